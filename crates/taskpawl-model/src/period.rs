@@ -1,0 +1,95 @@
+//! Lengths of time as plans write them: `10ms`, `0.5s`, `5m`, `2h`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A length of time, written `10ms`, `0.5s`, `5m` or `2h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Period(pub Duration);
+
+/// The text is no length of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no duration, expected for example `10ms`, `0.5s`, `5m` or `2h`")]
+pub struct PeriodError {
+    /// The text as given.
+    pub text: String,
+}
+
+impl FromStr for Period {
+    type Err = PeriodError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse(text).map(Self).ok_or_else(|| PeriodError { text: text.to_owned() })
+    }
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(split);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn seconds_of(unit: &str) -> Option<f64> {
+    match unit {
+        "ms" => Some(0.001),
+        "s" => Some(1.0),
+        "m" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (millis, seconds) = (self.0.subsec_millis(), self.0.as_secs());
+        match (seconds, millis) {
+            (0, _) => write!(f, "{}ms", self.0.as_millis()),
+            (s, 0) if s % 3600 == 0 => write!(f, "{}h", s / 3600),
+            (s, 0) if s % 60 == 0 => write!(f, "{}m", s / 60),
+            (s, 0) => write!(f, "{s}s"),
+            _ => write!(f, "{}s", self.0.as_secs_f64()),
+        }
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Period;
+
+    #[test]
+    fn a_period_is_read_and_written() {
+        for (text, millis, written) in [
+            ("10ms", 10, "10ms"),
+            ("0.5s", 500, "500ms"),
+            ("90s", 90_000, "90s"),
+            ("5m", 300_000, "5m"),
+            ("2h", 7_200_000, "2h"),
+            ("1.5s", 1_500, "1.5s"),
+        ] {
+            let period: Period = text.parse().unwrap();
+            assert_eq!((period.0.as_millis(), period.to_string().as_str()), (millis, written));
+        }
+        for text in ["", "5", "s", "-1s", "1d", "1 s", "NaNs", "1e99h"] {
+            assert!(text.parse::<Period>().is_err(), "{text}");
+        }
+    }
+}

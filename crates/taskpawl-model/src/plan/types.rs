@@ -1,0 +1,107 @@
+//! A plan as data.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::spec::{Map, NewCall, TaskSpec, word_enum};
+use crate::{Period, TaskId};
+
+/// A plan as its file says it, checked: every id is valid and unique, every reference is to a task of the plan or to an
+/// id that the store must know, and nothing refers to itself in a circle within the file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// The version of the format: 1.
+    pub version: u32,
+    /// The name; without one the border takes that of the file.
+    pub name: Option<String>,
+    /// The parameters that the plan takes.
+    pub params: IndexMap<String, Param>,
+    /// Fields that the tasks of the plan have unless they say otherwise; already written into the tasks.
+    pub defaults: Map,
+    /// Capacities of named resources.
+    pub resources: IndexMap<String, u32>,
+    /// The longest that a run of the plan may take.
+    pub timeout: Option<Period>,
+    /// What a run of the plan may use up.
+    pub budget: Option<Budget>,
+    /// The tasks, each after the task that it is a subtask of.
+    pub tasks: Vec<PlanTask>,
+    /// Fields that this version does not know.
+    pub extra: Map,
+}
+
+/// A task of a plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlanTask {
+    /// The id, where the author gives one. Without one the task is known by its name within the plan.
+    pub id: Option<TaskId>,
+    /// What the author writes.
+    pub spec: TaskSpec,
+    /// The first context.
+    pub context: Map,
+    /// Its tool calls in order, with unique ids where given.
+    pub calls: Vec<NewCall>,
+    /// What it depends on: positions in [`Plan::tasks`].
+    pub needs: Vec<usize>,
+    /// What it depends on outside the plan: ids that the store must know.
+    pub needs_outside: Vec<TaskId>,
+    /// The task that it is a subtask of: a position in [`Plan::tasks`], smaller than its own.
+    pub parent: Option<usize>,
+    /// Where it stands in the file.
+    pub at: Position,
+}
+
+/// A place in a text, both counted from 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The character in the line.
+    pub column: u32,
+}
+
+/// A parameter of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Param {
+    /// The type of its value.
+    #[serde(rename = "type")]
+    pub kind: ParamType,
+    /// The value when none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+word_enum! {
+    /// The type of a parameter.
+    ParamType {
+        /// Text.
+        String = "string",
+        /// A whole number.
+        Integer = "integer",
+        /// A number.
+        Number = "number",
+        /// True or false.
+        Boolean = "boolean",
+        /// A list.
+        Array = "array",
+        /// An object.
+        Object = "object",
+    }
+}
+
+/// What a run of a plan may use up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budget {
+    /// Starts of tool calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Period>,
+    /// Cost, in the unit that the tools report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}

@@ -1,0 +1,310 @@
+//! The states of tasks and calls, and the one table of what may follow what.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Timestamp, word_enum};
+use crate::{CallId, RunId, TaskId};
+
+word_enum! {
+    /// The state of a task, as it is seen from outside.
+    Status {
+        /// Not started.
+        Todo = "todo",
+        /// Claimed by a run, an agent or a person.
+        InProgress = "in_progress",
+        /// Cannot go on; the reason says why.
+        Blocked = "blocked",
+        /// Ended well.
+        Done = "done",
+        /// Ended badly.
+        Failed = "failed",
+        /// Given up by hand.
+        Cancelled = "cancelled",
+        /// Not needed.
+        Skipped = "skipped",
+    }
+}
+
+impl Status {
+    /// Returns whether nothing more happens to a task in this state by itself.
+    pub fn is_finished(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled | Self::Skipped)
+    }
+}
+
+word_enum! {
+    /// The state of a tool call.
+    CallStatus {
+        /// Not started.
+        Pending = "pending",
+        /// Started; no result yet.
+        Running = "running",
+        /// Ended well.
+        Succeeded = "succeeded",
+        /// Ended badly.
+        Failed = "failed",
+        /// Its condition did not hold.
+        Skipped = "skipped",
+        /// Stopped by hand.
+        Cancelled = "cancelled",
+        /// Started; nobody knows how it ended.
+        Interrupted = "interrupted",
+    }
+}
+
+impl CallStatus {
+    /// Returns whether the call need not be started any more.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Skipped)
+    }
+}
+
+/// Why a task is blocked, as it is seen from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum BlockedReason {
+    /// Its gate can no longer open, because of these direct dependencies or subtasks (or the task above).
+    Dependency {
+        /// The tasks that failed, were cancelled or are blocked themselves.
+        #[serde(default)]
+        ids: Vec<TaskId>,
+    },
+    /// It was to run while these were unfinished.
+    Waiting {
+        /// The unfinished ones.
+        #[serde(default)]
+        ids: Vec<TaskId>,
+    },
+    /// A call waits for a decision.
+    Approval {
+        /// The call.
+        call: CallId,
+    },
+    /// No tool of that name is known here.
+    MissingTool {
+        /// The name.
+        name: String,
+    },
+    /// A call started and nobody knows how it ended.
+    Interrupted {
+        /// The call.
+        call: CallId,
+    },
+    /// Somebody said so.
+    Manual {
+        /// Why.
+        text: String,
+    },
+}
+
+impl BlockedReason {
+    /// Returns the word of the reason's `type`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Dependency { .. } => "dependency",
+            Self::Waiting { .. } => "waiting",
+            Self::Approval { .. } => "approval",
+            Self::MissingTool { .. } => "missing_tool",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Manual { .. } => "manual",
+        }
+    }
+}
+
+/// Who holds a task that is in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The run, when a run holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The actor of the run, or the agent or person.
+    pub actor: String,
+    /// When the lease of an agent ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Timestamp>,
+}
+
+/// The state of a task with what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum TaskState {
+    /// Not started.
+    #[default]
+    Todo,
+    /// Claimed.
+    InProgress {
+        /// By whom.
+        claim: Claim,
+    },
+    /// Cannot go on.
+    Blocked {
+        /// Why; the ids of `dependency` and `waiting` are not kept but derived on reading.
+        reason: BlockedReason,
+    },
+    /// Ended well.
+    Done,
+    /// Ended badly.
+    Failed {
+        /// Why, for people.
+        error: String,
+    },
+    /// Given up.
+    Cancelled {
+        /// Why, where somebody said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Not needed.
+    Skipped {
+        /// Why, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl TaskState {
+    /// Returns the state without what belongs to it.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Todo => Status::Todo,
+            Self::InProgress { .. } => Status::InProgress,
+            Self::Blocked { .. } => Status::Blocked,
+            Self::Done => Status::Done,
+            Self::Failed { .. } => Status::Failed,
+            Self::Cancelled { .. } => Status::Cancelled,
+            Self::Skipped { .. } => Status::Skipped,
+        }
+    }
+
+    /// Returns why the task is blocked, when it is.
+    pub fn blocked_reason(&self) -> Option<&BlockedReason> {
+        match self {
+            Self::Blocked { reason } => Some(reason),
+            Self::Todo
+            | Self::InProgress { .. }
+            | Self::Done
+            | Self::Failed { .. }
+            | Self::Cancelled { .. }
+            | Self::Skipped { .. } => None,
+        }
+    }
+}
+
+word_enum! {
+    /// What asks for a change of state.
+    Cause {
+        /// A run, an agent or a person takes the task.
+        Claim = "claim",
+        /// The gate opened and there is nothing to run: a milestone, a parent without calls.
+        Empty = "empty",
+        /// The gate decided: blocked, skipped, or open again.
+        Gate = "gate",
+        /// The calls ended, or the claiming agent reports.
+        Report = "report",
+        /// A call started and nobody knows how it ended.
+        Interrupt = "interrupt",
+        /// `run ID` met unfinished dependencies or a missing tool.
+        RunOne = "run",
+        /// `done` by hand.
+        Done = "done",
+        /// `fail` by hand.
+        Fail = "fail",
+        /// `skip` by hand.
+        Skip = "skip",
+        /// `cancel` by hand.
+        Cancel = "cancel",
+        /// `block` by hand.
+        Block = "block",
+        /// `unblock` by hand.
+        Unblock = "unblock",
+        /// `release` by the holder, the end of a lease, or recovery.
+        Release = "release",
+        /// `retry` by hand.
+        Retry = "retry",
+        /// `reopen` by hand.
+        Reopen = "reopen",
+    }
+}
+
+/// The step from one state to another is not allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a task that is `{from}` cannot become `{to}` by `{cause}`")]
+pub struct TransitionError {
+    /// The state of the task.
+    pub from: Status,
+    /// The state asked for.
+    pub to: Status,
+    /// What asked.
+    pub cause: Cause,
+}
+
+/// Checks the step `from` → `to` for `cause` against the table of states. `reason` is why the task is blocked, if it is.
+///
+/// # Errors
+/// The step is not in the table.
+pub fn check_transition(
+    from: Status,
+    reason: Option<&BlockedReason>,
+    to: Status,
+    cause: Cause,
+) -> Result<(), TransitionError> {
+    if is_allowed(from, reason, to, cause) { Ok(()) } else { Err(TransitionError { from, to, cause }) }
+}
+
+fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: Cause) -> bool {
+    use Status as S;
+    let by_itself = matches!(
+        reason,
+        Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } | BlockedReason::MissingTool { .. })
+    );
+    let interrupted = matches!(reason, Some(BlockedReason::Interrupted { .. }));
+    match cause {
+        Cause::Claim => from == S::Todo && to == S::InProgress,
+        Cause::Empty => from == S::Todo && to == S::Done,
+        Cause::Gate => match (from, to) {
+            (S::Todo, S::Blocked | S::Skipped) => true,
+            (S::Blocked, S::Todo | S::Blocked) => by_itself,
+            _ => false,
+        },
+        Cause::Report => from == S::InProgress && matches!(to, S::Done | S::Failed),
+        Cause::Interrupt => from == S::InProgress && to == S::Blocked,
+        Cause::RunOne => from == S::Todo && to == S::Blocked,
+        Cause::Done => match to {
+            S::Done => from == S::Todo || interrupted,
+            S::Todo => interrupted,
+            _ => false,
+        },
+        Cause::Fail => (from == S::Todo || interrupted) && to == S::Failed,
+        Cause::Skip => matches!(from, S::Todo | S::Blocked | S::Failed) && to == S::Skipped,
+        Cause::Cancel => matches!(from, S::Todo | S::InProgress | S::Blocked | S::Failed) && to == S::Cancelled,
+        Cause::Block => from == S::Todo && to == S::Blocked,
+        Cause::Unblock => from == S::Blocked && !by_itself && to == S::Todo,
+        Cause::Release => from == S::InProgress && to == S::Todo,
+        Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
+    }
+}
+
+/// Returns what may be done by hand with a task in this state, as words of the command line.
+pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'static str> {
+    const HAND: [(Cause, Status); 9] = [
+        (Cause::Claim, Status::InProgress),
+        (Cause::Done, Status::Done),
+        (Cause::Fail, Status::Failed),
+        (Cause::Skip, Status::Skipped),
+        (Cause::Cancel, Status::Cancelled),
+        (Cause::Block, Status::Blocked),
+        (Cause::Unblock, Status::Todo),
+        (Cause::Retry, Status::Todo),
+        (Cause::Reopen, Status::Todo),
+    ];
+    let mut words: Vec<_> = HAND
+        .iter()
+        .filter(|(cause, to)| is_allowed(from, reason, *to, *cause))
+        .map(|(cause, _)| cause.as_str())
+        .collect();
+    if from == Status::InProgress {
+        words.splice(0..0, ["done", "fail", "release"]);
+    }
+    words
+}
