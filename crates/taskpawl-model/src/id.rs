@@ -92,6 +92,12 @@ macro_rules! text_id {
             }
         }
 
+        impl Default for $name {
+            fn default() -> Self {
+                Self::new("")
+            }
+        }
+
         impl From<String> for $name {
             fn from(text: String) -> Self {
                 Self::new(text)

@@ -29,7 +29,9 @@ impl FromStr for Period {
 fn parse(text: &str) -> Option<Duration> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(split);
-    if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
+    if !number.starts_with(|c: char| c.is_ascii_digit())
+        || !number.chars().all(|c| c.is_ascii_digit() || c == '.')
+    {
         return None;
     }
     let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;

@@ -9,6 +9,11 @@ use crate::{CallId, Period, TaskId};
 /// A point in time, in UTC.
 pub type Timestamp = chrono::DateTime<chrono::Utc>;
 
+/// Returns a time in the form of RFC 3339, in UTC, with milliseconds where there are any.
+pub fn format_time(time: Timestamp) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+}
+
 /// A JSON object.
 pub type Map = serde_json::Map<String, Value>;
 

@@ -256,7 +256,11 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
     use Status as S;
     let by_itself = matches!(
         reason,
-        Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } | BlockedReason::MissingTool { .. })
+        Some(
+            BlockedReason::Dependency { .. }
+                | BlockedReason::Waiting { .. }
+                | BlockedReason::MissingTool { .. }
+        )
     );
     let interrupted = matches!(reason, Some(BlockedReason::Interrupted { .. }));
     match cause {
@@ -277,7 +281,9 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         },
         Cause::Fail => (from == S::Todo || interrupted) && to == S::Failed,
         Cause::Skip => matches!(from, S::Todo | S::Blocked | S::Failed) && to == S::Skipped,
-        Cause::Cancel => matches!(from, S::Todo | S::InProgress | S::Blocked | S::Failed) && to == S::Cancelled,
+        Cause::Cancel => {
+            matches!(from, S::Todo | S::InProgress | S::Blocked | S::Failed) && to == S::Cancelled
+        }
         Cause::Block => from == S::Todo && to == S::Blocked,
         Cause::Unblock => from == S::Blocked && !by_itself && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,

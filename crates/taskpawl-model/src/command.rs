@@ -1,0 +1,363 @@
+//! Commands: what may be asked of a plan, and what is answered.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+use crate::record::{CallError, CallRecord, Node, RunRecord};
+use crate::refusal::Refusal;
+use crate::spec::{Map, NewCall, Origin, TaskSpec, Timestamp};
+use crate::status::Status;
+use crate::view::{Changes, ViewError};
+use crate::{CallId, Key, Plan, RunId, TaskId};
+
+/// A task as somebody names it: an id or a prefix of one. An exact id always wins.
+pub type TaskRef = String;
+
+/// Who asks, and when. Rules read no clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Context {
+    /// The time of the command.
+    pub now: Timestamp,
+    /// Who asks.
+    pub actor: String,
+    /// The run that asks, if one does.
+    pub run: Option<RunId>,
+    /// What calls that it adds are marked with.
+    pub origin: Origin,
+}
+
+/// A command with who asks for it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What.
+    pub command: Command,
+    /// Who and when.
+    pub context: Context,
+}
+
+/// What may be asked of a plan. Commands over several tasks are done for all of them or for none.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Command {
+    /// Makes a task.
+    Create(Box<NewTask>),
+    /// Changes fields of a task.
+    Update {
+        /// The task.
+        id: TaskRef,
+        /// New values by their names on the outside; `null` takes the field away. `metadata` and `context` merge.
+        fields: Map,
+        /// The version that the task must have.
+        if_version: Option<u64>,
+    },
+    /// Deletes tasks that nothing else depends on.
+    Delete {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+    },
+    /// Takes a ready manual task, or renews the claim of its holder.
+    Claim {
+        /// The task; `None` for the first ready one.
+        id: Option<TaskRef>,
+        /// How long the lease lasts.
+        lease: Duration,
+    },
+    /// Prolongs a claim.
+    Renew {
+        /// The task.
+        id: TaskRef,
+        /// How long the lease lasts from now.
+        lease: Duration,
+    },
+    /// Gives a claimed task back.
+    Release {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+    },
+    /// Ends a manual task well, or says that an interrupted call ended well.
+    Done {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// What came out of it.
+        result: Option<Value>,
+        /// A remark.
+        note: Option<String>,
+        /// The attempt that the report belongs to.
+        attempt: Option<u32>,
+    },
+    /// Ends a manual task badly, or says that an interrupted call ended badly.
+    Fail {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// What came out of it.
+        result: Option<Value>,
+        /// Why.
+        note: Option<String>,
+        /// The attempt that the report belongs to.
+        attempt: Option<u32>,
+    },
+    /// Says that tasks, with all below, are not needed.
+    Skip {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Stops a task from starting.
+    Block {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Why.
+        reason: String,
+    },
+    /// Takes a block away.
+    Unblock {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+    },
+    /// Starts finished tasks again where they stopped.
+    Retry {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Also start again what depends on them and ran.
+        cascade: bool,
+    },
+    /// Starts finished tasks again from the beginning.
+    Reopen {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Also start again what depends on them and ran.
+        cascade: bool,
+    },
+    /// Gives tasks, with all below, up.
+    Cancel {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Adds a tool call to a task.
+    AddCall {
+        /// The task.
+        id: TaskRef,
+        /// The call.
+        call: Box<NewCall>,
+    },
+    /// Makes a task depend on another.
+    AddDependency {
+        /// The task.
+        id: TaskRef,
+        /// What it is to depend on.
+        on: TaskRef,
+    },
+    /// Makes a task not depend on another any more.
+    RemoveDependency {
+        /// The task.
+        id: TaskRef,
+        /// What it depends on.
+        on: TaskRef,
+    },
+    /// Puts an existing task below another, or at the top.
+    Move {
+        /// The task.
+        id: TaskRef,
+        /// The task above; `None` for the top.
+        parent: Option<TaskRef>,
+    },
+    /// Adds a remark.
+    Note {
+        /// The task.
+        id: TaskRef,
+        /// The text.
+        text: String,
+    },
+    /// Brings a plan into the store.
+    Apply(Box<Apply>),
+    /// Says that a run starts.
+    StartRun(RunRecord),
+    /// Says that a run ended.
+    FinishRun {
+        /// The run.
+        id: RunId,
+        /// The exit code.
+        exit: u8,
+        /// What became of the tasks that it ended.
+        counts: std::collections::BTreeMap<String, u64>,
+    },
+    /// Takes ready tasks with calls for a run and starts their first calls. What is no longer ready is left out.
+    ClaimForRun {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
+    /// Says how a call of a run ended, and starts what comes next in the task.
+    Report(Box<Report>),
+    /// Gives a task of a run back without starting more of its calls.
+    ReleaseFromRun {
+        /// The task.
+        task: Key,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Asks for one task to run: blocks it where its dependencies are unfinished.
+    RunOne {
+        /// The task.
+        id: TaskRef,
+        /// The first tool of its calls that this process does not know.
+        missing_tool: Option<String>,
+    },
+    /// Frees tasks that wait for a tool that this process knows.
+    ToolsKnown {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
+}
+
+/// A task to make.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// The id.
+    pub id: TaskId,
+    /// What its author writes.
+    pub spec: TaskSpec,
+    /// The first context.
+    pub context: Map,
+    /// Its calls.
+    pub calls: Vec<NewCall>,
+    /// What it depends on.
+    pub dependencies: Vec<TaskRef>,
+    /// The task above.
+    pub parent: Option<TaskRef>,
+}
+
+/// A plan to bring into the store.
+#[derive(Debug, Clone)]
+pub struct Apply {
+    /// The plan.
+    pub plan: Plan,
+    /// Its name.
+    pub name: String,
+    /// An id for each task of the plan that may need a new one, by position.
+    pub fresh_ids: Vec<TaskId>,
+    /// Cancel tasks that are gone from the file and were not started.
+    pub prune: bool,
+    /// Reopen every task of the plan.
+    pub fresh: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallEnd {
+    /// Well.
+    Succeeded(Value),
+    /// Badly.
+    Failed {
+        /// Why.
+        error: CallError,
+        /// What the tool answered all the same.
+        result: Option<Value>,
+    },
+    /// It was stopped, and nobody knows how far it came.
+    Interrupted {
+        /// Whether it may be started again all the same.
+        repeatable: bool,
+    },
+}
+
+/// The report of a run about a call.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The task.
+    pub task: Key,
+    /// The attempt that the call belongs to.
+    pub attempt: u32,
+    /// The call.
+    pub call: CallId,
+    /// How it ended.
+    pub end: CallEnd,
+    /// What it used up.
+    pub usage: Option<Value>,
+    /// Whether the next call of the task starts; else the task is given back.
+    pub go_on: bool,
+}
+
+/// A call that the store has recorded as started: now it may be started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartedCall {
+    /// The task.
+    pub key: Key,
+    /// Its id.
+    pub task: TaskId,
+    /// The attempt of the task.
+    pub attempt: u32,
+    /// How often the task was cleared.
+    pub generation: u32,
+    /// The call.
+    pub call: CallRecord,
+    /// The longest that each call of the task may take, where the call says nothing.
+    pub timeout: Option<crate::Period>,
+}
+
+/// What a command answers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The tasks that the command was about, in its order.
+    pub tasks: Vec<TaskId>,
+    /// Calls that are to be started now.
+    pub started: Vec<StartedCall>,
+    /// Tasks of the command, or above or behind them, that ended, and how.
+    pub ended: Vec<(Key, Status)>,
+    /// Tasks that became ready.
+    pub ready: Vec<Node>,
+    /// What an apply did.
+    pub applied: Option<ApplyReport>,
+    /// The revision after the command; set by the store.
+    pub revision: u64,
+}
+
+/// What an apply did or would do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplyReport {
+    /// The plan.
+    pub plan: String,
+    /// Tasks that are new.
+    pub created: Vec<TaskId>,
+    /// Tasks that changed.
+    pub changed: Vec<TaskId>,
+    /// How many stayed as they were.
+    pub unchanged: u64,
+    /// Tasks of the plan that are gone from the file and stay.
+    pub gone: Vec<TaskId>,
+    /// Tasks that were cancelled because they are gone from the file.
+    pub pruned: Vec<TaskId>,
+    /// Tasks that were reopened.
+    pub reopened: u64,
+}
+
+/// What a command comes to: what to write, and what to answer once it is written.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// What to write.
+    pub changes: Changes,
+    /// What to answer.
+    pub answer: Answer,
+}
+
+/// A command came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// The rules refuse it: the caller may mend it.
+    #[error(transparent)]
+    Refused(#[from] Box<Refusal>),
+    /// The store could not be read.
+    #[error("failed to read the store")]
+    View(#[from] ViewError),
+}
+
+impl From<Refusal> for DecideError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}

@@ -1,0 +1,205 @@
+//! Events: stored facts about changes, in one global order.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::spec::{Map, Timestamp};
+use crate::status::{BlockedReason, CallStatus, Cause, Status};
+use crate::{CallId, Key, RunId, TaskId};
+
+/// A change, as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// The position in the store: counted from 1, without gaps.
+    pub revision: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// In which run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// To which task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// Tasks that became ready with it: for dispatchers of other processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ready: Vec<Key>,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A task was made.
+    Created {
+        /// Its name.
+        name: String,
+        /// The task above.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<TaskId>,
+        /// What it depends on, as far as the list is short; the edges have the whole.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dependencies: Vec<TaskId>,
+        /// The plan that it came with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
+    },
+    /// Fields of a task changed.
+    Updated {
+        /// Before and after, by field; `null` where it was or is absent.
+        fields: std::collections::BTreeMap<String, Change>,
+    },
+    /// A task was deleted.
+    Deleted {
+        /// The task as it was, in the form of `show --json`.
+        task: Value,
+    },
+    /// The state of a task changed.
+    Status {
+        /// Before.
+        from: Status,
+        /// After.
+        to: Status,
+        /// What asked for it.
+        cause: Cause,
+        /// Why it is blocked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<BlockedReason>,
+        /// What was said about it: an error, a reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// The attempt that it belongs to.
+        attempt: u32,
+        /// When the lease of an agent's claim ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_until: Option<Timestamp>,
+    },
+    /// The holder of a claim renewed its lease.
+    Renewed {
+        /// When it ends now.
+        lease_until: Timestamp,
+    },
+    /// A tool call starts; this is durable before the tool is started.
+    CallStarted {
+        /// The call.
+        call: CallId,
+        /// The attempt of the task.
+        attempt: u32,
+        /// Which start of the call this is.
+        start: u32,
+    },
+    /// A tool call ended.
+    CallEnded {
+        /// The call.
+        call: CallId,
+        /// The attempt of the task.
+        attempt: u32,
+        /// How.
+        status: CallStatus,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A tool call was added.
+    CallAdded {
+        /// The call.
+        call: CallId,
+        /// Its tool.
+        tool: String,
+    },
+    /// A dependency was added.
+    DependencyAdded {
+        /// What the task depends on now.
+        on: TaskId,
+    },
+    /// A dependency was removed.
+    DependencyRemoved {
+        /// What the task no longer depends on.
+        on: TaskId,
+    },
+    /// The task was put below another one, or at the top.
+    Moved {
+        /// The task above before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<TaskId>,
+        /// The task above now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<TaskId>,
+    },
+    /// Somebody remarked something.
+    Noted {
+        /// The text.
+        text: String,
+    },
+    /// A plan was applied.
+    Applied {
+        /// Its name.
+        plan: String,
+        /// Tasks made, changed, and left as they were.
+        created: u64,
+        /// Tasks changed.
+        changed: u64,
+        /// Tasks cancelled because they are gone from the file.
+        pruned: u64,
+    },
+    /// A run started.
+    RunStarted {
+        /// What it is restricted to.
+        scope: Vec<String>,
+    },
+    /// A run ended.
+    RunFinished {
+        /// With which exit code.
+        exit: u8,
+        /// What became of the tasks that it ended.
+        counts: std::collections::BTreeMap<String, u64>,
+    },
+    /// The file of a JSON store was edited by something else.
+    ExternalEdit {
+        /// The tasks that differ.
+        tasks: Vec<TaskId>,
+    },
+    /// A kind that this version does not know.
+    #[serde(untagged)]
+    Unknown(Map),
+}
+
+impl EventKind {
+    /// Returns the word of the event's `type`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Created { .. } => "created",
+            Self::Updated { .. } => "updated",
+            Self::Deleted { .. } => "deleted",
+            Self::Status { .. } => "status",
+            Self::Renewed { .. } => "renewed",
+            Self::CallStarted { .. } => "call_started",
+            Self::CallEnded { .. } => "call_ended",
+            Self::CallAdded { .. } => "call_added",
+            Self::DependencyAdded { .. } => "dependency_added",
+            Self::DependencyRemoved { .. } => "dependency_removed",
+            Self::Moved { .. } => "moved",
+            Self::Noted { .. } => "noted",
+            Self::Applied { .. } => "applied",
+            Self::RunStarted { .. } => "run_started",
+            Self::RunFinished { .. } => "run_finished",
+            Self::ExternalEdit { .. } => "external_edit",
+            Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
+        }
+    }
+}
+
+/// A field before and after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Before.
+    pub from: Value,
+    /// After.
+    pub to: Value,
+}

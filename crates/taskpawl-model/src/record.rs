@@ -1,0 +1,299 @@
+//! Tasks, calls and runs as a store keeps them: data lives in the variant it belongs to, edges and counts stand apart.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::gate::{Entry, Gate, GateState, Outcome};
+use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
+use crate::status::{BlockedReason, CallStatus, TaskState};
+use crate::{CallId, Key, RunId, TaskId};
+
+/// A task without its edges and calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRecord {
+    /// What people and agents call it.
+    pub id: TaskId,
+    /// What its author wrote.
+    pub spec: TaskSpec,
+    /// What happens to it as it runs.
+    pub body: TaskBody,
+    /// The plan that it came with.
+    pub plan: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// How often it changed.
+    pub version: u64,
+}
+
+/// The part of a task that changes as it runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TaskBody {
+    /// Its state.
+    pub state: TaskState,
+    /// Values for expressions; results of calls are not repeated here.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub context: Map,
+    /// The result of a manual task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Remarks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    /// How often it was claimed; never reset.
+    pub attempt: u32,
+    /// How often it was cleared by `reopen`.
+    #[serde(skip_serializing_if = "crate::spec::is_default")]
+    pub generation: u32,
+    /// When it was first claimed since it was last cleared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A remark on a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// What.
+    pub text: String,
+}
+
+/// A tool call of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallRecord {
+    /// Its id, unique within the task.
+    pub id: CallId,
+    /// What its author wrote.
+    pub spec: CallSpec,
+    /// Who added it.
+    pub origin: Origin,
+    /// What happens to it as it runs.
+    pub body: CallBody,
+}
+
+/// The part of a call that changes as it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallBody {
+    /// Its state.
+    pub status: CallStatus,
+    /// What the tool answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// What it used up, as the tool reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallError>,
+    /// How often it was started.
+    pub attempts: u32,
+    /// When it was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Default for CallBody {
+    fn default() -> Self {
+        Self {
+            status: CallStatus::Pending,
+            result: None,
+            usage: None,
+            error: None,
+            attempts: 0,
+            started_at: None,
+            finished_at: None,
+        }
+    }
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallError {
+    /// The class, by which failures are grouped: `exit_code`, `timeout`, …
+    pub class: String,
+    /// The text for people.
+    pub message: String,
+}
+
+word_enum! {
+    /// The state of a task as far as gates care.
+    Phase {
+        /// Not started.
+        Todo = "todo",
+        /// Claimed.
+        InProgress = "in_progress",
+        /// Blocked because its gate can no longer open.
+        BlockedDependency = "blocked_dependency",
+        /// Blocked until what it depends on is finished.
+        BlockedWaiting = "blocked_waiting",
+        /// Blocked for another reason.
+        BlockedOther = "blocked_other",
+        /// Ended well.
+        Done = "done",
+        /// Ended badly.
+        Failed = "failed",
+        /// Given up.
+        Cancelled = "cancelled",
+        /// Not needed.
+        Skipped = "skipped",
+    }
+}
+
+impl Phase {
+    /// Returns the phase of `state`.
+    pub fn of(state: &TaskState) -> Self {
+        match state {
+            TaskState::Todo => Self::Todo,
+            TaskState::InProgress { .. } => Self::InProgress,
+            TaskState::Blocked { reason: BlockedReason::Dependency { .. } } => Self::BlockedDependency,
+            TaskState::Blocked { reason: BlockedReason::Waiting { .. } } => Self::BlockedWaiting,
+            TaskState::Blocked { .. } => Self::BlockedOther,
+            TaskState::Done => Self::Done,
+            TaskState::Failed { .. } => Self::Failed,
+            TaskState::Cancelled { .. } => Self::Cancelled,
+            TaskState::Skipped { .. } => Self::Skipped,
+        }
+    }
+
+    /// Returns how the task counts for those that depend on it.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Todo | Self::InProgress | Self::BlockedWaiting | Self::BlockedOther => Outcome::Open,
+            Self::Done => Outcome::Done,
+            Self::Skipped => Outcome::Skipped,
+            Self::Failed | Self::Cancelled | Self::BlockedDependency => Outcome::Failed,
+        }
+    }
+
+    /// Returns how the task counts for the task above: a cancelled subtask is finished there.
+    pub fn outcome_above(self) -> Outcome {
+        match self {
+            Self::Cancelled => Outcome::Done,
+            other => other.outcome(),
+        }
+    }
+}
+
+word_enum! {
+    /// Who ends a task.
+    Work {
+        /// A run, by its tool calls.
+        Calls = "calls",
+        /// An agent or a person.
+        Manual = "manual",
+        /// Nobody: a milestone, or a parent without calls of its own.
+        Automatic = "automatic",
+    }
+}
+
+/// What gates and the order of ready tasks need to know of a task: small, and read without its texts.
+///
+/// Only the committer writes it, in the commit that changes what it is derived from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// The task.
+    pub key: Key,
+    /// The task above.
+    pub parent: Option<Key>,
+    /// Its state.
+    pub phase: Phase,
+    /// Who ends it.
+    pub work: Work,
+    /// Its counts.
+    pub gate: Gate,
+    /// What the gate says: derived from `gate`.
+    pub gate_state: GateState,
+    /// What it lets its subtasks do: derived from `gate` and `phase`.
+    pub opens: Entry,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When it is due, in milliseconds since 1970; `i64::MAX` without a date, so that none sorts last.
+    pub due: i64,
+}
+
+impl Node {
+    /// Returns the node of a new task.
+    pub fn new(key: Key, trigger: Trigger, work: Work) -> Self {
+        let gate = Gate::new(trigger);
+        Self {
+            key,
+            parent: None,
+            phase: Phase::Todo,
+            work,
+            gate,
+            gate_state: gate.state(),
+            opens: Entry::Open,
+            priority: Priority::Medium,
+            due: i64::MAX,
+        }
+    }
+
+    /// Returns whether somebody may take the task now: derived, never set.
+    pub fn is_ready(&self) -> bool {
+        self.phase == Phase::Todo && self.gate_state == GateState::Ready
+    }
+
+    /// Returns what the task lets its subtasks do, from its gate and its state.
+    pub fn derive_opens(&self) -> Entry {
+        match self.phase {
+            Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => Entry::Waiting,
+            _ => match self.gate.before_subtasks() {
+                GateState::Ready => Entry::Open,
+                GateState::Block => Entry::Shut,
+                GateState::Wait | GateState::Skip => Entry::Waiting,
+            },
+        }
+    }
+}
+
+/// One `run-all-ready` or `run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRecord {
+    /// The id.
+    pub id: RunId,
+    /// What it was restricted to, as words of `--only`; empty for everything.
+    pub scope: Vec<String>,
+    /// The parameters it was started with.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map,
+    /// Who started it.
+    pub actor: String,
+    /// On which machine.
+    pub host: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended; absent while it goes on or when it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// The exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<u8>,
+    /// How many tasks of the scope it ended, by what they became.
+    #[serde(default)]
+    pub counts: std::collections::BTreeMap<String, u64>,
+}
+
+/// A plan as it was applied last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlanRecord {
+    /// The name.
+    pub name: String,
+    /// Everything of the file but its tasks, in the long form.
+    pub header: Map,
+    /// When it was applied last.
+    pub applied_at: Option<Timestamp>,
+}

@@ -1,0 +1,286 @@
+//! Refusals: a command that the rules do not allow. Nothing was changed; the hint says what to do instead.
+
+use crate::TaskId;
+use crate::id::IdError;
+use crate::spec::Timestamp;
+use crate::status::{BlockedReason, Status};
+
+/// Why a command was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No task has this id or an id that begins so.
+    #[error("no task `{id}`")]
+    UnknownTask {
+        /// What was asked for.
+        id: String,
+        /// Ids that look like it.
+        similar: Vec<TaskId>,
+    },
+    /// Several tasks have an id that begins so.
+    #[error("`{id}` is not unique: it begins {}", quoted(.candidates))]
+    AmbiguousId {
+        /// What was asked for.
+        id: String,
+        /// Some of those that match.
+        candidates: Vec<TaskId>,
+    },
+    /// No run has this id.
+    #[error("no run `{id}`")]
+    UnknownRun {
+        /// What was asked for.
+        id: String,
+    },
+    /// The id is not of the form of ids.
+    #[error(transparent)]
+    InvalidId(#[from] IdError),
+    /// The id is taken.
+    #[error("id `{id}` is taken{}", if *.deleted { " by a deleted task: ids are not used again" } else { "" })]
+    DuplicateId {
+        /// The id.
+        id: TaskId,
+        /// Whether the task that had it is deleted.
+        deleted: bool,
+    },
+    /// The table of states does not allow the step.
+    #[error("task `{id}` is `{from}`{} and cannot become `{to}` by `{by}`", because(.reason.as_ref()))]
+    Transition {
+        /// The task.
+        id: TaskId,
+        /// Its state.
+        from: Status,
+        /// Why it is blocked, if it is.
+        reason: Option<BlockedReason>,
+        /// The state asked for.
+        to: Status,
+        /// The command.
+        by: &'static str,
+        /// What is allowed by hand instead.
+        allowed: Vec<&'static str>,
+    },
+    /// The task is not ready.
+    #[error("task `{id}` is not ready: {}", waits_for(.open, .failed))]
+    NotReady {
+        /// The task.
+        id: TaskId,
+        /// What is unfinished, some of it.
+        open: Vec<TaskId>,
+        /// What failed, some of it.
+        failed: Vec<TaskId>,
+    },
+    /// Nothing is ready that an agent or a person could take.
+    #[error("no manual task is ready")]
+    NothingReady,
+    /// The task is not ended by hand.
+    #[error("task `{id}` {what}, so `{by}` is not for it")]
+    NotManual {
+        /// The task.
+        id: TaskId,
+        /// What it has or is.
+        what: &'static str,
+        /// The command.
+        by: &'static str,
+    },
+    /// Somebody else holds the task.
+    #[error("task `{id}` is held by {holder}{}", until(*.lease_until))]
+    HeldByOther {
+        /// The task.
+        id: TaskId,
+        /// Who holds it.
+        holder: String,
+        /// Until when.
+        lease_until: Option<Timestamp>,
+    },
+    /// The report belongs to an attempt that is over.
+    #[error(
+        "the report is about attempt {reported} of task `{id}`, which is at attempt {current} and `{status}`"
+    )]
+    StaleAttempt {
+        /// The task.
+        id: TaskId,
+        /// The attempt of the report.
+        reported: u32,
+        /// The attempt of the task.
+        current: u32,
+        /// The state of the task.
+        status: Status,
+    },
+    /// The call is not running.
+    #[error("call `{call}` of task `{id}` is `{status}`, not `running`")]
+    CallNotRunning {
+        /// The task.
+        id: TaskId,
+        /// The call.
+        call: String,
+        /// Its state.
+        status: String,
+    },
+    /// The task changed in between.
+    #[error("task `{id}` has version {current}, not {expected}")]
+    VersionMismatch {
+        /// The task.
+        id: TaskId,
+        /// The version asked for.
+        expected: u64,
+        /// The version it has.
+        current: u64,
+    },
+    /// The dependency would close a circle.
+    #[error("this would close a cycle: {}", .path.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" → "))]
+    Cycle {
+        /// The way round, its first task also last.
+        path: Vec<TaskId>,
+    },
+    /// A link is already there, or is not.
+    #[error("task `{id}` {} on `{on}`", if *.exists { "already depends" } else { "does not depend" })]
+    Dependency {
+        /// The task.
+        id: TaskId,
+        /// The other one.
+        on: TaskId,
+        /// Whether the dependency exists.
+        exists: bool,
+    },
+    /// The work of a task cannot change in its state.
+    #[error("task `{id}` is `{status}`: {what} cannot change any more")]
+    WorkStarted {
+        /// The task.
+        id: TaskId,
+        /// Its state.
+        status: Status,
+        /// What was to change.
+        what: &'static str,
+    },
+    /// Tasks that ran depend on it.
+    #[error("{} ran after `{id}`", quoted(.dependents))]
+    DependentsRan {
+        /// The task.
+        id: TaskId,
+        /// Some of those that ran.
+        dependents: Vec<TaskId>,
+    },
+    /// Something is in progress below or behind the task.
+    #[error("{} {} in progress", quoted(.tasks), if .tasks.len() == 1 { "is" } else { "are" })]
+    InProgress {
+        /// Some of them.
+        tasks: Vec<TaskId>,
+    },
+    /// Something depends on the task or is below it.
+    #[error("task `{id}` is still needed by {}", quoted(.by))]
+    StillNeeded {
+        /// The task.
+        id: TaskId,
+        /// Some of those that depend on it or are below it.
+        by: Vec<TaskId>,
+    },
+    /// A field has a value that it cannot have.
+    #[error("field `{field}`: {problem}")]
+    InvalidField {
+        /// The field.
+        field: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The trigger makes no sense without dependencies.
+    #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
+    TriggerWithoutDependencies {
+        /// The task.
+        id: TaskId,
+        /// The trigger.
+        trigger: &'static str,
+    },
+    /// A plan cannot be applied as it is.
+    #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
+    PlanConflict {
+        /// The plan.
+        plan: String,
+        /// What stands against it, by task.
+        conflicts: Vec<String>,
+    },
+}
+
+impl Refusal {
+    /// Returns what to do instead: a short sentence, never a destructive command.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownTask { similar, .. } if similar.is_empty() => {
+                Some("`taskpawl list` shows the ids".to_owned())
+            }
+            Self::UnknownTask { similar, .. } => Some(format!("did you mean {}?", quoted(similar))),
+            Self::AmbiguousId { .. } => Some("give more characters of the id".to_owned()),
+            Self::UnknownRun { .. } => Some("`taskpawl runs` shows the runs".to_owned()),
+            Self::InvalidId(_) => None,
+            Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),
+            Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
+            Self::NotReady { id, .. } => Some(format!("`taskpawl show {id}` lists what it depends on")),
+            Self::NothingReady => Some("`taskpawl list --status todo,blocked` shows what is left".to_owned()),
+            Self::NotManual { .. } => Some("`taskpawl run-all-ready` runs tool calls and ends what has none".to_owned()),
+            Self::HeldByOther { id, .. } => {
+                Some(format!("take another one with `claim --next`, or ask the holder to `release {id}`"))
+            }
+            Self::StaleAttempt { id, .. } => {
+                Some(format!("`taskpawl history {id}` shows what happened since; the report was not recorded"))
+            }
+            Self::CallNotRunning { id, .. } => Some(format!("`taskpawl show {id}` shows its calls")),
+            Self::VersionMismatch { id, .. } => Some(format!("read it again with `taskpawl show {id}`, then decide anew")),
+            Self::Cycle { .. } => Some("a task cannot wait for itself, directly or through others".to_owned()),
+            Self::Dependency { .. } => None,
+            Self::WorkStarted { id, status, .. } if status.is_finished() => {
+                Some(format!("`taskpawl reopen {id}` puts it back to `todo` first"))
+            }
+            Self::WorkStarted { .. } => Some("wait until it has ended, then `reopen` it".to_owned()),
+            Self::DependentsRan { .. } => Some("add `--cascade` to start those again, too".to_owned()),
+            Self::InProgress { .. } => Some("wait until it has ended, or `cancel` it first".to_owned()),
+            Self::StillNeeded { .. } => {
+                Some("remove those dependencies first, or `cancel` the task: it then stays in the record".to_owned())
+            }
+            Self::InvalidField { .. } => None,
+            Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
+            Self::PlanConflict { .. } => Some(
+                "`reopen` those tasks before applying, give the plan another name, or use `--as NAME` for a separate instance"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Returns whether an id was unknown or not unique.
+    pub fn is_about_ids(&self) -> bool {
+        matches!(self, Self::UnknownTask { .. } | Self::AmbiguousId { .. } | Self::UnknownRun { .. })
+    }
+}
+
+fn transition_hint(id: &TaskId, from: Status, reason: Option<&BlockedReason>, allowed: &[&str]) -> String {
+    match reason {
+        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => {
+            format!(
+                "it opens by itself when {} can go on: `retry` what failed, or `skip` what is not needed",
+                quoted(ids)
+            )
+        }
+        Some(BlockedReason::Waiting { .. }) => {
+            "it opens by itself when what it waits for is finished".to_owned()
+        }
+        _ if allowed.is_empty() => format!("`taskpawl history {id}` shows how it came to be `{from}`"),
+        _ => format!("from `{from}` it allows: {}", allowed.join(", ")),
+    }
+}
+
+fn quoted(ids: &[TaskId]) -> String {
+    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn because(reason: Option<&BlockedReason>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" ({})", reason.kind()))
+}
+
+fn until(lease_until: Option<Timestamp>) -> String {
+    lease_until.map_or_else(String::new, |end| format!(" until {}", crate::format_time(end)))
+}
+
+fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
+    match (open.is_empty(), failed.is_empty()) {
+        (true, true) => "the task above it has not opened".to_owned(),
+        (false, true) => format!("it waits for {}", quoted(open)),
+        (_, false) => format!("it cannot start because of {}", quoted(failed)),
+    }
+}

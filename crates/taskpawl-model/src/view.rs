@@ -1,0 +1,188 @@
+//! What the rules may see of a store, and what they ask it to write.
+
+use std::collections::BTreeMap;
+
+use crate::event::{Event, EventKind};
+use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord, Work};
+use crate::spec::Priority;
+use crate::status::Status;
+use crate::{Key, RunId, TaskId};
+
+/// A store failed to read.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ViewError(#[from] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// The answer of a read.
+pub type ViewResult<T> = Result<T, ViewError>;
+
+/// A consistent view of a store. Every method sees the same moment.
+///
+/// Within a write it sees what the same transaction has written before.
+pub trait View {
+    /// Returns the key of the task with exactly this id.
+    fn key(&self, id: &str) -> ViewResult<Option<Key>>;
+
+    /// Returns the id of a task.
+    fn id(&self, key: Key) -> ViewResult<Option<TaskId>>;
+
+    /// Returns at most `limit` ids that begin with `prefix`, in order.
+    fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>>;
+
+    /// Returns the plan that a deleted task with this id belonged to (`Some(None)` for none); `None` if the id is free.
+    fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>>;
+
+    /// Returns the key that the next new task takes. Keys are not reused.
+    fn next_key(&self) -> ViewResult<Key>;
+
+    /// Returns what gates need to know of a task.
+    fn node(&self, key: Key) -> ViewResult<Option<Node>>;
+
+    /// Returns a task.
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>>;
+
+    /// Returns the calls of a task, in order.
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>>;
+
+    /// Returns what a task depends on, by key.
+    fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>>;
+
+    /// Returns what depends on a task, by key.
+    fn dependents(&self, key: Key) -> ViewResult<Vec<Key>>;
+
+    /// Returns the direct subtasks of a task, by key.
+    fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>>;
+
+    /// Returns the specification with which a plan applied the task last, as JSON text.
+    fn applied(&self, key: Key) -> ViewResult<Option<String>>;
+
+    /// Returns a plan by its name.
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>>;
+
+    /// Returns a run.
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>>;
+
+    /// Returns the runs, the latest first, at most `limit` (0: all).
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>>;
+
+    /// Returns the keys of the tasks that match, in the order of the query.
+    fn find(&self, query: &Query) -> ViewResult<Vec<Key>>;
+
+    /// Calls `each` with every node, by key: how a run loads its graph.
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()>;
+
+    /// Calls `each` with every dependency as (task, what it depends on), by task.
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()>;
+
+    /// Returns how many tasks there are in each state; kept by the committer, not counted.
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>>;
+
+    /// Returns the revision of the last event; 0 for an empty store.
+    fn revision(&self) -> ViewResult<u64>;
+
+    /// Returns events after `revision` in order, at most `limit` (0: all), of one task if one is given.
+    fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>>;
+}
+
+/// Which tasks to find. An empty list of a field means: any.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Query {
+    /// In one of these states.
+    pub status: Vec<Status>,
+    /// Ready, and ended by one of these; the order is then priority, due date, age instead of age.
+    pub ready: Option<Vec<Work>>,
+    /// Assigned to.
+    pub assignee: Option<String>,
+    /// Of one of these priorities.
+    pub priority: Vec<Priority>,
+    /// With all of these labels.
+    pub labels: Vec<String>,
+    /// Of this plan.
+    pub plan: Option<String>,
+    /// Directly below this task.
+    pub parent: Option<Key>,
+    /// With this text in id, name or description, in any case.
+    pub text: Option<String>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+}
+
+/// Everything that one command writes. The store applies it whole or not at all.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Tasks made or changed.
+    pub tasks: BTreeMap<Key, TaskChange>,
+    /// Nodes made or changed; every new task has one.
+    pub nodes: BTreeMap<Key, Node>,
+    /// Calls made or changed, by task and position from 0; positions are not reused within a task.
+    pub calls: BTreeMap<(Key, u32), CallChange>,
+    /// Tasks deleted, with their edges, calls and what was applied; their ids stay taken.
+    pub deleted: Vec<(Key, TaskId, Option<String>)>,
+    /// Dependencies added and removed, in order.
+    pub edges: Vec<EdgeChange>,
+    /// What plans applied, by task, as JSON text.
+    pub applied: BTreeMap<Key, String>,
+    /// Plans made or changed.
+    pub plans: Vec<PlanRecord>,
+    /// Runs made or changed.
+    pub runs: BTreeMap<RunId, RunRecord>,
+    /// What happened, in order; the store numbers them.
+    pub events: Vec<NewEvent>,
+}
+
+impl Changes {
+    /// Returns whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.tasks.is_empty() && self.nodes.is_empty() && self.applied.is_empty()
+    }
+}
+
+/// A task to write.
+#[derive(Debug, Clone)]
+pub struct TaskChange {
+    /// The task as it is now.
+    pub record: TaskRecord,
+    /// Whether it is new.
+    pub is_new: bool,
+    /// Whether `spec` or `plan` changed; else only the body, the version and the time did.
+    pub spec_changed: bool,
+}
+
+/// A call to write.
+#[derive(Debug, Clone)]
+pub struct CallChange {
+    /// The call as it is now; `None` removes it.
+    pub record: Option<CallRecord>,
+    /// Whether `spec` changed or the call is new; else only the body did.
+    pub spec_changed: bool,
+}
+
+/// A dependency to add or remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeChange {
+    /// The task.
+    pub task: Key,
+    /// What it depends on.
+    pub on: Key,
+    /// Whether it is added.
+    pub add: bool,
+}
+
+/// An event before the store numbers it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    /// When.
+    pub at: crate::Timestamp,
+    /// Who.
+    pub actor: String,
+    /// In which run.
+    pub run: Option<RunId>,
+    /// To which task.
+    pub task: Option<(Key, TaskId)>,
+    /// What.
+    pub kind: EventKind,
+    /// Tasks that became ready with it.
+    pub ready: Vec<Key>,
+}
