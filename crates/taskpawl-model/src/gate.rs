@@ -98,6 +98,8 @@ pub struct Gate {
     pub trigger: Trigger,
     /// What the task above allows; `open` for a task that is no subtask.
     pub entry: Entry,
+    /// Something has to be evaluated or decided before it starts, and is not: a condition, a list, an approval.
+    pub undecided: bool,
     /// Its dependencies.
     pub dependencies: DependencyCounts,
     /// Its direct subtasks.
@@ -110,6 +112,7 @@ impl Gate {
         Self {
             trigger,
             entry: Entry::Open,
+            undecided: false,
             dependencies: DependencyCounts::default(),
             subtasks: SubtaskCounts::default(),
         }
@@ -133,6 +136,7 @@ impl Gate {
         match (self.entry, dependencies) {
             (Entry::Shut, _) | (_, GateState::Block) => GateState::Block,
             (Entry::Waiting, _) => GateState::Wait,
+            (Entry::Open, GateState::Ready) if self.undecided => GateState::Wait,
             (Entry::Open, state) => state,
         }
     }

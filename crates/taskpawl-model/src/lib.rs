@@ -5,6 +5,7 @@ mod decide;
 mod event;
 mod gate;
 mod id;
+mod limits;
 mod period;
 mod plan;
 mod record;
@@ -21,6 +22,7 @@ pub use decide::decide;
 pub use event::{Change, Event, EventKind};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
+pub use limits::undecided;
 pub use period::{Period, PeriodError};
 pub use plan::{Budget, Param, ParamType, Plan, PlanTask, Position};
 pub use record::{

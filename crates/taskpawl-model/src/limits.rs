@@ -1,0 +1,37 @@
+//! What this version keeps but does not evaluate: a task that uses it does not start, and says why.
+
+use serde_json::Value;
+
+use crate::spec::{CallSpec, TaskSpec};
+
+/// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
+pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
+    let own = [
+        (spec.when.is_some(), "when"),
+        (spec.for_each.is_some(), "forEach"),
+        (spec.repeat.is_some(), "repeat"),
+        (spec.approval.is_some(), "approval"),
+    ];
+    let first = own.into_iter().find_map(|(used, field)| used.then_some(field));
+    first.or_else(|| calls.into_iter().find_map(undecided_call))
+}
+
+fn undecided_call(call: &CallSpec) -> Option<&'static str> {
+    let fields = [
+        (call.when.is_some(), "when of a call"),
+        (call.approval.is_some(), "approval of a call"),
+        (call.emit, "emit"),
+        (call.plan_access.is_some(), "planAccess"),
+        (call.args.values().any(has_expression), "${{ }} in args"),
+    ];
+    fields.into_iter().find_map(|(used, field)| used.then_some(field))
+}
+
+fn has_expression(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${{"),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Object(map) => map.values().any(has_expression),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
