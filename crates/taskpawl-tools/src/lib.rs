@@ -1,1 +1,36 @@
-//! placeholder
+//! The [`Tool`] trait, the [`Registry`] of tools and the built-in tools of taskpawl.
+//!
+//! This crate knows no tasks: a call sees the ids of its task and itself only as text in its [`CallContext`].
+//! The usual way to run a call is [`call_guarded`], which checks the arguments against the tool's schema, holds
+//! the tool to its deadline and turns a panic into a failed call.
+//!
+//! ```
+//! use serde_json::json;
+//! use taskpawl_tools::{CallContext, Registry, call_guarded};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! let dir = tempfile::tempdir().unwrap();
+//! let registry = Registry::builtin();
+//! let exec = registry.get("exec").unwrap().clone();
+//! let cx = CallContext::new(dir.path(), dir.path().join("output/call-1"));
+//!
+//! let result = call_guarded(exec, cx, json!({"argv": ["echo", "hello"]})).await.unwrap();
+//! assert_eq!(result["stdout"], "hello\n");
+//! # });
+//! ```
+
+mod builtin;
+mod context;
+mod error;
+mod guard;
+mod registry;
+mod schema;
+mod text;
+mod tool;
+
+pub use context::{CallContext, CallLimits, Progress, ProgressSink};
+pub use error::{RegistryError, ToolError};
+pub use guard::call_guarded;
+pub use registry::{RegisteredTool, Registry};
+pub use tool::{Hints, Tool, ToolSpec};

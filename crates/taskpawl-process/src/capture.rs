@@ -1,0 +1,198 @@
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::SpawnError;
+
+/// Where the output of a program goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFiles {
+    /// The file that is its standard output.
+    pub stdout: PathBuf,
+    /// The file that is its standard error; another one than `stdout`.
+    pub stderr: PathBuf,
+}
+
+/// What a program has written to one of its streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The output, or its head and tail with a line between that says how much is missing. Bytes that are no
+    /// UTF-8 are replaced by U+FFFD.
+    pub text: String,
+    /// How many bytes the output has.
+    pub bytes: u64,
+    /// Whether `text` is only head and tail.
+    pub truncated: bool,
+    /// The whole output; `None` when there was none, since empty files are removed.
+    pub file: Option<PathBuf>,
+}
+
+/// The two output files of a running program.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl Capture {
+    pub(crate) fn create(files: &OutputFiles) -> Result<Self, SpawnError> {
+        Ok(Self { stdout: Stream::create(&files.stdout)?, stderr: Stream::create(&files.stderr)? })
+    }
+
+    /// Returns the ends for the program: standard output, standard error.
+    pub(crate) fn to_stdio(&self) -> Result<(Stdio, Stdio), SpawnError> {
+        Ok((self.stdout.to_stdio()?, self.stderr.to_stdio()?))
+    }
+
+    /// Returns how many bytes are in both files.
+    pub(crate) fn size(&self) -> io::Result<u64> {
+        Ok(self.stdout.size()?.saturating_add(self.stderr.size()?))
+    }
+
+    /// Cuts the files to `max_bytes` together: between two looks a program can write far beyond its limit.
+    pub(crate) fn cut(&self, max_bytes: u64) -> io::Result<()> {
+        let (stdout, stderr) = share(max_bytes, self.stdout.size()?, self.stderr.size()?);
+        self.stdout.file.set_len(stdout)?;
+        self.stderr.file.set_len(stderr)
+    }
+
+    /// Reads at most `keep_bytes` of both files together and removes those that are empty.
+    pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
+        let (stdout, stderr) = share(keep_bytes as u64, self.stdout.size()?, self.stderr.size()?);
+        Ok((self.stdout.finish(stdout)?, self.stderr.finish(stderr)?))
+    }
+}
+
+/// Shares `limit` between two streams: either gets half for sure and what the other leaves over.
+fn share(limit: u64, stdout: u64, stderr: u64) -> (u64, u64) {
+    let for_stderr = stderr.min(limit / 2);
+    let for_stdout = stdout.min(limit - for_stderr);
+    (for_stdout, stderr.min(limit - for_stdout))
+}
+
+#[derive(Debug)]
+struct Stream {
+    path: PathBuf,
+    file: File,
+}
+
+impl Stream {
+    fn create(path: &Path) -> Result<Self, SpawnError> {
+        let file = open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    fn to_stdio(&self) -> Result<Stdio, SpawnError> {
+        let file =
+            self.file.try_clone().map_err(|source| SpawnError::File { path: self.path.clone(), source })?;
+        Ok(file.into())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn finish(self, keep_bytes: u64) -> io::Result<Captured> {
+        let bytes = self.size()?;
+        if bytes == 0 {
+            remove(&self.path)?;
+            return Ok(Captured { text: String::new(), bytes, truncated: false, file: None });
+        }
+        let truncated = bytes > keep_bytes;
+        let text =
+            if truncated { self.head_and_tail(bytes, keep_bytes)? } else { lossy(self.read(0, bytes)?) };
+        Ok(Captured { text, bytes, truncated, file: Some(self.path) })
+    }
+
+    fn head_and_tail(&self, bytes: u64, keep_bytes: u64) -> io::Result<String> {
+        let head = trim_end(self.read(0, keep_bytes / 2)?);
+        let tail = self.read(bytes - keep_bytes / 2, keep_bytes / 2)?;
+        let tail = trim_start(&tail);
+        let left_out = bytes - (head.len() + tail.len()) as u64;
+        Ok(format!("{}\n… {left_out} bytes left out …\n{}", lossy(head), String::from_utf8_lossy(tail)))
+    }
+
+    fn read(&self, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+        let mut buffer = vec![0; bytes];
+        let mut filled = 0;
+        // A file may have become shorter since it was measured: a program may truncate its own output.
+        while filled < bytes {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        buffer.truncate(filled);
+        Ok(buffer)
+    }
+}
+
+/// Opens a file for appending, so that a program which opens its own output anew loses nothing of it.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(path, flags, mode) {
+        Err(rustix::io::Errno::NOENT) => {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            Ok(rustix::fs::open(path, flags, mode)?.into())
+        }
+        opened => Ok(opened?.into()),
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Drops a character that was cut at the end.
+fn trim_end(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+        return bytes;
+    }
+    bytes
+}
+
+/// Drops the rest of a character that was cut at the start.
+fn trim_start(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    &bytes[rest..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_share_a_limit() {
+        assert_eq!(share(100, 10, 10), (10, 10));
+        assert_eq!(share(100, 500, 10), (90, 10));
+        assert_eq!(share(100, 10, 500), (10, 90));
+        assert_eq!(share(100, 500, 500), (50, 50));
+        assert_eq!(share(0, 1, 1), (0, 0));
+    }
+
+    #[test]
+    fn characters_are_not_cut() {
+        let text = "aä€".as_bytes();
+        assert_eq!(trim_end(text[..5].to_vec()), "aä".as_bytes());
+        assert_eq!(trim_end(text.to_vec()), text);
+        assert_eq!(trim_start(&text[2..]), "€".as_bytes());
+    }
+}

@@ -1,0 +1,65 @@
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a program could not be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The command has no words.
+    #[error("the command is empty; its first word has to name a program")]
+    EmptyCommand,
+    /// No directory of `PATH` holds the program.
+    #[error("program `{program}` is in no directory of PATH (`{path}`); install it or name it with its path")]
+    NotInPath {
+        /// The program, as the command names it.
+        program: String,
+        /// The `PATH` that was searched.
+        path: String,
+    },
+    /// There is no file of this name.
+    #[error("program `{program}` does not exist")]
+    NotFound {
+        /// Where the program was looked for.
+        program: PathBuf,
+    },
+    /// There is a file, but it cannot be executed.
+    #[error("program `{program}` may not be executed; `chmod +x` makes it a program")]
+    NotExecutable {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The directory in which the program shall run cannot be entered.
+    #[error("working directory `{path}` is no directory that can be entered")]
+    WorkingDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An output file, or the file that serves as standard input, cannot be made or used.
+    #[error("failed to use file `{path}` for the program's input or output")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program is there, but the system does not start it.
+    #[error(
+        "failed to start program `{program}`{}",
+        if is_format(source) { "; a script has to begin with `#!` and an interpreter that exists" } else { "" }
+    )]
+    Start {
+        /// The file.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A file that is there and still "not found" is a script whose interpreter is not; one of no known format is a
+/// script that names none.
+fn is_format(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    errno == Some(rustix::io::Errno::NOEXEC) || errno == Some(rustix::io::Errno::NOENT)
+}

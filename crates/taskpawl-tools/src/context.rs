@@ -1,0 +1,170 @@
+use std::ffi::OsString;
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ToolError;
+
+/// Everything a call knows about where and for whom it runs. Owned, so that a call can outlive its starter.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// Id of the task; empty outside a task.
+    pub task: String,
+    /// Id of the call within its task; empty outside a task.
+    pub call: String,
+    /// Who runs the call.
+    pub actor: String,
+    /// What the host program attached to the run.
+    pub scope: Option<String>,
+    /// Which start of the call this is, from 1.
+    pub attempt: u32,
+    /// The same for every attempt of one call; tools pass it on so that the other side can drop repetitions.
+    pub idempotency_key: String,
+    /// The project's root, absolute; file tools never leave it.
+    pub root: PathBuf,
+    /// The directory that relative paths start from: the root, or beneath it.
+    pub dir: PathBuf,
+    /// Where output files of the call go: the path without `.stdout` and `.stderr`.
+    pub output: PathBuf,
+    /// Fires when the call shall end early.
+    pub cancel: CancellationToken,
+    /// When the call has to be over; `None` is never.
+    pub deadline: Option<Instant>,
+    /// How much a call may print and how gently it is ended.
+    pub limits: CallLimits,
+    /// Who hears what the call says while it runs.
+    pub progress: Option<ProgressSink>,
+}
+
+/// How much a call may print and how gently it is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Bytes that a call may write to its output files together; beyond them it is killed and fails.
+    pub output_bytes: u64,
+    /// Bytes of output that stay in the result; beyond them it holds only head and tail.
+    pub keep_bytes: usize,
+    /// Time between asking a call to end and making it.
+    pub grace: Duration,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self { output_bytes: 64 << 20, keep_bytes: 256 << 10, grace: Duration::from_secs(5) }
+    }
+}
+
+/// Something that a call says while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// A line for the person who watches.
+    Message(String),
+}
+
+/// Receives what a call says while it runs; it is called on the thread of the call and must not block.
+pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+
+impl CallContext {
+    /// Makes a context for a call in `root` without task, deadline and sink; its output files begin with `output`.
+    pub fn new(root: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self {
+            task: String::new(),
+            call: String::new(),
+            actor: String::new(),
+            scope: None,
+            attempt: 1,
+            idempotency_key: String::new(),
+            dir: root.clone(),
+            root,
+            output: output.into(),
+            cancel: CancellationToken::new(),
+            deadline: None,
+            limits: CallLimits::default(),
+            progress: None,
+        }
+    }
+
+    /// Returns the file for what the call's program prints to its standard output.
+    pub fn stdout_path(&self) -> PathBuf {
+        self.output_path(".stdout")
+    }
+
+    /// Returns the file for what the call's program prints to its standard error.
+    pub fn stderr_path(&self) -> PathBuf {
+        self.output_path(".stderr")
+    }
+
+    fn output_path(&self, suffix: &str) -> PathBuf {
+        let mut path = OsString::from(&self.output);
+        path.push(suffix);
+        path.into()
+    }
+
+    /// Tells whoever watches what the call is doing; nothing happens when nobody does.
+    pub fn report(&self, message: impl Into<String>) {
+        if let Some(sink) = &self.progress {
+            sink(Progress::Message(message.into()));
+        }
+    }
+
+    /// Fails when the call is cancelled or its deadline has passed; for loops that do not await.
+    pub fn check(&self) -> Result<(), ToolError> {
+        if self.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled { result: None });
+        }
+        match self.deadline {
+            Some(deadline) if deadline <= Instant::now() => Err(ToolError::Timeout { result: None }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Waits until the call is cancelled or its deadline has passed and returns which of the two it was.
+    pub async fn interrupted(&self) -> ToolError {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => ToolError::Cancelled { result: None },
+            () = passed(self.deadline) => ToolError::Timeout { result: None },
+        }
+    }
+
+    /// Runs `work` until it ends or the call is cancelled or timed out, whichever comes first.
+    ///
+    /// # Cancel safety
+    ///
+    /// In the latter two cases `work` is dropped where it stands.
+    pub async fn until_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, ToolError> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            error = self.interrupted() => Err(error),
+        }
+    }
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContext")
+            .field("task", &self.task)
+            .field("call", &self.call)
+            .field("attempt", &self.attempt)
+            .field("root", &self.root)
+            .field("dir", &self.dir)
+            .field("output", &self.output)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use taskpawl_process::SpawnError;
+use thiserror::Error;
+
+/// Why a tool call failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The arguments do not fit the tool; nothing was done.
+    #[error("`{tool}` refuses its arguments: `{field}` {problem}")]
+    InvalidArgs {
+        /// Name of the tool.
+        tool: String,
+        /// Path of the field, as in `args.argv[0]`.
+        field: String,
+        /// What is wrong with it, to be read after the field.
+        problem: String,
+    },
+    /// The operating system refused something about a file.
+    #[error("failed to {action} `{path}`")]
+    Io {
+        /// What was tried, as a verb: `read`, `write`.
+        action: &'static str,
+        /// The file, as the call named it.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path leads out of the project.
+    #[error("`{path}` leads out of the project root; use a path beneath it, without links that leave it")]
+    OutsideRoot {
+        /// The path, as the call named it.
+        path: PathBuf,
+    },
+    /// A program could not be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A program ended with another exit code than those that count as success.
+    #[error("{}", exit_message(program, *code, *signal, stderr))]
+    Exit {
+        /// The program, as the call named it.
+        program: String,
+        /// Exit code; 128 plus the number of the signal where one ended the program.
+        code: i32,
+        /// The signal that ended the program.
+        signal: Option<i32>,
+        /// The last line that it wrote to its standard error, fit for a terminal; may be empty.
+        stderr: String,
+        /// What the call would have returned.
+        result: Box<Value>,
+    },
+    /// What a program or server returned is not what the call asked for.
+    #[error("{what} is no valid JSON: {problem}")]
+    InvalidJson {
+        /// What was read, as in ``stdout of `jq` ``.
+        what: String,
+        /// Why it could not be read.
+        problem: String,
+        /// What the call would have returned.
+        result: Box<Value>,
+    },
+    /// The call was not over at its deadline.
+    #[error("the call was not over at its deadline")]
+    Timeout {
+        /// What it had returned until then.
+        result: Option<Box<Value>>,
+    },
+    /// The call was told to end.
+    #[error("the call was cancelled")]
+    Cancelled {
+        /// What it had returned until then.
+        result: Option<Box<Value>>,
+    },
+    /// The call printed more than it may.
+    #[error("the call put out more than the limit of {limit_bytes} bytes")]
+    OutputLimit {
+        /// The limit, over all of its output.
+        limit_bytes: u64,
+        /// What it had returned until then.
+        result: Option<Box<Value>>,
+    },
+    /// A request got no answer.
+    #[error("no answer from `{url}`: {problem}")]
+    Http {
+        /// Where the request went.
+        url: String,
+        /// Why there is no answer.
+        problem: String,
+    },
+    /// A server answered with an error.
+    #[error("`{url}` answered with status {status}")]
+    HttpStatus {
+        /// Where the request went.
+        url: String,
+        /// The status, 400 or above.
+        status: u16,
+        /// What the call would have returned.
+        result: Box<Value>,
+    },
+    /// The tool panicked.
+    #[error("the tool panicked: {message}")]
+    Panicked {
+        /// What the panic said.
+        message: String,
+    },
+    /// Everything that a tool wants to say in its own words.
+    #[error("{message}")]
+    Failed {
+        /// A lower-case fragment that says what failed.
+        message: String,
+    },
+}
+
+impl ToolError {
+    /// Makes an error in the tool's own words: a lower-case fragment without a final period.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into() }
+    }
+
+    /// Returns the kind of failure as a stable word, by which failures are grouped and retries decided.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::InvalidArgs { .. } => "invalid_args",
+            Self::Io { .. } => "io",
+            Self::OutsideRoot { .. } => "outside_root",
+            Self::Spawn(_) => "spawn",
+            Self::Exit { .. } => "exit_code",
+            Self::InvalidJson { .. } => "invalid_json",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled { .. } => "cancelled",
+            Self::OutputLimit { .. } => "output_limit",
+            Self::Http { .. } => "http",
+            Self::HttpStatus { .. } => "http_status",
+            Self::Panicked { .. } => "panic",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// Returns what the call had to show for itself although it failed, in the form of its result.
+    pub fn result(&self) -> Option<&Value> {
+        match self {
+            Self::Exit { result, .. }
+            | Self::InvalidJson { result, .. }
+            | Self::HttpStatus { result, .. } => Some(result),
+            Self::Timeout { result } | Self::Cancelled { result } | Self::OutputLimit { result, .. } => {
+                result.as_deref()
+            }
+            Self::InvalidArgs { .. }
+            | Self::Io { .. }
+            | Self::OutsideRoot { .. }
+            | Self::Spawn(_)
+            | Self::Http { .. }
+            | Self::Panicked { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+}
+
+fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str) -> String {
+    let how = match signal {
+        Some(signal) => format!("`{program}` was ended by signal {signal}"),
+        None => format!("`{program}` exited with code {code}"),
+    };
+    if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
+}
+
+/// Why a tool could not be registered.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// Another tool has the name.
+    #[error("a tool named `{name}` is registered already")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// The name cannot stand in a plan.
+    #[error("`{name}` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// A schema of the tool cannot be used.
+    #[error("the {which} schema of tool `{name}` is invalid at `{at}`: {problem}")]
+    InvalidSchema {
+        /// Name of the tool.
+        name: String,
+        /// `args` or `result`.
+        which: &'static str,
+        /// JSON pointer into the schema.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
+}

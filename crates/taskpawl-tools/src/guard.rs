@@ -1,0 +1,48 @@
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::registry::RegisteredTool;
+
+/// Runs one call of `tool` as everybody should: with checked arguments, held to its deadline, its panics caught.
+///
+/// A tool that is cancelled or past its deadline has [`CallLimits::grace`](crate::CallLimits::grace) to end by itself
+/// (a program gets its `TERM` in this time); then its future is dropped and the call fails with
+/// [`ToolError::Cancelled`] or [`ToolError::Timeout`]. A plain future: nothing is spawned before it is polled.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the tool's, which ends whatever the call has started.
+pub async fn call_guarded(tool: RegisteredTool, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+    tool.check_args(&args)?;
+    cx.check()?;
+    let work = AssertUnwindSafe(async { tool.tool().call(cx.clone(), args).await }).catch_unwind();
+    tokio::select! {
+        biased;
+        ended = work => ended.unwrap_or_else(|panic| Err(panicked(&*panic))),
+        error = overdue(&cx) => Err(error),
+    }
+}
+
+/// Ends when the tool has had its time to react to a cancellation or its deadline. The margin covers what a
+/// tool does after it has used up the grace itself: reaping a killed program and reading its output.
+async fn overdue(cx: &CallContext) -> ToolError {
+    let error = cx.interrupted().await;
+    tokio::time::sleep(cx.limits.grace + cx.limits.grace / 4).await;
+    error
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> ToolError {
+    let message = if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".to_owned()
+    };
+    ToolError::Panicked { message: crate::text::one_line(&message) }
+}

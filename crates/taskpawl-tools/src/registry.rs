@@ -1,0 +1,110 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::builtin;
+use crate::error::{RegistryError, ToolError};
+use crate::schema::{Schema, SchemaError};
+use crate::tool::{Tool, ToolSpec};
+
+/// The tools that calls may name, each under a unique name.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    tools: BTreeMap<String, RegisteredTool>,
+}
+
+impl Registry {
+    /// Makes a registry without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a registry of the built-in tools.
+    ///
+    /// # Panics
+    ///
+    /// Only if a built-in tool is wrong, which the tests exclude.
+    pub fn builtin() -> Self {
+        let mut registry = Self::new();
+        for tool in builtin::all() {
+            registry.register(tool).expect("BUG: a built-in tool cannot be registered");
+        }
+        registry
+    }
+
+    /// Adds a tool, whose schemas are compiled here once and for all.
+    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
+        let spec = tool.spec();
+        let name = spec.name.clone();
+        if !is_name(&name) {
+            return Err(RegistryError::InvalidName { name });
+        }
+        if self.tools.contains_key(&name) {
+            return Err(RegistryError::Duplicate { name });
+        }
+        let args = Schema::of_object(&spec.args_schema).map_err(|error| invalid(&name, "args", error))?;
+        if let Some(schema) = &spec.result_schema {
+            Schema::compile(schema).map_err(|error| invalid(&name, "result", error))?;
+        }
+        self.tools.insert(name, RegisteredTool { tool, args: Arc::new(args) });
+        Ok(())
+    }
+
+    /// Returns the tool of this name.
+    pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
+        self.tools.get(name)
+    }
+
+    /// Returns the tools in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &RegisteredTool> {
+        self.tools.values()
+    }
+
+    /// Returns the names of the tools in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn invalid(name: &str, which: &'static str, error: SchemaError) -> RegistryError {
+    RegistryError::InvalidSchema { name: name.to_owned(), which, at: error.at, problem: error.problem }
+}
+
+/// A tool together with the compiled schema of its arguments; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct RegisteredTool {
+    tool: Arc<dyn Tool>,
+    args: Arc<Schema>,
+}
+
+impl RegisteredTool {
+    /// Returns the tool itself, to be called without any of the guards of [`call_guarded`](crate::call_guarded).
+    pub fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
+    }
+
+    /// Returns what the tool is called, what it takes and how it behaves.
+    pub fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
+    pub fn is_repeatable(&self, args: &Value) -> bool {
+        self.tool.is_repeatable(args)
+    }
+
+    /// Checks arguments against the schema; the error names the first field that does not fit.
+    pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
+        self.args.check(args).map_err(|violation| ToolError::InvalidArgs {
+            tool: self.spec().name.clone(),
+            field: format!("args{}", violation.at),
+            problem: violation.problem,
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! A JSON Schema validator for the arguments of tools.
+//!
+//! The libraries for it bring 35 (`boon`) to 50 (`jsonschema`) crates and word their errors for people who read
+//! schemas; arguments are written by language models, which need the field and what to put there. This one knows
+//! the keywords of draft 2020-12 that describe plain data. A schema with any other keyword is refused when the tool
+//! is registered, never half obeyed; so are references other than to `#/$defs/…` and `#`.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+mod check;
+mod suggest;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    root: Node,
+    /// What `$ref` can name, by its text.
+    references: BTreeMap<String, Node>,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SchemaError {
+    /// JSON pointer to the keyword.
+    pub(crate) at: String,
+    pub(crate) problem: String,
+}
+
+/// Why a value does not fit a schema.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    /// Where the value is, as `.argv[0]`; empty for the whole.
+    pub(crate) at: String,
+    /// What is wrong, to be read after the name of the value.
+    pub(crate) problem: String,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    is_never: bool,
+    types: Vec<Type>,
+    one_of_values: Option<Vec<Value>>,
+    reference: Option<String>,
+    properties: BTreeMap<String, Node>,
+    pattern_properties: Vec<(Regex, Node)>,
+    required: Vec<String>,
+    additional: Option<Box<Node>>,
+    names: Option<Box<Node>>,
+    prefix_items: Vec<Node>,
+    items: Option<Box<Node>>,
+    has_unique_items: bool,
+    bounds: Vec<Bound>,
+    pattern: Option<Regex>,
+    all_of: Vec<Node>,
+    any_of: Vec<Node>,
+    one_of: Vec<Node>,
+    not: Option<Box<Node>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Null,
+    Boolean,
+    Object,
+    Array,
+    Number,
+    Integer,
+    String,
+}
+
+#[derive(Debug)]
+struct Bound {
+    kind: BoundKind,
+    limit: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum BoundKind {
+    Minimum,
+    Maximum,
+    ExclusiveMinimum,
+    ExclusiveMaximum,
+    MultipleOf,
+    MinLength,
+    MaxLength,
+    MinItems,
+    MaxItems,
+    MinProperties,
+    MaxProperties,
+}
+
+impl Schema {
+    /// Compiles the schema of arguments, which are always an object.
+    pub(crate) fn of_object(schema: &Value) -> Result<Self, SchemaError> {
+        let compiled = Self::compile(schema)?;
+        if compiled.root.types == [Type::Object] {
+            Ok(compiled)
+        } else {
+            Err(error("/type", "the type of arguments has to be `object`"))
+        }
+    }
+
+    pub(crate) fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        let mut references = BTreeMap::new();
+        for definitions in ["$defs", "definitions"] {
+            let Some(nodes) = schema.get(definitions).and_then(Value::as_object) else { continue };
+            for (name, node) in nodes {
+                let at = format!("/{definitions}/{name}");
+                references.insert(format!("#{at}"), node_of(node, &at)?);
+            }
+        }
+        references.insert("#".to_owned(), node_of(schema, "")?);
+        let compiled = Self { root: node_of(schema, "")?, references };
+        compiled.check_references()?;
+        Ok(compiled)
+    }
+
+    fn check_references(&self) -> Result<(), SchemaError> {
+        for node in self.references.values() {
+            node.each(&mut |node| match &node.reference {
+                Some(name) if !self.references.contains_key(name) => {
+                    Err(error("/$ref", format!("`{name}` is not defined; only `#` and `#/$defs/…` can be")))
+                }
+                Some(_) | None => Ok(()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Visits this node and all below it.
+    fn each(&self, visit: &mut impl FnMut(&Self) -> Result<(), SchemaError>) -> Result<(), SchemaError> {
+        visit(self)?;
+        let boxed = [&self.additional, &self.names, &self.items, &self.not];
+        let lists = [&self.prefix_items, &self.all_of, &self.any_of, &self.one_of];
+        let below = boxed.into_iter().flatten().map(|node| &**node);
+        let below = below.chain(lists.into_iter().flatten()).chain(self.properties.values());
+        for node in below.chain(self.pattern_properties.iter().map(|(_, node)| node)) {
+            node.each(visit)?;
+        }
+        Ok(())
+    }
+}
+
+fn error(at: impl Into<String>, problem: impl Into<String>) -> SchemaError {
+    SchemaError { at: at.into(), problem: problem.into() }
+}
+
+fn node_of(schema: &Value, at: &str) -> Result<Node, SchemaError> {
+    match schema {
+        Value::Bool(is_any) => Ok(Node { is_never: !is_any, ..Node::default() }),
+        Value::Object(keywords) => {
+            let mut node = Node::default();
+            for (keyword, value) in keywords {
+                read_keyword(&mut node, keyword, value, &format!("{at}/{keyword}"))?;
+            }
+            Ok(node)
+        }
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(error(at, "a schema is an object or a boolean"))
+        }
+    }
+}
+
+fn read_keyword(node: &mut Node, keyword: &str, value: &Value, at: &str) -> Result<(), SchemaError> {
+    match keyword {
+        "type" => node.types = types(value, at)?,
+        "enum" => node.one_of_values = Some(array(value, at)?.clone()),
+        "const" => node.one_of_values = Some(vec![value.clone()]),
+        "$ref" => node.reference = Some(string(value, at)?.to_owned()),
+        "properties" => node.properties = nodes_by_name(value, at)?.into_iter().collect(),
+        "patternProperties" => node.pattern_properties = nodes_by_pattern(value, at)?,
+        "required" => node.required = strings(value, at)?,
+        "additionalProperties" => node.additional = Some(Box::new(node_of(value, at)?)),
+        "propertyNames" => node.names = Some(Box::new(node_of(value, at)?)),
+        "prefixItems" => node.prefix_items = nodes(value, at)?,
+        "items" => node.items = Some(Box::new(node_of(value, at)?)),
+        "uniqueItems" => node.has_unique_items = value.as_bool().ok_or_else(|| error(at, "not a boolean"))?,
+        "pattern" => node.pattern = Some(regex(string(value, at)?, at)?),
+        "allOf" => node.all_of = nodes(value, at)?,
+        "anyOf" => node.any_of = nodes(value, at)?,
+        "oneOf" => node.one_of = nodes(value, at)?,
+        "not" => node.not = Some(Box::new(node_of(value, at)?)),
+        "$defs" | "definitions" | "$schema" | "$id" | "$comment" | "title" | "description" | "default"
+        | "examples" | "format" | "deprecated" | "readOnly" | "writeOnly" => {}
+        _ => {
+            let kind = BoundKind::of(keyword).ok_or_else(|| error(at, "this keyword is not supported"))?;
+            let limit = value.as_f64().ok_or_else(|| error(at, "not a number"))?;
+            node.bounds.push(Bound { kind, limit });
+        }
+    }
+    Ok(())
+}
+
+impl BoundKind {
+    fn of(keyword: &str) -> Option<Self> {
+        Some(match keyword {
+            "minimum" => Self::Minimum,
+            "maximum" => Self::Maximum,
+            "exclusiveMinimum" => Self::ExclusiveMinimum,
+            "exclusiveMaximum" => Self::ExclusiveMaximum,
+            "multipleOf" => Self::MultipleOf,
+            "minLength" => Self::MinLength,
+            "maxLength" => Self::MaxLength,
+            "minItems" => Self::MinItems,
+            "maxItems" => Self::MaxItems,
+            "minProperties" => Self::MinProperties,
+            "maxProperties" => Self::MaxProperties,
+            _ => return None,
+        })
+    }
+}
+
+fn types(value: &Value, at: &str) -> Result<Vec<Type>, SchemaError> {
+    let names = match value.as_str() {
+        Some(name) => vec![name.to_owned()],
+        None => strings(value, at)?,
+    };
+    names
+        .iter()
+        .map(|name| Type::of(name).ok_or_else(|| error(at, format!("there is no type `{name}`"))))
+        .collect()
+}
+
+impl Type {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "number" => Self::Number,
+            "integer" => Self::Integer,
+            "string" => Self::String,
+            _ => return None,
+        })
+    }
+}
+
+fn nodes_by_name(value: &Value, at: &str) -> Result<Vec<(String, Node)>, SchemaError> {
+    let named = object(value, at)?.iter();
+    named.map(|(name, value)| Ok((name.clone(), node_of(value, &format!("{at}/{name}"))?))).collect()
+}
+
+fn nodes_by_pattern(value: &Value, at: &str) -> Result<Vec<(Regex, Node)>, SchemaError> {
+    let named = nodes_by_name(value, at)?.into_iter();
+    named.map(|(pattern, node)| Ok((regex(&pattern, at)?, node))).collect()
+}
+
+fn nodes(value: &Value, at: &str) -> Result<Vec<Node>, SchemaError> {
+    let values = array(value, at)?.iter().enumerate();
+    values.map(|(index, value)| node_of(value, &format!("{at}/{index}"))).collect()
+}
+
+fn strings(value: &Value, at: &str) -> Result<Vec<String>, SchemaError> {
+    array(value, at)?.iter().map(|value| string(value, at).map(str::to_owned)).collect()
+}
+
+fn string<'a>(value: &'a Value, at: &str) -> Result<&'a str, SchemaError> {
+    value.as_str().ok_or_else(|| error(at, "not a string"))
+}
+
+fn array<'a>(value: &'a Value, at: &str) -> Result<&'a Vec<Value>, SchemaError> {
+    value.as_array().ok_or_else(|| error(at, "not an array"))
+}
+
+fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, SchemaError> {
+    value.as_object().ok_or_else(|| error(at, "not an object"))
+}
+
+fn regex(pattern: &str, at: &str) -> Result<Regex, SchemaError> {
+    Regex::new(pattern).map_err(|_| error(at, format!("`{pattern}` is no regular expression")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refusal(schema: Value) -> String {
+        let error = Schema::of_object(&schema).expect_err("the schema is refused");
+        drop(schema);
+        format!("{}: {}", error.at, error.problem)
+    }
+
+    #[test]
+    fn schemas_that_would_be_half_obeyed_are_refused() {
+        assert_eq!(refusal(json!({"type": "string"})), "/type: the type of arguments has to be `object`");
+        assert_eq!(refusal(json!(1)), ": a schema is an object or a boolean");
+        assert_eq!(refusal(json!({"type": "objekt"})), "/type: there is no type `objekt`");
+        assert_eq!(
+            refusal(json!({"properties": {"a": {"if": {}}}})),
+            "/properties/a/if: this keyword is not supported"
+        );
+        assert_eq!(refusal(json!({"required": "a"})), "/required: not an array");
+        assert_eq!(refusal(json!({"minimum": "a"})), "/minimum: not a number");
+        assert_eq!(refusal(json!({"pattern": "("})), "/pattern: `(` is no regular expression");
+        assert_eq!(
+            refusal(json!({"items": {"$ref": "#/$defs/a"}})),
+            "/$ref: `#/$defs/a` is not defined; only `#` and `#/$defs/…` can be"
+        );
+    }
+}

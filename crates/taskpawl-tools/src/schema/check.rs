@@ -1,0 +1,376 @@
+//! Checks values against compiled schemas.
+
+use serde_json::{Map, Value};
+
+use crate::text::one_line;
+
+use super::suggest::nearest;
+use super::{Bound, BoundKind, Node, Schema, Type, Violation};
+
+/// How deep references may nest: a schema can refer to itself without ever looking at the value.
+const MAX_DEPTH: usize = 200;
+
+type Checked = Result<(), Violation>;
+
+impl Schema {
+    /// Checks a value and returns the first thing that does not fit.
+    pub(crate) fn check(&self, value: &Value) -> Checked {
+        Checker { schema: self, at: String::new(), depth: 0 }.node(&self.root, value)
+    }
+}
+
+struct Checker<'a> {
+    schema: &'a Schema,
+    /// Path of the value that is being looked at.
+    at: String,
+    depth: usize,
+}
+
+impl Checker<'_> {
+    fn node(&mut self, node: &Node, value: &Value) -> Checked {
+        if self.depth == MAX_DEPTH {
+            return self.refuse("is nested too deep");
+        }
+        self.depth += 1;
+        self.itself(node, value)?;
+        match value {
+            Value::Object(fields) => self.object(node, fields)?,
+            Value::Array(items) => self.array(node, items)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        self.combined(node, value)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn refuse(&self, problem: impl Into<String>) -> Checked {
+        Err(Violation { at: self.at.clone(), problem: problem.into() })
+    }
+
+    /// Runs `check` with `step` added to the path.
+    fn below(&mut self, step: &str, check: impl FnOnce(&mut Self) -> Checked) -> Checked {
+        let length = self.at.len();
+        self.at.push_str(step);
+        check(self)?;
+        self.at.truncate(length);
+        Ok(())
+    }
+
+    fn itself(&mut self, node: &Node, value: &Value) -> Checked {
+        if node.is_never {
+            return self.refuse("is not allowed here");
+        }
+        if !node.types.is_empty() && !node.types.iter().any(|expected| expected.holds(value)) {
+            let expected: Vec<&str> = node.types.iter().map(|expected| expected.with_article()).collect();
+            return self.refuse(format!("has to be {}, but is {}", expected.join(" or "), shown(value)));
+        }
+        if let Some(values) = &node.one_of_values
+            && !values.iter().any(|expected| is_same(expected, value))
+        {
+            let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
+            return self.refuse(format!("has to be {}, but is {}", values.join(" or "), shown(value)));
+        }
+        if let (Some(pattern), Value::String(text)) = (&node.pattern, value)
+            && !pattern.is_match(text)
+        {
+            return self.refuse(format!("has to match `{pattern}`, but is {}", shown(value)));
+        }
+        node.bounds.iter().try_for_each(|bound| match bound.problem(value) {
+            Some(problem) => self.refuse(problem),
+            None => Ok(()),
+        })
+    }
+
+    fn object(&mut self, node: &Node, fields: &Map<String, Value>) -> Checked {
+        // Unknown fields first: a misspelt field is a better answer than the one that is missing for it.
+        for name in fields.keys().filter(|name| !is_known(node, name)) {
+            self.unknown(node, name, fields)?;
+        }
+        if let Some(missing) = node.required.iter().find(|name| !fields.contains_key(*name)) {
+            return self.below(&step(missing), |checker| checker.refuse("is missing"));
+        }
+        for (name, value) in fields {
+            self.below(&step(name), |checker| checker.field(node, name, value))?;
+        }
+        Ok(())
+    }
+
+    fn unknown(&mut self, node: &Node, name: &str, fields: &Map<String, Value>) -> Checked {
+        if !node.additional.as_ref().is_some_and(|additional| additional.is_never) {
+            return Ok(());
+        }
+        let known = || node.properties.keys().map(String::as_str);
+        let hint = match nearest(name, known().filter(|name| !fields.contains_key(*name))) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if node.properties.is_empty() => "there are no fields".to_owned(),
+            None => format!("the fields are {}", quoted(known())),
+        };
+        self.below(&step(name), |checker| checker.refuse(format!("is no field; {hint}")))
+    }
+
+    fn field(&mut self, node: &Node, name: &str, value: &Value) -> Checked {
+        if let Some(names) = &node.names {
+            self.node(names, &Value::String(name.to_owned()))?;
+        }
+        if let Some(property) = node.properties.get(name) {
+            self.node(property, value)?;
+        }
+        for (_, property) in node.pattern_properties.iter().filter(|(pattern, _)| pattern.is_match(name)) {
+            self.node(property, value)?;
+        }
+        match &node.additional {
+            Some(additional) if !is_known(node, name) => self.node(additional, value),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn array(&mut self, node: &Node, items: &[Value]) -> Checked {
+        for (index, value) in items.iter().enumerate() {
+            if let Some(schema) = node.prefix_items.get(index).or(node.items.as_deref()) {
+                self.below(&format!("[{index}]"), |checker| checker.node(schema, value))?;
+            }
+        }
+        let is_repeated =
+            |(index, item): (usize, &Value)| items[..index].iter().any(|other| is_same(other, item));
+        match items.iter().enumerate().find(|item| node.has_unique_items && is_repeated(*item)) {
+            Some((index, _)) => self.below(&format!("[{index}]"), |checker| checker.refuse("is there twice")),
+            None => Ok(()),
+        }
+    }
+
+    fn combined(&mut self, node: &Node, value: &Value) -> Checked {
+        if let Some(name) = &node.reference {
+            // References were checked when the schema was compiled.
+            let schema = self.schema;
+            schema.references.get(name).map_or(Ok(()), |referred| self.node(referred, value))?;
+        }
+        node.all_of.iter().try_for_each(|part| self.node(part, value))?;
+        if !node.any_of.is_empty() {
+            self.any_of(&node.any_of, value)?;
+        }
+        if !node.one_of.is_empty() {
+            self.any_of(&node.one_of, value)?;
+            if node.one_of.iter().filter(|part| self.fits(part, value)).count() > 1 {
+                return self.refuse("fits more than one of the forms that exclude each other");
+            }
+        }
+        match &node.not {
+            Some(not) if self.fits(not, value) => self.refuse(format!("must not be {}", shown(value))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn fits(&self, node: &Node, value: &Value) -> bool {
+        self.fork().node(node, value).is_ok()
+    }
+
+    fn fork(&self) -> Checker<'_> {
+        Checker { schema: self.schema, at: self.at.clone(), depth: self.depth }
+    }
+
+    /// Names the alternative that came farthest: that is the one which was meant.
+    fn any_of(&mut self, alternatives: &[Node], value: &Value) -> Checked {
+        let mut farthest: Option<Violation> = None;
+        for alternative in alternatives {
+            let Err(violation) = self.fork().node(alternative, value) else { return Ok(()) };
+            if farthest.as_ref().is_none_or(|farthest| violation.at.len() > farthest.at.len()) {
+                farthest = Some(violation);
+            }
+        }
+        farthest.map_or(Ok(()), Err)
+    }
+}
+
+fn is_known(node: &Node, name: &str) -> bool {
+    node.properties.contains_key(name)
+        || node.pattern_properties.iter().any(|(pattern, _)| pattern.is_match(name))
+}
+
+fn step(name: &str) -> String {
+    let is_plain = !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    if is_plain { format!(".{name}") } else { format!("[{}]", one_line(&format!("{name:?}"))) }
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the value as it stands in JSON if it is short, else what it is.
+fn shown(value: &Value) -> String {
+    let kind = match value {
+        Value::Array(items) => return format!("an array of {}", items.len()),
+        Value::Object(fields) => return format!("an object of {} fields", fields.len()),
+        Value::Null => return "null".to_owned(),
+        Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+    };
+    let json = one_line(&value.to_string());
+    if json.chars().count() <= 60 { format!("the {kind} `{json}`") } else { format!("a long {kind}") }
+}
+
+/// Compares as JSON Schema does: `1` and `1.0` are the same.
+fn is_same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || a.as_f64() == b.as_f64() && a.is_f64() != b.is_f64()
+        }
+        _ => left == right,
+    }
+}
+
+impl Type {
+    fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::Null => value.is_null(),
+            Self::Boolean => value.is_boolean(),
+            Self::Object => value.is_object(),
+            Self::Array => value.is_array(),
+            Self::Number => value.is_number(),
+            Self::Integer => {
+                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            Self::String => value.is_string(),
+        }
+    }
+
+    fn with_article(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "a boolean",
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::Number => "a number",
+            Self::Integer => "an integer",
+            Self::String => "a string",
+        }
+    }
+}
+
+impl Bound {
+    /// Says how a value of the kind that the bound is about breaks it.
+    #[expect(clippy::cast_precision_loss, reason = "nothing in memory has more than 2^52 elements")]
+    fn problem(&self, value: &Value) -> Option<String> {
+        use BoundKind as Kind;
+
+        let limit = self.limit;
+        let measured = match self.kind {
+            Kind::MinLength | Kind::MaxLength => value.as_str()?.chars().count() as f64,
+            Kind::MinItems | Kind::MaxItems => value.as_array()?.len() as f64,
+            Kind::MinProperties | Kind::MaxProperties => value.as_object()?.len() as f64,
+            Kind::Minimum
+            | Kind::Maximum
+            | Kind::ExclusiveMinimum
+            | Kind::ExclusiveMaximum
+            | Kind::MultipleOf => value.as_f64()?,
+        };
+        let (holds, expected) = match self.kind {
+            Kind::Minimum => (measured >= limit, format!("be at least {limit}")),
+            Kind::Maximum => (measured <= limit, format!("be at most {limit}")),
+            Kind::ExclusiveMinimum => (measured > limit, format!("be more than {limit}")),
+            Kind::ExclusiveMaximum => (measured < limit, format!("be less than {limit}")),
+            Kind::MultipleOf => ((measured / limit).fract() == 0.0, format!("be a multiple of {limit}")),
+            Kind::MinLength => (measured >= limit, format!("have at least {limit} characters")),
+            Kind::MaxLength => (measured <= limit, format!("have at most {limit} characters")),
+            Kind::MinItems => (measured >= limit, format!("have at least {limit} items")),
+            Kind::MaxItems => (measured <= limit, format!("have at most {limit} items")),
+            Kind::MinProperties => (measured >= limit, format!("have at least {limit} fields")),
+            Kind::MaxProperties => (measured <= limit, format!("have at most {limit} fields")),
+        };
+        (!holds).then(|| format!("has to {expected}, but {}", actual(value, measured)))
+    }
+}
+
+fn actual(value: &Value, measured: f64) -> String {
+    if value.is_number() { format!("is {value}") } else { format!("has {measured}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Checks `value` and returns the answer as a line.
+    fn check(schema: &Value, value: &Value) -> String {
+        match Schema::compile(schema).expect("the schema is valid").check(value) {
+            Ok(()) => "fits".to_owned(),
+            Err(violation) => format!("{} {}", violation.at, violation.problem),
+        }
+    }
+
+    #[test]
+    fn each_keyword_is_obeyed() {
+        let cases = [
+            (
+                json!({"type": ["string", "null"]}),
+                json!(1),
+                " has to be a string or null, but is the number `1`",
+            ),
+            (json!({"type": "integer"}), json!(1.0), "fits"),
+            (json!({"type": "integer"}), json!(1.5), " has to be an integer, but is the number `1.5`"),
+            (json!({"enum": ["a", 1]}), json!("b"), " has to be `\"a\"` or `1`, but is the string `\"b\"`"),
+            (json!({"enum": ["a", 1]}), json!(1.0), "fits"),
+            (json!({"const": 1}), json!(2), " has to be `1`, but is the number `2`"),
+            (json!({"required": ["a"]}), json!({}), ".a is missing"),
+            (json!({"required": ["a b"]}), json!({}), "[\"a b\"] is missing"),
+            (json!({"additionalProperties": false}), json!({"a": 1}), ".a is no field; there are no fields"),
+            (
+                json!({"additionalProperties": {"type": "string"}}),
+                json!({"a": 1}),
+                ".a has to be a string, but is the number `1`",
+            ),
+            (
+                json!({"patternProperties": {"^a": {"type": "null"}}, "additionalProperties": false}),
+                json!({"ab": 1}),
+                ".ab has to be null, but is the number `1`",
+            ),
+            (
+                json!({"propertyNames": {"maxLength": 1}}),
+                json!({"ab": 1}),
+                ".ab has to have at most 1 characters, but has 2",
+            ),
+            (
+                json!({"items": {"type": "null"}}),
+                json!([null, true]),
+                "[1] has to be null, but is the boolean `true`",
+            ),
+            (json!({"prefixItems": [true], "items": false}), json!([1, 2]), "[1] is not allowed here"),
+            (json!({"uniqueItems": true}), json!([1, 2, 1]), "[2] is there twice"),
+            (json!({"minItems": 1}), json!([]), " has to have at least 1 items, but has 0"),
+            (json!({"minimum": 1}), json!(0), " has to be at least 1, but is 0"),
+            (json!({"exclusiveMaximum": 1}), json!(1), " has to be less than 1, but is 1"),
+            (json!({"multipleOf": 2}), json!(3), " has to be a multiple of 2, but is 3"),
+            (json!({"pattern": "^a$"}), json!("b"), " has to match `^a$`, but is the string `\"b\"`"),
+            (json!({"allOf": [{"minimum": 1}]}), json!(0), " has to be at least 1, but is 0"),
+            (
+                json!({"anyOf": [{"type": "null"}, {"items": {"type": "null"}, "type": "array"}]}),
+                json!([1]),
+                "[0] has to be null, but is the number `1`",
+            ),
+            (
+                json!({"oneOf": [{"type": "integer"}, {"minimum": 1}]}),
+                json!(1),
+                " fits more than one of the forms that exclude each other",
+            ),
+            (json!({"not": {"type": "string"}}), json!("a"), " must not be the string `\"a\"`"),
+            (json!({"$ref": "#"}), json!(1), " is nested too deep"),
+        ];
+        for (schema, value, expected) in &cases {
+            assert_eq!(check(schema, value), *expected, "{schema} {value}");
+        }
+    }
+
+    #[test]
+    fn references_may_be_recursive() {
+        let schema = json!({
+            "$ref": "#/$defs/tree",
+            "$defs": {"tree": {"type": "object", "additionalProperties": {"$ref": "#/$defs/tree"}}},
+        });
+        assert_eq!(check(&schema, &json!({"a": {"b": {}}})), "fits");
+        assert_eq!(
+            check(&schema, &json!({"a": {"b": 1}})),
+            ".a.b has to be an object, but is the number `1`"
+        );
+    }
+}

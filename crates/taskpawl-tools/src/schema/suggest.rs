@@ -1,0 +1,43 @@
+//! "Did you mean" for the names of fields.
+
+/// Returns the candidate that differs from `name` by the least, if it is near enough to be a slip.
+pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = candidates.map(|candidate| (distance(name, candidate), candidate));
+    let (distance, candidate) = near.min()?;
+    (distance <= name.chars().count() / 3 + 1 && distance < candidate.chars().count()).then_some(candidate)
+}
+
+/// Edit distance that takes `okExitCodes`, `ok_exit_codes` and `ok-exit-codes` for the same.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right) = (folded(left), folded(right));
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, a) in left.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// Long names are cut: the work grows with the product of both lengths, and a name comes from outside.
+fn folded(name: &str) -> Vec<char> {
+    name.chars().filter(|char| !matches!(char, '_' | '-')).flat_map(char::to_lowercase).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_find_their_name_and_others_do_not() {
+        let fields = || ["argv", "cwd", "okExitCodes"].into_iter();
+        assert_eq!(nearest("args", fields()), Some("argv"));
+        assert_eq!(nearest("ok_exit_codes", fields()), Some("okExitCodes"));
+        assert_eq!(nearest("timeout", fields()), None);
+        assert_eq!(nearest("x", fields()), None);
+    }
+}

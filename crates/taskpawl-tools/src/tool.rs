@@ -1,0 +1,98 @@
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::CallContext;
+use crate::error::ToolError;
+
+/// Something that a task can call.
+///
+/// # Contract
+///
+/// - A call runs at most once at a time per [`CallContext::call`]; different calls run at the same time.
+/// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them.
+/// - A call ends soon after its context is cancelled or its deadline has passed; one that does not is dropped
+///   [`CallLimits::grace`](crate::CallLimits::grace) later.
+/// - Dropping the future leaves nothing running that the call has started.
+/// - Work that blocks goes to `tokio::task::spawn_blocking`: the future is polled on the dispatcher's thread.
+#[async_trait]
+pub trait Tool: Send + Sync + Debug {
+    /// Returns what the tool is called, what it takes and how it behaves. Always the same for one tool.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does the work and returns its result.
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError>;
+
+    /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
+    ///
+    /// By default this follows the hints; a tool overrides it when the answer depends on the arguments.
+    fn is_repeatable(&self, args: &Value) -> bool {
+        let _ = args;
+        let hints = self.spec().hints;
+        hints.read_only || hints.idempotent
+    }
+}
+
+/// What a tool is called, what it takes and returns, and how it behaves.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name that plans use, unique in a [`Registry`](crate::Registry).
+    pub name: String,
+    /// What the tool does, for people and for models that choose among tools.
+    pub description: String,
+    /// JSON Schema (draft 2020-12) of the arguments; its `type` is `object`.
+    pub args_schema: Value,
+    /// JSON Schema of the result, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_schema: Option<Value>,
+    /// How calls behave.
+    pub hints: Hints,
+}
+
+impl ToolSpec {
+    /// Describes a tool without hints and without a schema of its result.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, args_schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            args_schema,
+            result_schema: None,
+            hints: Hints::default(),
+        }
+    }
+
+    /// Adds the JSON Schema of the result.
+    #[must_use]
+    pub fn with_result(mut self, schema: Value) -> Self {
+        self.result_schema = Some(schema);
+        self
+    }
+
+    /// Replaces the hints.
+    #[must_use]
+    pub fn with_hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+}
+
+/// How the calls of a tool behave; the words are those of MCP's tool annotations.
+///
+/// The default claims nothing: such a call is never repeated after a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, named as in MCP")]
+pub struct Hints {
+    /// The call changes nothing outside itself.
+    pub read_only: bool,
+    /// A second call with the same arguments has no further effect.
+    pub idempotent: bool,
+    /// The call may overwrite or delete something.
+    pub destructive: bool,
+    /// The call reaches beyond this machine.
+    pub open_world: bool,
+}
