@@ -2,9 +2,92 @@
 
 use std::sync::Arc;
 
-use crate::tool::Tool;
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::tool::{Tool, ToolSpec};
+
+mod edit_file;
+mod exec;
+mod glob;
+mod grep;
+#[cfg(feature = "http")]
+mod http;
+mod list_dir;
+mod read_file;
+mod shell;
+mod simple;
+mod walk;
+mod words;
+mod write_file;
 
 /// Returns one of each.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![]
+    vec![
+        Arc::new(exec::Exec::new()),
+        Arc::new(shell::Shell::new()),
+        Arc::new(read_file::tool()),
+        Arc::new(write_file::WriteFile::new()),
+        Arc::new(edit_file::tool()),
+        Arc::new(list_dir::tool()),
+        Arc::new(glob::tool()),
+        Arc::new(grep::tool()),
+        #[cfg(feature = "http")]
+        Arc::new(http::HttpRequest::new()),
+        Arc::new(simple::Sleep::new()),
+        Arc::new(simple::Log::new()),
+        Arc::new(simple::Fail::new()),
+    ]
+}
+
+/// A tool whose work blocks and is over soon.
+#[derive(Debug)]
+struct Blocking {
+    spec: ToolSpec,
+    work: fn(&CallContext, Value) -> Result<Value, ToolError>,
+}
+
+#[async_trait]
+impl Tool for Blocking {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        let work = self.work;
+        blocking(move || work(&cx, args)).await
+    }
+}
+
+/// Runs `work` where it may block. A panic in it goes on here.
+async fn blocking<T, F>(work: F) -> Result<T, ToolError>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, ToolError> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shut down before the work began.
+            Err(_) => Err(ToolError::Cancelled { result: None }),
+        },
+    }
+}
+
+/// Reads arguments that the schema has admitted. Where it is called unchecked, the error names no field.
+fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, ToolError> {
+    serde_json::from_value(args).map_err(|error| ToolError::InvalidArgs {
+        tool: tool.to_owned(),
+        field: "args".to_owned(),
+        problem: format!("cannot be read: {error}"),
+    })
+}
+
+/// An error about an argument that a schema cannot express.
+fn invalid(tool: &str, field: &str, problem: impl Into<String>) -> ToolError {
+    ToolError::InvalidArgs { tool: tool.to_owned(), field: format!("args.{field}"), problem: problem.into() }
 }

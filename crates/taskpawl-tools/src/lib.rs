@@ -25,6 +25,7 @@ mod context;
 mod error;
 mod guard;
 mod registry;
+mod root;
 mod schema;
 mod text;
 mod tool;

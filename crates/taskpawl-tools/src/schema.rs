@@ -54,6 +54,7 @@ struct Node {
     has_unique_items: bool,
     bounds: Vec<Bound>,
     pattern: Option<Regex>,
+    examples: Vec<Value>,
     all_of: Vec<Node>,
     any_of: Vec<Node>,
     one_of: Vec<Node>,
@@ -180,13 +181,14 @@ fn read_keyword(node: &mut Node, keyword: &str, value: &Value, at: &str) -> Resu
         "prefixItems" => node.prefix_items = nodes(value, at)?,
         "items" => node.items = Some(Box::new(node_of(value, at)?)),
         "uniqueItems" => node.has_unique_items = value.as_bool().ok_or_else(|| error(at, "not a boolean"))?,
+        "examples" => node.examples.clone_from(array(value, at)?),
         "pattern" => node.pattern = Some(regex(string(value, at)?, at)?),
         "allOf" => node.all_of = nodes(value, at)?,
         "anyOf" => node.any_of = nodes(value, at)?,
         "oneOf" => node.one_of = nodes(value, at)?,
         "not" => node.not = Some(Box::new(node_of(value, at)?)),
         "$defs" | "definitions" | "$schema" | "$id" | "$comment" | "title" | "description" | "default"
-        | "examples" | "format" | "deprecated" | "readOnly" | "writeOnly" => {}
+        | "format" | "deprecated" | "readOnly" | "writeOnly" => {}
         _ => {
             let kind = BoundKind::of(keyword).ok_or_else(|| error(at, "this keyword is not supported"))?;
             let limit = value.as_f64().ok_or_else(|| error(at, "not a number"))?;

@@ -73,7 +73,13 @@ impl Checker<'_> {
         if let (Some(pattern), Value::String(text)) = (&node.pattern, value)
             && !pattern.is_match(text)
         {
-            return self.refuse(format!("has to match `{pattern}`, but is {}", shown(value)));
+            let examples: Vec<String> = node.examples.iter().map(|example| format!("`{example}`")).collect();
+            let such_as = if examples.is_empty() {
+                String::new()
+            } else {
+                format!(" (such as {})", examples.join(", "))
+            };
+            return self.refuse(format!("has to match `{pattern}`{such_as}, but is {}", shown(value)));
         }
         node.bounds.iter().try_for_each(|bound| match bound.problem(value) {
             Some(problem) => self.refuse(problem),

@@ -1,0 +1,8 @@
+//! Real programs, started, watched and ended.
+
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
+mod ends;
+mod output;
+mod start;
+mod support;

@@ -1,0 +1,74 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use taskpawl_process::{Environment, Limits, Outcome, OutputFiles, Program, SpawnError};
+use tokio_util::sync::CancellationToken;
+
+/// A directory of its own for one test.
+pub(crate) struct Bench {
+    dir: tempfile::TempDir,
+    pub(crate) limits: Limits,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let limits = Limits { grace: Duration::from_millis(200), ..Limits::default() };
+        Self { dir: tempfile::tempdir().unwrap(), limits, cancel: CancellationToken::new() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn program(&self, argv: &[&str]) -> Program {
+        Program {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            cwd: self.dir.path().to_owned(),
+            environment: Environment::default(),
+            stdin: None,
+            output: OutputFiles { stdout: self.path("out/1.stdout"), stderr: self.path("out/1.stderr") },
+        }
+    }
+
+    pub(crate) async fn run(&self, program: &Program) -> Result<Outcome, SpawnError> {
+        taskpawl_process::run(program, &self.limits, &self.cancel).await
+    }
+
+    pub(crate) async fn shell(&self, script: &str) -> Outcome {
+        self.run(&self.program(&["sh", "-c", script])).await.unwrap()
+    }
+
+    /// Waits for a program to write its process id into a file.
+    pub(crate) async fn pid(&self, name: &str) -> u32 {
+        let path = self.path(name);
+        until("a pid is written", || std::fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')))
+            .await;
+        std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+    }
+}
+
+/// Waits until something is so, for ten seconds at most.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came that {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// A zombie is gone: it runs no code and holds no file; who reaps it is another matter.
+pub(crate) fn is_gone(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+}
+
+pub(crate) fn exactly(variables: &[(&str, &str)]) -> Environment {
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    Environment::Exactly(variables.collect::<BTreeMap<_, _>>())
+}
+
+pub(crate) fn is_reaped(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}

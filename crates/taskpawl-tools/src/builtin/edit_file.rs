@@ -1,0 +1,81 @@
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Blocking, invalid, parse};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::root::{Root, io_error, write_all};
+use crate::tool::{Hints, ToolSpec};
+
+const MAX_BYTES: u64 = 64 << 20;
+
+pub(super) fn tool() -> Blocking {
+    let args = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "minLength": 1, "description": "A text file beneath the project root, of at most 64 MiB."},
+            "old": {"type": "string", "minLength": 1, "description": "The text to be replaced, exactly; it has to occur once."},
+            "new": {"type": "string"},
+            "all": {"type": "boolean", "default": false, "description": "Replace every occurrence."},
+        },
+        "required": ["path", "old", "new"],
+        "additionalProperties": false,
+    });
+    let result = json!({
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "replacements": {"type": "integer"}},
+        "required": ["path", "replacements"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec::new("edit_file", "Replaces a piece of a text file.", args);
+    Blocking {
+        spec: spec.with_result(result).with_hints(Hints { destructive: true, ..Hints::default() }),
+        work: run,
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    old: String,
+    new: String,
+    #[serde(default)]
+    all: bool,
+}
+
+fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
+    let args: Args = parse("edit_file", args)?;
+    if args.old == args.new {
+        return Err(invalid("edit_file", "new", "is the same as `args.old`"));
+    }
+    let path = Path::new(&args.path);
+    let root = Root::open(cx)?;
+    let content = read(&root, path)?;
+    let replacements = match content.matches(&args.old).count() {
+        0 => return Err(ToolError::failed(format!("`old` does not occur in `{}`", args.path))),
+        1 => 1,
+        many if args.all => many,
+        many => {
+            let problem = "give more of the text around it, or set `all`";
+            return Err(ToolError::failed(format!(
+                "`old` occurs {many} times in `{}`; {problem}",
+                args.path
+            )));
+        }
+    };
+    let content = content.replace(&args.old, &args.new);
+    root.replace(path, None, |file| write_all(file, content.as_bytes(), path))?;
+    Ok(json!({"path": args.path, "replacements": replacements}))
+}
+
+fn read(root: &Root, path: &Path) -> Result<String, ToolError> {
+    let mut bytes = Vec::new();
+    let read = root.read(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| io_error("read", path, error))? as u64 > MAX_BYTES {
+        return Err(ToolError::failed(format!("`{}` has more than {MAX_BYTES} bytes", path.display())));
+    }
+    String::from_utf8(bytes).map_err(|_| ToolError::failed(format!("`{}` is no UTF-8 text", path.display())))
+}

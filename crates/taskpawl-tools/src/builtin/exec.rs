@@ -1,0 +1,228 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program};
+
+use super::parse;
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::root::Root;
+use crate::text::last_line;
+use crate::tool::{Hints, Tool, ToolSpec};
+
+/// Runs a program from its argv, without a shell.
+#[derive(Debug)]
+pub(super) struct Exec(ToolSpec);
+
+impl Exec {
+    pub(super) fn new() -> Self {
+        let argv = json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "description": "The program and its arguments; no shell looks at them.",
+        });
+        Self(program_spec("exec", "Runs a program.", "argv", argv))
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    argv: Vec<String>,
+    #[serde(flatten)]
+    options: Options,
+}
+
+#[async_trait]
+impl Tool for Exec {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        let Args { argv, options } = parse("exec", args)?;
+        let name = argv.first().cloned().unwrap_or_default();
+        run(&cx, &name, argv, options).await
+    }
+}
+
+/// What `exec` and `shell` have in common.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Options {
+    cwd: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    stdin: Option<String>,
+    parse: Option<Parse>,
+    #[serde(default = "only_zero")]
+    ok_exit_codes: Vec<i32>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+enum Parse {
+    Json,
+}
+
+fn only_zero() -> Vec<i32> {
+    vec![0]
+}
+
+/// Describes a tool that runs a program, which the argument `what` names.
+pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Value) -> ToolSpec {
+    let mut properties = json!({
+        "cwd": {"type": "string", "description": "Working directory, beneath the project root."},
+        "env": {
+            "type": "object",
+            "propertyNames": {"pattern": "^[^=\\x00]+$"},
+            "additionalProperties": {"type": "string"},
+            "description": "Variables that are added or replaced.",
+        },
+        "stdin": {"type": "string", "description": "What the program reads from its standard input."},
+        "parse": {"enum": ["json"], "description": "Read standard output as JSON into `json`."},
+        "okExitCodes": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0, "maximum": 255},
+            "minItems": 1,
+            "default": [0],
+            "description": "Exit codes that count as success; any other fails the call.",
+        },
+    });
+    properties[what] = schema;
+    let args = json!({
+        "type": "object",
+        "properties": properties,
+        "required": [what],
+        "additionalProperties": false,
+    });
+    let hints = Hints { destructive: true, open_world: true, ..Hints::default() };
+    ToolSpec::new(name, description, args).with_result(result_schema()).with_hints(hints)
+}
+
+fn result_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "exitCode": {"type": "integer", "description": "128 plus the signal where one ended the program."},
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+            "json": {"description": "Standard output as JSON, with `parse`."},
+            "truncated": {"type": "boolean", "description": "Whether only head and tail of the output are here."},
+            "outputFile": {
+                "type": "string",
+                "description": "The whole output where it is truncated: of standard output, or of standard error if only that is.",
+            },
+        },
+        "required": ["exitCode", "stdout", "stderr", "truncated"],
+        "additionalProperties": false,
+    })
+}
+
+/// Runs a program and turns how it ended into the result of the call. `name` is what errors call it.
+pub(super) async fn run(
+    cx: &CallContext,
+    name: &str,
+    argv: Vec<String>,
+    options: Options,
+) -> Result<Value, ToolError> {
+    let cwd = match &options.cwd {
+        Some(cwd) => Root::open(cx)?.real_path(Path::new(cwd))?,
+        None => cx.dir.clone(),
+    };
+    let program = Program {
+        argv,
+        cwd,
+        environment: environment(cx, options.env),
+        stdin: options.stdin.map(String::into_bytes),
+        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
+    };
+    let limits = Limits {
+        deadline: cx.deadline,
+        output_bytes: cx.limits.output_bytes,
+        keep_bytes: cx.limits.keep_bytes,
+        grace: cx.limits.grace,
+    };
+    let outcome = taskpawl_process::run(&program, &limits, &cx.cancel).await?;
+    let report = report(&outcome);
+    ended(cx, name, &options.ok_exit_codes, outcome.end, &outcome, &report)?;
+    match options.parse {
+        Some(Parse::Json) => with_json(name, &outcome, report),
+        None => Ok(report.into()),
+    }
+}
+
+/// The call's own variables come last: a plan must not forge the key by which others recognise a repetition.
+fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
+    let own = [
+        ("TASKPAWL_TASK", cx.task.clone()),
+        ("TASKPAWL_CALL", cx.call.clone()),
+        ("TASKPAWL_ATTEMPT", cx.attempt.to_string()),
+        ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
+    ];
+    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let changes = env.into_iter().chain(own);
+    Environment::Inherit(changes.map(|(name, value)| (OsString::from(name), Some(value.into()))).collect())
+}
+
+fn report(outcome: &Outcome) -> Map<String, Value> {
+    let mut report = Map::new();
+    report.insert("exitCode".to_owned(), outcome.code.into());
+    report.insert("stdout".to_owned(), outcome.stdout.text.clone().into());
+    report.insert("stderr".to_owned(), outcome.stderr.text.clone().into());
+    let truncated = [&outcome.stdout, &outcome.stderr].into_iter().find(|stream| stream.truncated);
+    report.insert("truncated".to_owned(), truncated.is_some().into());
+    if let Some(file) = truncated.and_then(|stream| stream.file.as_ref()) {
+        report.insert("outputFile".to_owned(), file.to_string_lossy().into());
+    }
+    report
+}
+
+fn ended(
+    cx: &CallContext,
+    name: &str,
+    ok_exit_codes: &[i32],
+    end: End,
+    outcome: &Outcome,
+    report: &Map<String, Value>,
+) -> Result<(), ToolError> {
+    let result = || Box::new(Value::Object(report.clone()));
+    match end {
+        End::Exited if ok_exit_codes.contains(&outcome.code) => Ok(()),
+        End::Exited => Err(ToolError::Exit {
+            program: name.to_owned(),
+            code: outcome.code,
+            signal: outcome.signal,
+            stderr: last_line(&outcome.stderr.text),
+            result: result(),
+        }),
+        End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),
+        End::Cancelled => Err(ToolError::Cancelled { result: Some(result()) }),
+        End::OutputLimit => {
+            Err(ToolError::OutputLimit { limit_bytes: cx.limits.output_bytes, result: Some(result()) })
+        }
+    }
+}
+
+fn with_json(name: &str, outcome: &Outcome, mut report: Map<String, Value>) -> Result<Value, ToolError> {
+    let parsed = if outcome.stdout.truncated {
+        Err(format!("its {} bytes are more than a result can hold", outcome.stdout.bytes))
+    } else {
+        serde_json::from_str(&outcome.stdout.text).map_err(|error| error.to_string())
+    };
+    match parsed {
+        Ok(json) => {
+            report.insert("json".to_owned(), json);
+            Ok(report.into())
+        }
+        Err(problem) => Err(ToolError::InvalidJson {
+            what: format!("standard output of `{name}`"),
+            problem,
+            result: Box::new(report.into()),
+        }),
+    }
+}

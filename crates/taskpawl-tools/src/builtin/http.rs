@@ -1,0 +1,260 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use ureq::http::{Method, Request, Response};
+use ureq::{Agent, Body};
+
+use super::{blocking, invalid, parse};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::root::{Root, io_error, write_all};
+use crate::tool::{Hints, Tool, ToolSpec};
+
+/// Sends an HTTP request. Proxies of the environment are not used.
+#[derive(Debug)]
+pub(super) struct HttpRequest(ToolSpec);
+
+impl HttpRequest {
+    pub(super) fn new() -> Self {
+        let spec = ToolSpec::new("http_request", "Sends an HTTP request.", args_schema());
+        let hints = Hints { destructive: true, open_world: true, ..Hints::default() };
+        Self(spec.with_result(result_schema()).with_hints(hints))
+    }
+}
+
+fn args_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "url": {"type": "string", "pattern": "^https?://", "examples": ["https://example.org/"]},
+            "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "default": "GET"},
+            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "body": {"type": "string", "description": "Text to be sent; not together with `json`."},
+            "json": {"description": "A value to be sent as JSON."},
+            "saveTo": {
+                "type": "string",
+                "minLength": 1,
+                "description": "A file beneath the project root that takes the body (up to 64 MiB) in place of the result.",
+            },
+        },
+        "required": ["url"],
+        "additionalProperties": false,
+    })
+}
+
+fn result_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "status": {"type": "integer", "description": "From 400 on the call fails."},
+            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "body": {"type": "string", "description": "Empty with `saveTo`."},
+            "json": {"description": "The body where the server calls it JSON and it is."},
+            "truncated": {"const": true, "description": "The body has more than 256 KiB; this is its head."},
+            "bytes": {"type": "integer", "description": "Bytes that were saved, with `saveTo`."},
+        },
+        "required": ["status", "headers", "body"],
+        "additionalProperties": false,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Args {
+    url: String,
+    #[serde(default = "get")]
+    method: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    body: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    json: Option<Value>,
+    save_to: Option<String>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+/// Keeps `null`, which can be sent too, apart from nothing.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[async_trait]
+impl Tool for HttpRequest {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    /// The request itself cannot be called back: after a cancellation its thread goes on to the deadline at most, and
+    /// saves nothing.
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        let args: Args = parse("http_request", args)?;
+        let work = {
+            let cx = cx.clone();
+            blocking(move || send(&cx, &args))
+        };
+        cx.until_interrupted(work).await?
+    }
+
+    fn is_repeatable(&self, args: &Value) -> bool {
+        let method = args.get("method").and_then(Value::as_str).unwrap_or("GET");
+        matches!(method, "GET" | "HEAD" | "OPTIONS")
+    }
+}
+
+fn send(cx: &CallContext, args: &Args) -> Result<Value, ToolError> {
+    let request = request(cx, args)?;
+    let timeout = cx.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .proxy(None)
+        .user_agent(concat!("taskpawl/", env!("CARGO_PKG_VERSION")))
+        .timeout_global(timeout)
+        .build();
+    let agent = Agent::new_with_config(config);
+    // An empty body would still announce itself by its length.
+    let (parts, body) = request.into_parts();
+    let response = match body {
+        Some(body) => agent.run(Request::from_parts(parts, body)),
+        None => agent.run(Request::from_parts(parts, ())),
+    };
+    answer(cx, args, response.map_err(|error| no_answer(args, &error))?)
+}
+
+fn request(cx: &CallContext, args: &Args) -> Result<Request<Option<Vec<u8>>>, ToolError> {
+    let method = Method::from_bytes(args.method.as_bytes())
+        .map_err(|_| invalid("http_request", "method", "is no HTTP method"))?;
+    let is_safe = method.is_safe();
+    let mut request = Request::builder().method(method).uri(&args.url);
+    for (name, value) in &args.headers {
+        request = request.header(name, value);
+    }
+    let has = |name: &str| args.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
+    if !is_safe && !cx.idempotency_key.is_empty() && !has("idempotency-key") {
+        request = request.header("idempotency-key", &cx.idempotency_key);
+    }
+    if args.json.is_some() && !has("content-type") {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let built = request.body(body(args)?);
+    built.map_err(|error| invalid("http_request", "url", format!("or a header cannot be sent: {error}")))
+}
+
+fn body(args: &Args) -> Result<Option<Vec<u8>>, ToolError> {
+    match (&args.body, &args.json) {
+        (Some(_), Some(_)) => Err(invalid("http_request", "body", "excludes `args.json`; give one of them")),
+        (Some(body), None) => Ok(Some(body.clone().into_bytes())),
+        (None, Some(json)) => Ok(Some(json.to_string().into_bytes())),
+        (None, None) => Ok(None),
+    }
+}
+
+fn no_answer(args: &Args, error: &ureq::Error) -> ToolError {
+    if matches!(error, ureq::Error::Timeout(_)) {
+        return ToolError::Timeout { result: None };
+    }
+    ToolError::Http { url: args.url.clone(), problem: error.to_string() }
+}
+
+fn answer(cx: &CallContext, args: &Args, response: Response<Body>) -> Result<Value, ToolError> {
+    let (parts, mut body) = response.into_parts();
+    let status = parts.status.as_u16();
+    let mut result = Map::new();
+    result.insert("status".to_owned(), status.into());
+    result.insert("headers".to_owned(), headers(&parts.headers));
+    match &args.save_to {
+        Some(path) if status < 400 => {
+            let bytes = save(cx, args, Path::new(path), &mut body)?;
+            result.insert("body".to_owned(), "".into());
+            result.insert("bytes".to_owned(), bytes.into());
+        }
+        Some(_) | None => read(cx, args, &parts.headers, &mut body, &mut result)?,
+    }
+    if status < 400 {
+        return Ok(result.into());
+    }
+    Err(ToolError::HttpStatus { url: args.url.clone(), status, result: Box::new(result.into()) })
+}
+
+/// A header that comes several times becomes one, as HTTP allows.
+fn headers(headers: &HeaderMap) -> Value {
+    let value = |name: &HeaderName| {
+        let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        Value::from(values.collect::<Vec<_>>().join(", "))
+    };
+    Value::Object(headers.keys().map(|name| (name.as_str().to_owned(), value(name))).collect())
+}
+
+fn read(
+    cx: &CallContext,
+    args: &Args,
+    headers: &HeaderMap,
+    body: &mut Body,
+    result: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    let mut bytes = Vec::new();
+    let keep_bytes = cx.limits.keep_bytes;
+    let read = body.as_reader().take(keep_bytes as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| no_answer(args, &error.into()))?;
+    let is_truncated = bytes.len() > keep_bytes;
+    bytes.truncate(keep_bytes);
+    if is_truncated {
+        result.insert("truncated".to_owned(), true.into());
+    } else if is_json(headers)
+        && let Ok(json) = serde_json::from_slice(&bytes)
+    {
+        result.insert("json".to_owned(), json);
+    }
+    result.insert("body".to_owned(), String::from_utf8_lossy(&bytes).into());
+    Ok(())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+fn save(cx: &CallContext, args: &Args, path: &Path, body: &mut Body) -> Result<u64, ToolError> {
+    let mut total = 0;
+    Root::open(cx)?.replace(path, None, |file| {
+        total = copy(cx, args, path, body, file)?;
+        file.flush().map_err(|error| io_error("write", path, error))?;
+        cx.check()
+    })?;
+    Ok(total)
+}
+
+fn copy(
+    cx: &CallContext,
+    args: &Args,
+    path: &Path,
+    body: &mut Body,
+    file: &mut File,
+) -> Result<u64, ToolError> {
+    let mut reader = body.as_reader();
+    let mut buffer = vec![0; 64 << 10];
+    let mut total = 0;
+    loop {
+        cx.check()?;
+        let read = reader.read(&mut buffer).map_err(|error| no_answer(args, &error.into()))?;
+        if read == 0 {
+            return Ok(total);
+        }
+        total += read as u64;
+        if total > cx.limits.output_bytes {
+            return Err(ToolError::OutputLimit { limit_bytes: cx.limits.output_bytes, result: None });
+        }
+        write_all(file, &buffer[..read], path)?;
+    }
+}

@@ -1,0 +1,106 @@
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Blocking, parse};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::root::{Root, io_error};
+use crate::tool::{Hints, ToolSpec};
+
+pub(super) fn tool() -> Blocking {
+    let args = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "minLength": 1, "description": "A file beneath the project root."},
+            "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, counted from 1."},
+            "limit": {"type": "integer", "minimum": 1, "description": "Most lines; without it all that a result can hold (256 KiB)."},
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    let result = json!({
+        "type": "object",
+        "properties": {
+            "content": {"type": "string"},
+            "bytes": {"type": "integer", "description": "Bytes in `content`."},
+            "lines": {"type": "integer", "description": "Lines in `content`."},
+            "truncated": {"type": "boolean", "description": "Whether the file goes on after `content`."},
+        },
+        "required": ["content", "bytes", "lines", "truncated"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec::new("read_file", "Reads a text file, or some of its lines.", args);
+    let hints = Hints { read_only: true, idempotent: true, ..Hints::default() };
+    Blocking { spec: spec.with_result(result).with_hints(hints), work: run }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    #[serde(default = "one")]
+    offset: u64,
+    limit: Option<u64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
+    let args: Args = parse("read_file", args)?;
+    let path = Path::new(&args.path);
+    let mut lines = Lines { reader: BufReader::new(Root::open(cx)?.read(path)?), path, has_nul: false };
+    for _ in 1..args.offset {
+        cx.check()?;
+        if !lines.skip_one()? {
+            break;
+        }
+    }
+    let mut content = Vec::new();
+    let mut count = 0;
+    while args.limit.is_none_or(|limit| count < limit) && content.len() < cx.limits.keep_bytes {
+        cx.check()?;
+        if !lines.read_one(&mut content, cx.limits.keep_bytes)? {
+            break;
+        }
+        count += 1;
+    }
+    let truncated = !lines.is_at_end()?;
+    if lines.has_nul {
+        return Err(ToolError::failed(format!("`{}` is a binary file: it contains a NUL byte", args.path)));
+    }
+    let bytes = content.len();
+    let content = String::from_utf8_lossy(&content);
+    Ok(json!({"content": content, "bytes": bytes, "lines": count, "truncated": truncated}))
+}
+
+struct Lines<'a> {
+    reader: BufReader<std::fs::File>,
+    path: &'a Path,
+    has_nul: bool,
+}
+
+impl Lines<'_> {
+    /// Appends a line to `content`, which holds at most `max_bytes` then, and returns whether there was any.
+    fn read_one(&mut self, content: &mut Vec<u8>, max_bytes: usize) -> Result<bool, ToolError> {
+        let start = content.len();
+        let room = max_bytes.saturating_sub(start) as u64;
+        let read = self.reader.by_ref().take(room).read_until(b'\n', content);
+        let read = read.map_err(|error| io_error("read", self.path, error))?;
+        self.has_nul |= content[start..].contains(&0);
+        Ok(read > 0)
+    }
+
+    fn skip_one(&mut self) -> Result<bool, ToolError> {
+        let skipped = self.reader.skip_until(b'\n').map_err(|error| io_error("read", self.path, error))?;
+        Ok(skipped > 0)
+    }
+
+    fn is_at_end(&mut self) -> Result<bool, ToolError> {
+        let rest = self.reader.fill_buf().map_err(|error| io_error("read", self.path, error))?;
+        Ok(rest.is_empty())
+    }
+}

@@ -1,0 +1,96 @@
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{blocking, parse};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::root::{Root, io_error, write_all};
+use crate::tool::{Hints, Tool, ToolSpec};
+
+/// Writes a file as a whole, or appends to it.
+#[derive(Debug)]
+pub(super) struct WriteFile(ToolSpec);
+
+impl WriteFile {
+    pub(super) fn new() -> Self {
+        let args = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "minLength": 1, "description": "A file beneath the project root; missing directories are made."},
+                "content": {"type": "string"},
+                "append": {"type": "boolean", "default": false, "description": "Add to the end instead of replacing the file."},
+                "mode": {"type": "string", "pattern": "^0?[0-7]{3}$", "examples": ["644", "755"], "description": "Permissions in octal."},
+            },
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        });
+        let result = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "bytes": {"type": "integer", "description": "Bytes that were written."},
+                "sha256": {"type": "string", "description": "Of the bytes that were written."},
+            },
+            "required": ["path", "bytes", "sha256"],
+            "additionalProperties": false,
+        });
+        let spec = ToolSpec::new("write_file", "Writes a text file in one step, or appends to one.", args);
+        // Not idempotent as such, because of `append`.
+        Self(spec.with_result(result).with_hints(Hints { destructive: true, ..Hints::default() }))
+    }
+}
+
+#[async_trait]
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        blocking(move || run(&cx, args)).await
+    }
+
+    fn is_repeatable(&self, args: &Value) -> bool {
+        args.get("append").is_none_or(|append| append == false)
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    content: String,
+    #[serde(default)]
+    append: bool,
+    mode: Option<String>,
+}
+
+fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
+    let args: Args = parse("write_file", args)?;
+    let path = Path::new(&args.path);
+    let root = Root::open(cx)?;
+    let content = args.content.as_bytes();
+    let mode = args.mode.as_deref().and_then(|mode| u32::from_str_radix(mode, 8).ok());
+    if args.append {
+        append(&root, path, content, mode)?;
+    } else {
+        root.replace(path, mode, |file| write_all(file, content, path))?;
+    }
+    let sha256 = format!("{:x}", Sha256::digest(content));
+    Ok(json!({"path": args.path, "bytes": content.len(), "sha256": sha256}))
+}
+
+fn append(root: &Root, path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), ToolError> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mut file = root.append(path)?;
+    if let Some(mode) = mode {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        file.set_permissions(permissions).map_err(|error| io_error("append to", path, error))?;
+    }
+    write_all(&mut file, content, path)?;
+    file.sync_data().map_err(|error| io_error("append to", path, error))
+}

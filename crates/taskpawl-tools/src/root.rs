@@ -1,0 +1,241 @@
+//! Files beneath the project root.
+//!
+//! Every path is resolved by the kernel in the same step that opens it (`openat2` with `RESOLVE_BENEATH`). Checking a
+//! path first and opening it then can be raced: somebody swaps a directory for a link between the two.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::context::CallContext;
+use crate::error::ToolError;
+
+/// The open root of a project, through which all files are reached.
+#[derive(Debug)]
+pub(crate) struct Root {
+    fd: OwnedFd,
+    /// The root as the kernel knows it, without links.
+    real: PathBuf,
+    /// The root as the call knows it; absolute paths may begin with either.
+    named: PathBuf,
+    /// Where relative paths start, from the root.
+    dir: PathBuf,
+}
+
+impl Root {
+    pub(crate) fn open(cx: &CallContext) -> Result<Self, ToolError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(CWD, &cx.root, flags, Mode::empty());
+        let fd = opened.map_err(|errno| failed("open", &cx.root, errno))?;
+        let real = path_of(&fd).map_err(|error| io_error("open", &cx.root, error))?;
+        let mut root = Self { fd, real, named: cx.root.clone(), dir: PathBuf::new() };
+        root.dir = root.relative(&cx.dir)?;
+        Ok(root)
+    }
+
+    /// Opens a file for reading. Whatever is no regular file is refused: a named pipe would hold the call for ever.
+    pub(crate) fn read(&self, path: &Path) -> Result<File, ToolError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(self.open_beneath(&self.relative(path)?, flags, path, "read")?);
+        let metadata = file.metadata().map_err(|error| io_error("read", path, error))?;
+        if metadata.is_file() { Ok(file) } else { Err(no_file(path)) }
+    }
+
+    /// Opens a directory for reading its entries.
+    pub(crate) fn list(&self, path: &Path) -> Result<OwnedFd, ToolError> {
+        self.open_beneath(&self.relative(path)?, OFlags::RDONLY | OFlags::DIRECTORY, path, "list")
+    }
+
+    /// Opens a file for appending, and makes it with its directories where it is missing.
+    pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
+        let relative = self.relative(path)?;
+        self.parent(&relative, path)?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
+        Ok(self.open_beneath(&relative, flags, path, "append to")?.into())
+    }
+
+    /// Returns the absolute path, without links, of something that exists.
+    pub(crate) fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError> {
+        let fd = self.open_beneath(&self.relative(path)?, OFlags::PATH, path, "open")?;
+        path_of(&fd).map_err(|error| io_error("open", path, error))
+    }
+
+    /// Returns the directory, absolute and without links, that relative paths start from.
+    pub(crate) fn real_dir(&self) -> Result<PathBuf, ToolError> {
+        self.real_path(Path::new("."))
+    }
+
+    /// Puts a file in the place of `path`, or of what it links to, in one step: nobody sees it half written.
+    /// It takes over the mode of the file that it replaces, unless `mode` is given.
+    ///
+    /// # Durability
+    ///
+    /// Once this returns, the content survives a power cut if the name does: no file of zero bytes stays behind.
+    pub(crate) fn replace(
+        &self,
+        path: &Path,
+        mode: Option<u32>,
+        write: impl FnOnce(&mut File) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
+        let (target, old_mode) = self.target(path)?;
+        let (parent, name) = self.parent(&target, path)?;
+        let (temporary, mut file) = Temporary::create(parent, path)?;
+        write(&mut file)?;
+        let finish = || {
+            if let Some(mode) = mode.or(old_mode) {
+                file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+            }
+            file.sync_data()?;
+            temporary.rename(&name)
+        };
+        finish().map_err(|error| io_error("write", path, error))
+    }
+
+    /// Returns what a path means after following links, and the mode of the file that is there.
+    fn target(&self, path: &Path) -> Result<(PathBuf, Option<u32>), ToolError> {
+        let relative = self.relative(path)?;
+        let fd = match self.try_open(&relative, OFlags::PATH) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok((relative, None)),
+            Err(errno) => return Err(failed("write", path, errno)),
+        };
+        let real = path_of(&fd).map_err(|error| io_error("write", path, error))?;
+        let metadata = File::from(fd).metadata().map_err(|error| io_error("write", path, error))?;
+        if !metadata.is_file() {
+            return Err(no_file(path));
+        }
+        let target = real.strip_prefix(&self.real).map_err(|_| outside(path))?;
+        Ok((target.to_owned(), Some(metadata.permissions().mode() & 0o7777)))
+    }
+
+    /// Opens the directory that holds `relative`, made where it is missing, and returns the name in it.
+    fn parent(&self, relative: &Path, path: &Path) -> Result<(OwnedFd, PathBuf), ToolError> {
+        let name = relative.file_name().ok_or_else(|| no_file(path))?;
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        Ok((self.make_dirs(parent, path)?, name.into()))
+    }
+
+    fn make_dirs(&self, relative: &Path, path: &Path) -> Result<OwnedFd, ToolError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match (self.try_open(relative, flags), relative.file_name(), relative.parent()) {
+            (Err(Errno::NOENT), Some(name), Some(parent)) => {
+                let parent = self.make_dirs(parent, path)?;
+                match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => self.open_beneath(relative, flags, path, "write"),
+                    Err(errno) => Err(failed("write", path, errno)),
+                }
+            }
+            (opened, _, _) => opened.map_err(|errno| failed("write", path, errno)),
+        }
+    }
+
+    /// Returns a path as seen from the root. It may still lead out of it; the kernel refuses that on opening.
+    fn relative(&self, path: &Path) -> Result<PathBuf, ToolError> {
+        if path.is_relative() {
+            return Ok(self.dir.join(path));
+        }
+        let beneath = path.strip_prefix(&self.named).or_else(|_| path.strip_prefix(&self.real));
+        beneath.map(Path::to_owned).map_err(|_| outside(path))
+    }
+
+    fn open_beneath(
+        &self,
+        relative: &Path,
+        flags: OFlags,
+        path: &Path,
+        action: &'static str,
+    ) -> Result<OwnedFd, ToolError> {
+        self.try_open(relative, flags).map_err(|errno| failed(action, path, errno))
+    }
+
+    fn try_open(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
+        // The kernel gives up with EAGAIN when something is renamed while it walks over `..`.
+        for _ in 0..100 {
+            match rustix::fs::openat2(&self.fd, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                opened => return opened,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+}
+
+/// A file under a name of its own that disappears unless it is renamed.
+struct Temporary {
+    parent: OwnedFd,
+    name: Option<String>,
+}
+
+impl Temporary {
+    fn create(parent: OwnedFd, path: &Path) -> Result<(Self, File), ToolError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".taskpawl-{}-{count}.tmp", std::process::id());
+            match rustix::fs::openat(&parent, &name, flags, Mode::from_raw_mode(0o666)) {
+                Ok(fd) => return Ok((Self { parent, name: Some(name) }, fd.into())),
+                // Left behind by a killed process that had the same id.
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed("write", path, errno)),
+            }
+        }
+    }
+
+    fn rename(mut self, to: &Path) -> io::Result<()> {
+        let name = self.name.as_ref().expect("BUG: a temporary file is renamed once");
+        rustix::fs::renameat(&self.parent, name, &self.parent, to)?;
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _ = rustix::fs::unlinkat(&self.parent, name, AtFlags::empty());
+        }
+    }
+}
+
+fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+fn failed(action: &'static str, path: &Path, errno: Errno) -> ToolError {
+    match errno {
+        Errno::XDEV => outside(path),
+        _ => io_error(action, path, errno.into()),
+    }
+}
+
+fn outside(path: &Path) -> ToolError {
+    ToolError::OutsideRoot { path: path.to_owned() }
+}
+
+fn no_file(path: &Path) -> ToolError {
+    ToolError::failed(format!("`{}` is no regular file", path.display()))
+}
+
+pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> ToolError {
+    ToolError::Io { action, path: path.to_owned(), source }
+}
+
+/// Writes all of `content`, with the error that belongs to `path`.
+pub(crate) fn write_all(file: &mut File, content: &[u8], path: &Path) -> Result<(), ToolError> {
+    file.write_all(content).map_err(|error| io_error("write", path, error))
+}
+
+/// Tells whether a path can only mean something beneath where it starts.
+pub(crate) fn is_inner(path: &Path) -> bool {
+    path.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir))
+}
