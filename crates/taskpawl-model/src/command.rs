@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::record::{CallError, CallRecord, Node, RunRecord};
@@ -189,6 +191,8 @@ pub enum Command {
     ClaimForRun {
         /// The tasks.
         tasks: Vec<Key>,
+        /// The tools that the run knows: tasks whose next call needs another stay as they are.
+        tools: Arc<BTreeSet<String>>,
     },
     /// Says how a call of a run ended, and starts what comes next in the task.
     Report(Box<Report>),
@@ -205,6 +209,11 @@ pub enum Command {
         id: TaskRef,
         /// The first tool of its calls that this process does not know.
         missing_tool: Option<String>,
+    },
+    /// Lets every gate take effect: after the store's file was edited by something else.
+    Settle {
+        /// The tasks that differ.
+        changed: Vec<TaskId>,
     },
     /// Frees tasks that wait for a tool that this process knows.
     ToolsKnown {
@@ -265,7 +274,7 @@ pub enum CallEnd {
 }
 
 /// The report of a run about a call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The task.
     pub task: Key,
@@ -309,6 +318,8 @@ pub struct Answer {
     pub ended: Vec<(Key, Status)>,
     /// Tasks that became ready.
     pub ready: Vec<Node>,
+    /// Tasks that were not claimed because nobody here knows a tool that they need.
+    pub missing_tools: Vec<(Key, String)>,
     /// What an apply did.
     pub applied: Option<ApplyReport>,
     /// The revision after the command; set by the store.

@@ -1,18 +1,25 @@
 //! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
 
 mod command;
+mod cycle;
 mod decide;
+mod draft;
 mod event;
 mod gate;
+mod graph;
 mod id;
 mod limits;
 mod period;
 mod plan;
 mod record;
+mod read;
 mod refusal;
+pub mod schedule;
+mod settle;
 mod spec;
 mod status;
 mod view;
+mod wire;
 
 pub use command::{
     Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request,
@@ -21,13 +28,18 @@ pub use command::{
 pub use decide::decide;
 pub use event::{Change, Event, EventKind};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
+pub use graph::{Graph, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::undecided;
 pub use period::{Period, PeriodError};
-pub use plan::{Budget, Param, ParamType, Plan, PlanTask, Position};
+pub use plan::{
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, call_from_json, change_spec,
+    expand_plan, parse_call, parse_plan, parse_task, task_from_json,
+};
 pub use record::{
     CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TaskBody, TaskRecord, Work,
 };
+pub use read::blocked_reason;
 pub use refusal::Refusal;
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
@@ -38,3 +50,4 @@ pub use status::{
     check_transition,
 };
 pub use view::{CallChange, Changes, EdgeChange, NewEvent, Query, TaskChange, View, ViewError, ViewResult};
+pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};

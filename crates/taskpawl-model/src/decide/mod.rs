@@ -1,6 +1,13 @@
 //! `decide`: what a command comes to.
 
+mod again;
+mod apply;
+mod author;
+mod hand;
+mod run;
+
 use crate::command::{Command, Context, DecideError, Decision};
+use crate::draft::{Decided, Draft};
 use crate::view::View;
 
 /// Decides `command` on what `view` shows.
@@ -11,6 +18,45 @@ use crate::view::View;
 /// # Errors
 /// A refusal by the rules, or a failure of the view to read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
-    let _ = (view, command, context);
-    Ok(Decision::default())
+    let mut draft = Draft::new(view, context);
+    dispatch(&mut draft, command)?;
+    draft.finish()
+}
+
+fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
+    match command {
+        Command::Create(task) => draft.create(task),
+        Command::Update { id, fields, if_version } => draft.update(id, fields, *if_version),
+        Command::Delete { ids } => draft.delete(ids),
+        Command::Claim { id: Some(id), lease } => draft.claim(id, *lease),
+        Command::Claim { id: None, lease } => draft.claim_next(*lease),
+        Command::Renew { id, lease } => draft.renew(id, *lease),
+        Command::Release { ids } => draft.release(ids),
+        Command::Done { ids, result, note, attempt } => {
+            draft.end_by_hand(ids, &hand::End { good: true, result, note, attempt: *attempt })
+        }
+        Command::Fail { ids, result, note, attempt } => {
+            draft.end_by_hand(ids, &hand::End { good: false, result, note, attempt: *attempt })
+        }
+        Command::Skip { ids, reason } => draft.skip(ids, reason.as_ref()),
+        Command::Block { ids, reason } => draft.block(ids, reason),
+        Command::Unblock { ids } => draft.unblock_by_hand(ids),
+        Command::Retry { ids, cascade } => draft.start_again(ids, again::How::Retry, *cascade),
+        Command::Reopen { ids, cascade } => draft.start_again(ids, again::How::Reopen, *cascade),
+        Command::Cancel { ids, reason } => draft.cancel(ids, reason.as_ref()),
+        Command::AddCall { id, call } => draft.add_call_to(id, call),
+        Command::AddDependency { id, on } => draft.add_dependency(id, on),
+        Command::RemoveDependency { id, on } => draft.remove_dependency(id, on),
+        Command::Move { id, parent } => draft.move_task(id, parent.as_ref()),
+        Command::Note { id, text } => draft.note(id, text),
+        Command::Apply(apply) => draft.apply(apply),
+        Command::StartRun(run) => draft.start_run(run),
+        Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),
+        Command::ClaimForRun { tasks, tools } => draft.claim_for_run(tasks, tools),
+        Command::Report(report) => draft.report(report),
+        Command::ReleaseFromRun { task, attempt } => draft.release_from_run(*task, *attempt),
+        Command::RunOne { id, missing_tool } => draft.run_one(id, missing_tool.as_ref()),
+        Command::Settle { changed } => draft.settle_all(changed),
+        Command::ToolsKnown { tasks } => draft.tools_known(tasks),
+    }
 }

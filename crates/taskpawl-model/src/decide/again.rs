@@ -1,0 +1,144 @@
+//! `retry` and `reopen`: finished tasks that start again.
+
+use std::collections::BTreeSet;
+
+use crate::Key;
+use crate::draft::{Decided, Draft};
+use crate::record::{CallBody, Phase};
+use crate::refusal::Refusal;
+use crate::status::{CallStatus, Cause, Status, TaskState};
+
+/// What a task that starts again keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// What succeeded.
+    Retry,
+    /// Nothing but its attempts.
+    Reopen,
+}
+
+impl Draft<'_> {
+    pub(super) fn start_again(&mut self, ids: &[String], how: How, cascade: bool) -> Decided<()> {
+        let keys = self.resolve_all(ids)?;
+        let mut again = Vec::new();
+        for key in &keys {
+            self.refuse_unfinished(*key, how)?;
+            if self.node(*key)?.phase == Phase::Done {
+                self.collect_dependents(*key, &keys, cascade, &mut again)?;
+            }
+            self.answer.tasks.push(self.id(*key)?);
+        }
+        let mut seen = BTreeSet::new();
+        for key in keys {
+            let with = self.subtasks_to_start_again(key, how)?;
+            for key in std::iter::once(key).chain(with) {
+                if seen.insert(key) {
+                    self.start_one_again(key, how)?;
+                }
+            }
+        }
+        for key in again {
+            if seen.insert(key) {
+                self.start_one_again(key, How::Reopen)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_unfinished(&self, key: Key, how: How) -> Decided<()> {
+        let record = self.task(key)?;
+        if record.body.state.status().is_finished() {
+            return Ok(());
+        }
+        Err(self.transition_refusal(key, &record, Status::Todo, how.cause().as_str())?.into())
+    }
+
+    /// Collects what ran because the task was done; refuses without `cascade`.
+    fn collect_dependents(&self, key: Key, named: &[Key], cascade: bool, again: &mut Vec<Key>) -> Decided<()> {
+        let mut seen = BTreeSet::from([key]);
+        let mut queue = vec![key];
+        while let Some(key) = queue.pop() {
+            let behind = self.dependents(key)?.into_iter().chain(self.node(key)?.parent);
+            let below = if seen.len() > 1 { self.subtasks(key)? } else { Vec::new() };
+            for other in behind.chain(below) {
+                let ran = matches!(self.node(other)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
+                if !ran || !seen.insert(other) {
+                    continue;
+                }
+                if !cascade && !named.contains(&other) {
+                    let dependents = vec![self.id(other)?];
+                    return Err(Refusal::DependentsRan { id: self.id(key)?, dependents }.into());
+                }
+                if self.node(other)?.phase == Phase::InProgress {
+                    return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
+                }
+                again.push(other);
+                queue.push(other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Skipping and cancelling cover what is below, so starting again does, too; reopening clears all of it.
+    fn subtasks_to_start_again(&self, key: Key, how: How) -> Decided<Vec<Key>> {
+        let own = self.node(key)?.phase;
+        let mut with = Vec::new();
+        for below in self.subtree(key)? {
+            let phase = self.node(below)?.phase;
+            let is_covered = phase == own && matches!(own, Phase::Cancelled | Phase::Skipped);
+            let is_finished = matches!(phase, Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped);
+            if phase == Phase::InProgress && how == How::Reopen {
+                return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into());
+            }
+            if is_covered || (how == How::Reopen && is_finished) {
+                with.push(below);
+            }
+        }
+        Ok(with)
+    }
+
+    pub(super) fn start_one_again(&mut self, key: Key, how: How) -> Decided<()> {
+        match how {
+            How::Retry => self.clear_unfinished_calls(key)?,
+            How::Reopen => self.clear_all(key)?,
+        }
+        self.set_state(key, TaskState::Todo, how.cause(), None)
+    }
+
+    /// Makes calls pending that ended in any way but well.
+    pub(super) fn clear_unfinished_calls(&mut self, key: Key) -> Decided<()> {
+        for position in 0..self.calls(key)?.len() {
+            let status = self.calls(key)?[position].body.status;
+            if !status.is_settled() && status != CallStatus::Pending {
+                self.update_call(key, position, |call| {
+                    let attempts = call.body.attempts;
+                    call.body = CallBody { attempts, ..CallBody::default() };
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn clear_all(&mut self, key: Key) -> Decided<()> {
+        for position in 0..self.calls(key)?.len() {
+            self.update_call(key, position, |call| {
+                let attempts = call.body.attempts;
+                call.body = CallBody { attempts, ..CallBody::default() };
+            })?;
+        }
+        self.update_task(key, |record| {
+            record.body.generation += 1;
+            record.body.result = None;
+            record.body.started_at = None;
+        })
+    }
+}
+
+impl How {
+    fn cause(self) -> Cause {
+        match self {
+            Self::Retry => Cause::Retry,
+            Self::Reopen => Cause::Reopen,
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! `apply`: a plan comes into the store, compared with what was applied last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::command::{Apply, ApplyReport};
+use crate::draft::{Decided, Draft};
+use crate::event::{Change, EventKind};
+use crate::record::{Phase, PlanRecord, TaskRecord};
+use crate::refusal::Refusal;
+use crate::spec::{CallSpec, Map, NewCall, TaskSpec};
+use crate::status::TaskState;
+use crate::view::Query;
+use crate::{CallId, Key, PlanTask, TaskId, check_id};
+
+use super::again::How;
+
+/// Why a task was cancelled by `--prune`: applying it again brings it back.
+const PRUNED: &str = "gone from the plan file";
+
+/// Fields that may change after a task ran.
+const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "dueDate"];
+
+/// A task of a plan as it was applied: what the next apply compares with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Applied {
+    /// Whether the author gave the id; else the name stands for the task.
+    has_id: bool,
+    spec: TaskSpec,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    context: Map,
+    calls: Vec<(Option<CallId>, CallSpec)>,
+    needs: BTreeSet<TaskId>,
+    parent: Option<TaskId>,
+}
+
+impl Draft<'_> {
+    pub(super) fn apply(&mut self, apply: &Apply) -> Decided<()> {
+        check_id(&apply.name).map_err(Refusal::from)?;
+        let mut work = Work::new(self, apply)?;
+        work.find_tasks(self)?;
+        work.make_new(self)?;
+        work.change_present(self)?;
+        work.refuse_conflicts()?;
+        work.leave_gone(self)?;
+        if apply.fresh {
+            work.reopen_all(self)?;
+        }
+        work.close(self)
+    }
+}
+
+/// An apply as it goes on.
+struct Work<'p> {
+    apply: &'p Apply,
+    report: ApplyReport,
+    conflicts: Vec<String>,
+    /// The key of each task of the plan, once it has one.
+    keys: Vec<Option<Key>>,
+    ids: Vec<TaskId>,
+    /// Tasks that the store has of this plan.
+    present: BTreeSet<Key>,
+}
+
+impl<'p> Work<'p> {
+    fn new(draft: &Draft<'_>, apply: &'p Apply) -> Decided<Self> {
+        let query = Query { plan: Some(apply.name.clone()), ..Query::default() };
+        let present = draft.view.find(&query)?.into_iter().collect();
+        let report = ApplyReport { plan: apply.name.clone(), ..ApplyReport::default() };
+        Ok(Self { apply, report, conflicts: Vec::new(), keys: Vec::new(), ids: Vec::new(), present })
+    }
+
+    /// Finds the tasks of the plan that the store has: by id, and those without by their name.
+    fn find_tasks(&mut self, draft: &Draft<'_>) -> Decided<()> {
+        let by_name = self.present_by_name(draft)?;
+        for (position, task) in self.apply.plan.tasks.iter().enumerate() {
+            let (key, id) = match &task.id {
+                Some(id) => (draft.find_id(id.as_str())?, id.clone()),
+                None => match by_name.get(&task.spec.name) {
+                    Some(key) => (Some(*key), draft.id(*key)?),
+                    None => (None, self.apply.fresh_ids[position].clone()),
+                },
+            };
+            if let Some(key) = key
+                && !self.present.contains(&key)
+            {
+                self.conflicts.push(foreign(&draft.task(key)?));
+            }
+            self.keys.push(key);
+            self.ids.push(id);
+        }
+        self.refuse_conflicts()
+    }
+
+    fn present_by_name(&self, draft: &Draft<'_>) -> Decided<BTreeMap<String, Key>> {
+        let mut by_name = BTreeMap::new();
+        if self.apply.plan.tasks.iter().all(|task| task.id.is_some()) {
+            return Ok(by_name);
+        }
+        for key in &self.present {
+            if let Some(applied) = applied(draft, *key)?
+                && !applied.has_id
+            {
+                by_name.insert(applied.spec.name, *key);
+            }
+        }
+        Ok(by_name)
+    }
+
+    fn make_new(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let plan = &self.apply.plan;
+        let mut new = Vec::new();
+        for (position, task) in plan.tasks.iter().enumerate() {
+            if self.keys[position].is_some() {
+                continue;
+            }
+            let id = &self.ids[position];
+            let key = draft.insert_new(id, Some(&self.apply.name), &task.spec, &task.context, &task.calls)?;
+            self.keys[position] = Some(key);
+            new.push(position);
+        }
+        for position in new {
+            self.link_new(draft, position)?;
+        }
+        Ok(())
+    }
+
+    fn link_new(&mut self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let task = &self.apply.plan.tasks[position];
+        let key = self.key(position);
+        let needs = self.needs(draft, task)?;
+        let parent = task.parent.map(|parent| self.key(parent));
+        if let Some(parent) = parent {
+            draft.put_below(key, parent)?;
+        }
+        // The plan itself was checked for circles: one can only arise below a task that was there before.
+        let search = parent.is_some_and(|parent| !draft.is_new(parent));
+        for on in &needs {
+            draft.link(key, *on, search)?;
+        }
+        super::author::check_trigger(&self.ids[position], &task.spec, !needs.is_empty())?;
+        draft.emit_created(key, parent, &needs, Some(&self.apply.name))?;
+        self.write_applied(draft, position)?;
+        self.report.created.push(self.ids[position].clone());
+        Ok(())
+    }
+
+    fn change_present(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        for position in 0..self.apply.plan.tasks.len() {
+            let key = self.key(position);
+            if draft.is_new(key) {
+                continue;
+            }
+            let before = applied(draft, key)?;
+            let after = self.wanted(draft, position)?;
+            self.bring_back_pruned(draft, key)?;
+            match before {
+                Some(before) if before == after => self.report.unchanged += 1,
+                before => self.change_one(draft, position, before, after)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn bring_back_pruned(&self, draft: &mut Draft<'_>, key: Key) -> Decided<()> {
+        let state = draft.task(key)?.body.state;
+        if matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED) {
+            draft.start_one_again(key, How::Retry)?;
+        }
+        Ok(())
+    }
+
+    fn change_one(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        before: Option<Applied>,
+        after: Applied,
+    ) -> Decided<()> {
+        let key = self.key(position);
+        let changed = before.as_ref().map(|before| changed_fields(before, &after)).unwrap_or_default();
+        let work = changed.keys().find(|field| !OPEN_FIELDS.contains(&field.as_str()));
+        let record = draft.task(key)?;
+        if let Some(field) = work
+            && is_started(draft, key, &record)?
+        {
+            let status = record.body.state.status();
+            self.conflicts.push(format!("`{}` is `{status}` and its `{field}` would change", record.id));
+            return Ok(());
+        }
+        self.follow(draft, position, before.as_ref(), &after)?;
+        draft.emit(Some(key), EventKind::Updated { fields: changed })?;
+        self.write_applied(draft, position)?;
+        self.report.changed.push(record.id);
+        Ok(())
+    }
+
+    /// Lets a task follow the file in what the file changed; what was changed by hand in between stays.
+    fn follow(
+        &self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        before: Option<&Applied>,
+        after: &Applied,
+    ) -> Decided<()> {
+        let key = self.key(position);
+        let spec = merge_spec(before.map(|before| &before.spec), &after.spec, &draft.task(key)?.spec)?;
+        draft.update_spec(key, |record| record.spec = spec)?;
+        if before.is_none_or(|before| before.context != after.context) {
+            draft.update_task(key, |record| record.body.context.clone_from(&after.context))?;
+        }
+        if before.is_none_or(|before| before.calls != after.calls) {
+            let calls: Vec<NewCall> =
+                after.calls.iter().map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() }).collect();
+            let calls = draft.new_calls(&[], &calls)?;
+            draft.replace_calls(key, calls)?;
+        }
+        let task = &self.apply.plan.tasks[position];
+        if before.is_none_or(|before| before.parent != after.parent) {
+            let parent = task.parent.map(|parent| self.ids[parent].to_string());
+            draft.move_task(self.ids[position].as_str(), parent.as_ref())?;
+            draft.answer.tasks.pop();
+        }
+        if before.is_none_or(|before| before.needs != after.needs) {
+            self.follow_needs(draft, position)?;
+        }
+        let has_dependencies = !draft.dependencies(key)?.is_empty();
+        super::author::check_trigger(&self.ids[position], &after.spec, has_dependencies)
+    }
+
+    fn follow_needs(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let key = self.key(position);
+        let wanted = self.needs(draft, &self.apply.plan.tasks[position])?;
+        for on in draft.dependencies(key)? {
+            if !wanted.contains(&on) {
+                draft.remove_edge(key, on)?;
+            }
+        }
+        for on in wanted {
+            draft.link(key, on, true)?;
+        }
+        Ok(())
+    }
+
+    fn leave_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let kept: BTreeSet<Key> = self.keys.iter().copied().flatten().collect();
+        let gone: Vec<Key> = self.present.difference(&kept).copied().collect();
+        for key in gone {
+            let record = draft.task(key)?;
+            let prune = self.apply.prune && !is_started(draft, key, &record)? && !record.body.state.status().is_finished();
+            if prune {
+                draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
+                self.report.pruned.push(record.id);
+            } else {
+                self.report.gone.push(record.id);
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let mut running = Vec::new();
+        for key in self.keys.clone().into_iter().flatten() {
+            match draft.node(key)?.phase {
+                Phase::InProgress => running.push(draft.id(key)?),
+                Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped => {
+                    draft.start_one_again(key, How::Reopen)?;
+                    self.report.reopened += 1;
+                }
+                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {}
+            }
+        }
+        if running.is_empty() { Ok(()) } else { Err(Refusal::InProgress { tasks: running }.into()) }
+    }
+
+    fn close(self, draft: &mut Draft<'_>) -> Decided<()> {
+        let report = self.report;
+        let header = header(&self.apply.plan);
+        let stored = draft.view.plan(&report.plan)?;
+        let is_new_header = stored.is_none_or(|stored| stored.header != header);
+        let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
+        if !is_same || is_new_header || report.reopened > 0 {
+            let applied_at = Some(draft.now());
+            draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, applied_at });
+            draft.emit(
+                None,
+                EventKind::Applied {
+                    plan: report.plan.clone(),
+                    created: report.created.len() as u64,
+                    changed: report.changed.len() as u64,
+                    pruned: report.pruned.len() as u64,
+                },
+            )?;
+        }
+        draft.answer.applied = Some(report);
+        Ok(())
+    }
+
+    fn refuse_conflicts(&self) -> Decided<()> {
+        if self.conflicts.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::PlanConflict { plan: self.apply.name.clone(), conflicts: self.conflicts.clone() }.into())
+    }
+
+    fn key(&self, position: usize) -> Key {
+        self.keys[position].expect("BUG: every task of the plan has a key once the new ones are made")
+    }
+
+    fn needs(&self, draft: &Draft<'_>, task: &PlanTask) -> Decided<Vec<Key>> {
+        let mut keys: Vec<Key> = task.needs.iter().map(|position| self.key(*position)).collect();
+        for id in &task.needs_outside {
+            let Some(key) = draft.find_id(id.as_str())? else {
+                return Err(unknown_outside(draft, id, task)?.into());
+            };
+            keys.push(key);
+        }
+        Ok(keys)
+    }
+
+    fn wanted(&self, draft: &Draft<'_>, position: usize) -> Decided<Applied> {
+        let task = &self.apply.plan.tasks[position];
+        let needs = self.needs(draft, task)?;
+        Ok(Applied {
+            has_id: task.id.is_some(),
+            spec: task.spec.clone(),
+            context: task.context.clone(),
+            calls: task.calls.iter().map(|call| (call.id.clone(), call.spec.clone())).collect(),
+            needs: draft.ids_of(&needs)?.into_iter().collect(),
+            parent: task.parent.map(|parent| self.ids[parent].clone()),
+        })
+    }
+
+    fn write_applied(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let wanted = self.wanted(draft, position)?;
+        let text = serde_json::to_string(&wanted).expect("BUG: a specification is always valid JSON");
+        draft.changes.applied.insert(self.key(position), text);
+        Ok(())
+    }
+}
+
+fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied>> {
+    let text = draft.view.applied(key)?;
+    // What an older version wrote in another form counts as different: the task then follows the file anew.
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+fn is_started(draft: &Draft<'_>, key: Key, record: &TaskRecord) -> Decided<bool> {
+    let ran = matches!(draft.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
+    Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
+}
+
+fn foreign(record: &TaskRecord) -> String {
+    match &record.plan {
+        Some(plan) => format!("`{}` belongs to the plan `{plan}`", record.id),
+        None => format!("`{}` was not made by a plan", record.id),
+    }
+}
+
+fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<Refusal> {
+    let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
+    match draft.resolve(id.as_str()) {
+        Err(crate::DecideError::Refused(refusal)) if matches!(*refusal, Refusal::UnknownTask { .. }) => Ok(*refusal),
+        Err(error @ crate::DecideError::View(_)) => Err(error),
+        _ => {
+            let problem = format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");
+            Ok(super::author::invalid("dependencies", problem))
+        }
+    }
+}
+
+fn fields(applied: &Applied) -> Map {
+    let mut map = match serde_json::to_value(&applied.spec).expect("BUG: a specification is always valid JSON") {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    map.insert("context".to_owned(), Value::Object(applied.context.clone()));
+    map.insert("toolCalls".to_owned(), serde_json::json!(applied.calls));
+    map.insert("dependencies".to_owned(), serde_json::json!(applied.needs));
+    map.insert("parent".to_owned(), serde_json::json!(applied.parent));
+    map
+}
+
+fn changed_fields(before: &Applied, after: &Applied) -> BTreeMap<String, Change> {
+    diff(&fields(before), &fields(after))
+}
+
+fn diff(before: &Map, after: &Map) -> BTreeMap<String, Change> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changes = names.into_iter().map(|name| {
+        let (from, to) = (before.get(name).cloned().unwrap_or_default(), after.get(name).cloned().unwrap_or_default());
+        (name.clone(), Change { from, to })
+    });
+    changes.filter(|(_, change)| change.from != change.to).collect()
+}
+
+/// Takes from `after` what differs from `before`, and all else from `now`.
+fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> Decided<TaskSpec> {
+    let Some(before) = before else { return Ok(after.clone()) };
+    let as_map = |spec: &TaskSpec| match serde_json::to_value(spec) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    let mut merged = as_map(now);
+    for (name, change) in diff(&as_map(before), &as_map(after)) {
+        if change.to.is_null() {
+            merged.remove(&name);
+        } else {
+            merged.insert(name, change.to);
+        }
+    }
+    let merged = serde_json::from_value(Value::Object(merged));
+    Ok(merged.map_err(|error| super::author::invalid("plan", error.to_string()))?)
+}
+
+/// Everything of a plan but its tasks.
+fn header(plan: &crate::Plan) -> Map {
+    let mut header = plan.extra.clone();
+    let mut set = |name: &str, value: Value| {
+        if !value.is_null() && value != serde_json::json!({}) {
+            header.insert(name.to_owned(), value);
+        }
+    };
+    set("version", serde_json::json!(plan.version));
+    set("params", serde_json::json!(plan.params));
+    set("defaults", serde_json::json!(plan.defaults));
+    set("resources", serde_json::json!(plan.resources));
+    set("timeout", serde_json::json!(plan.timeout));
+    set("budget", serde_json::json!(plan.budget));
+    header
+}

@@ -1,0 +1,477 @@
+//! Commands of authors: make, change, link and delete tasks.
+
+use serde_json::Value;
+
+use crate::command::NewTask;
+use crate::cycle::{self, Edge};
+use crate::draft::{Decided, Draft};
+use crate::event::{Change, EventKind};
+use crate::record::{CallBody, CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
+use crate::refusal::Refusal;
+use crate::spec::{Map, NewCall, TaskSpec, Trigger};
+use crate::status::Status;
+use crate::{CallId, Key, TaskId, check_id};
+
+/// How many dependencies the event of a new task lists.
+const LISTED_DEPENDENCIES: usize = 20;
+
+/// Fields of the specification by their names on the outside, without those that commands of their own change.
+const SPEC_FIELDS: &[&str] = &[
+    "name", "description", "priority", "dueDate", "assignee", "labels", "links", "trigger", "when", "forEach", "repeat",
+    "mode", "retry", "timeout", "resources", "writes", "sandbox", "approval", "cache", "estimate", "milestone",
+];
+
+/// Fields that say how a task is to run: they stand still while it does and once it is done.
+const WORK_FIELDS: &[&str] = &[
+    "trigger", "when", "forEach", "repeat", "mode", "retry", "timeout", "resources", "writes", "sandbox", "approval",
+    "cache", "milestone",
+];
+
+/// Fields that follow from what happens; commands of their own change them.
+const STATE_FIELDS: &[&str] = &[
+    "id", "status", "blockedReason", "subtasks", "result", "notes", "plan", "attempt", "error", "createdAt", "updatedAt",
+    "startedAt", "finishedAt", "version", "ready", "parent",
+];
+
+impl Draft<'_> {
+    pub(super) fn create(&mut self, task: &NewTask) -> Decided<()> {
+        check_id(task.id.as_str()).map_err(Refusal::from)?;
+        let dependencies = task.dependencies.iter().map(|id| self.resolve(id)).collect::<Decided<Vec<_>>>()?;
+        let parent = task.parent.as_deref().map(|id| self.resolve(id)).transpose()?;
+        check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
+        check_milestone(&task.spec, !task.calls.is_empty())?;
+        let key = self.insert_new(&task.id, None, &task.spec, &task.context, &task.calls)?;
+        if let Some(parent) = parent {
+            self.put_below(key, parent)?;
+        }
+        for on in &dependencies {
+            self.link(key, *on, parent.is_some())?;
+        }
+        self.emit_created(key, parent, &dependencies, None)?;
+        self.answer.tasks.push(task.id.clone());
+        Ok(())
+    }
+
+    /// Makes a task without edges.
+    pub(super) fn insert_new(
+        &mut self,
+        id: &TaskId,
+        plan: Option<&str>,
+        spec: &TaskSpec,
+        context: &Map,
+        calls: &[NewCall],
+    ) -> Decided<Key> {
+        self.check_free(id, plan)?;
+        let key = self.new_key()?;
+        let now = self.now();
+        let record = TaskRecord {
+            id: id.clone(),
+            spec: spec.clone(),
+            body: TaskBody { context: context.clone(), ..TaskBody::default() },
+            plan: plan.map(str::to_owned),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let calls = self.new_calls(&[], calls)?;
+        self.insert_task(Node::new(key, spec.trigger(), Work::Manual), record, calls);
+        self.refresh_node(key)?;
+        Ok(key)
+    }
+
+    fn check_free(&self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
+        if self.find_id(id.as_str())?.is_some() {
+            return Err(Refusal::DuplicateId { id: id.clone(), deleted: false }.into());
+        }
+        match self.view.deleted_id(id.as_str())? {
+            Some(owner) if owner.is_none() || owner.as_deref() != plan => {
+                Err(Refusal::DuplicateId { id: id.clone(), deleted: true }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn emit_created(
+        &mut self,
+        key: Key,
+        parent: Option<Key>,
+        dependencies: &[Key],
+        plan: Option<&str>,
+    ) -> Decided<()> {
+        let name = self.task(key)?.spec.name;
+        let listed = &dependencies[..dependencies.len().min(LISTED_DEPENDENCIES)];
+        let event = EventKind::Created {
+            name,
+            parent: parent.map(|parent| self.id(parent)).transpose()?,
+            dependencies: self.ids_of(listed)?,
+            plan: plan.map(str::to_owned),
+        };
+        self.emit(Some(key), event)
+    }
+
+    /// Gives calls their ids: the author's, or the next free `c1`, `c2`, …
+    pub(super) fn new_calls(&self, present: &[CallRecord], new: &[NewCall]) -> Decided<Vec<CallRecord>> {
+        let mut taken: std::collections::BTreeSet<CallId> = present.iter().map(|call| call.id.clone()).collect();
+        let given = new.iter().filter_map(|call| call.id.clone());
+        for id in given {
+            check_id(id.as_str()).map_err(Refusal::from)?;
+            if !taken.insert(id.clone()) {
+                let problem = format!("call id `{id}` is taken in this task");
+                return Err(Refusal::InvalidField { field: "toolCalls".to_owned(), problem }.into());
+            }
+        }
+        let mut records = Vec::with_capacity(new.len());
+        let mut number = present.len();
+        for call in new {
+            let id = call.id.clone().unwrap_or_else(|| {
+                loop {
+                    number += 1;
+                    let id = CallId::from(format!("c{number}"));
+                    if taken.insert(id.clone()) {
+                        return id;
+                    }
+                }
+            });
+            let origin = self.context.origin;
+            records.push(CallRecord { id, spec: call.spec.clone(), origin, body: CallBody::default() });
+        }
+        Ok(records)
+    }
+
+    pub(super) fn put_below(&mut self, key: Key, parent: Key) -> Decided<()> {
+        let above = self.task(parent)?;
+        let status = above.body.state.status();
+        if !matches!(status, Status::Todo | Status::Blocked | Status::Failed) {
+            return Err(Refusal::WorkStarted { id: above.id, status, what: "its subtasks" }.into());
+        }
+        self.set_parent(key, Some(parent))
+    }
+
+    /// Adds a dependency; `search` for a circle unless none can arise.
+    pub(super) fn link(&mut self, key: Key, on: Key, search: bool) -> Decided<()> {
+        if search || key == on {
+            self.refuse_cycle(Edge::Dependency { task: key, on })?;
+        }
+        if self.dependencies(key)?.contains(&on) {
+            return Ok(());
+        }
+        self.add_edge(key, on)
+    }
+
+    fn refuse_cycle(&self, edge: Edge) -> Decided<()> {
+        match cycle::find(self, edge)? {
+            Some(path) => Err(Refusal::Cycle { path: self.ids_of(&path)? }.into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn update(&mut self, id: &str, fields: &Map, if_version: Option<u64>) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let record = self.task(key)?;
+        if let Some(expected) = if_version
+            && expected != record.version
+        {
+            let id = record.id;
+            return Err(Refusal::VersionMismatch { id, expected, current: record.version }.into());
+        }
+        let mut changed = std::collections::BTreeMap::new();
+        let mut after = record.clone();
+        for (field, value) in fields {
+            match field.as_str() {
+                "dependencies" => self.replace_dependencies(key, value, &mut changed)?,
+                _ => change_field(&mut after, field, value, &mut changed)?,
+            }
+        }
+        check_milestone(&after.spec, !self.calls(key)?.is_empty())?;
+        check_trigger(&record.id, &after.spec, !self.dependencies(key)?.is_empty())?;
+        if after != record {
+            self.update_spec(key, |record| {
+                record.spec = after.spec;
+                record.body.context = after.body.context;
+            })?;
+        }
+        if !changed.is_empty() {
+            self.emit(Some(key), EventKind::Updated { fields: changed })?;
+        }
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    fn replace_dependencies(
+        &mut self,
+        key: Key,
+        value: &Value,
+        changed: &mut std::collections::BTreeMap<String, Change>,
+    ) -> Decided<()> {
+        let wanted: Vec<String> = match value {
+            Value::Null => Vec::new(),
+            _ => serde_json::from_value(value.clone()).map_err(|_| invalid("dependencies", "expected a list of task ids"))?,
+        };
+        let wanted = self.resolve_all(&wanted)?;
+        let present = self.dependencies(key)?;
+        if wanted.iter().collect::<std::collections::BTreeSet<_>>() == present.iter().collect() {
+            return Ok(());
+        }
+        self.refuse_changed_work(key, "its dependencies")?;
+        let (from, to) = (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(&wanted)?));
+        changed.insert("dependencies".to_owned(), Change { from, to });
+        for on in present.iter().filter(|on| !wanted.contains(on)) {
+            self.remove_edge(key, *on)?;
+        }
+        for on in wanted {
+            self.link(key, on, true)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_changed_work(&self, key: Key, what: &'static str) -> Decided<()> {
+        let record = self.task(key)?;
+        let status = record.body.state.status();
+        if is_work_fixed(status) {
+            return Err(Refusal::WorkStarted { id: record.id, status, what }.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn delete(&mut self, ids: &[String]) -> Decided<()> {
+        let keys = self.resolve_all(ids)?;
+        for key in &keys {
+            let id = self.id(*key)?;
+            if self.node(*key)?.phase == Phase::InProgress {
+                return Err(Refusal::InProgress { tasks: vec![id] }.into());
+            }
+            let needed = self.dependents(*key)?.into_iter().chain(self.subtasks(*key)?);
+            let by: Vec<_> = needed.filter(|other| !keys.contains(other)).take(5).collect();
+            if !by.is_empty() {
+                return Err(Refusal::StillNeeded { id, by: self.ids_of(&by)? }.into());
+            }
+        }
+        for key in &keys {
+            let task = serde_json::to_value(crate::wire::from_draft(self, *key)?)
+                .expect("BUG: a task is always valid JSON");
+            self.emit(Some(*key), EventKind::Deleted { task })?;
+            self.answer.tasks.push(self.id(*key)?);
+        }
+        for key in &keys {
+            for dependent in self.dependents(*key)? {
+                self.remove_edge(dependent, *key)?;
+            }
+        }
+        for key in keys.iter().rev() {
+            self.delete_task(*key)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_call_to(&mut self, id: &str, call: &NewCall) -> Decided<()> {
+        let key = self.resolve(id)?;
+        self.refuse_changed_work(key, "its tool calls")?;
+        let record = self.task(key)?;
+        check_milestone(&record.spec, true)?;
+        let present = self.calls(key)?.clone();
+        let records = self.new_calls(&present, std::slice::from_ref(call))?;
+        for record in records {
+            let event = EventKind::CallAdded { call: record.id.clone(), tool: record.spec.tool_name.clone() };
+            self.add_call(key, record)?;
+            self.update_task(key, |_| ())?;
+            self.emit(Some(key), event)?;
+        }
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn add_dependency(&mut self, id: &str, on: &str) -> Decided<()> {
+        let (key, on) = (self.resolve(id)?, self.resolve(on)?);
+        self.refuse_changed_work(key, "its dependencies")?;
+        if self.dependencies(key)?.contains(&on) {
+            return Err(Refusal::Dependency { id: self.id(key)?, on: self.id(on)?, exists: true }.into());
+        }
+        self.link(key, on, true)?;
+        self.update_task(key, |_| ())?;
+        let event = EventKind::DependencyAdded { on: self.id(on)? };
+        self.emit(Some(key), event)?;
+        self.answer.tasks.push(self.id(key)?);
+        Ok(())
+    }
+
+    pub(super) fn remove_dependency(&mut self, id: &str, on: &str) -> Decided<()> {
+        let (key, on) = (self.resolve(id)?, self.resolve(on)?);
+        self.refuse_changed_work(key, "its dependencies")?;
+        let record = self.task(key)?;
+        let present = self.dependencies(key)?;
+        if !present.contains(&on) {
+            return Err(Refusal::Dependency { id: record.id, on: self.id(on)?, exists: false }.into());
+        }
+        check_trigger(&record.id, &record.spec, present.len() > 1)?;
+        self.remove_edge(key, on)?;
+        self.update_task(key, |_| ())?;
+        let event = EventKind::DependencyRemoved { on: self.id(on)? };
+        self.emit(Some(key), event)?;
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn move_task(&mut self, id: &str, parent: Option<&String>) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let to = parent.map(|parent| self.resolve(parent)).transpose()?;
+        let record = self.task(key)?;
+        let from = self.node(key)?.parent;
+        self.answer.tasks.push(record.id);
+        if from == to {
+            return Ok(());
+        }
+        self.refuse_changed_work(key, "its place")?;
+        if let Some(parent) = to {
+            self.refuse_cycle(Edge::Subtask { task: key, parent })?;
+            self.put_below(key, parent)?;
+        } else {
+            self.set_parent(key, None)?;
+        }
+        self.update_task(key, |_| ())?;
+        let event = EventKind::Moved {
+            from: from.map(|key| self.id(key)).transpose()?,
+            to: to.map(|key| self.id(key)).transpose()?,
+        };
+        self.emit(Some(key), event)
+    }
+
+    pub(super) fn note(&mut self, id: &str, text: &str) -> Decided<()> {
+        let key = self.resolve(id)?;
+        if text.trim().is_empty() {
+            return Err(invalid("note", "the text is empty").into());
+        }
+        self.add_note(key, text)?;
+        self.answer.tasks.push(self.id(key)?);
+        Ok(())
+    }
+
+    pub(super) fn add_note(&mut self, key: Key, text: &str) -> Decided<()> {
+        let note = Note { at: self.now(), actor: self.context.actor.clone(), text: text.to_owned() };
+        self.update_task(key, |record| record.body.notes.push(note))?;
+        self.emit(Some(key), EventKind::Noted { text: text.to_owned() })
+    }
+}
+
+fn is_work_fixed(status: Status) -> bool {
+    matches!(status, Status::InProgress | Status::Done)
+}
+
+pub(super) fn invalid(field: &str, problem: impl Into<String>) -> Refusal {
+    Refusal::InvalidField { field: field.to_owned(), problem: problem.into() }
+}
+
+pub(super) fn check_trigger(id: &TaskId, spec: &TaskSpec, has_dependencies: bool) -> Decided<()> {
+    match spec.trigger() {
+        trigger @ (Trigger::AnyDone | Trigger::AnyFailed) if !has_dependencies => {
+            Err(Refusal::TriggerWithoutDependencies { id: id.clone(), trigger: trigger.as_str() }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
+    if spec.milestone && has_calls {
+        return Err(invalid("milestone", "a milestone has no tool calls").into());
+    }
+    Ok(())
+}
+
+/// Changes one field of a task and writes down what it was.
+fn change_field(
+    record: &mut TaskRecord,
+    field: &str,
+    value: &Value,
+    changed: &mut std::collections::BTreeMap<String, Change>,
+) -> Decided<()> {
+    let status = record.body.state.status();
+    if WORK_FIELDS.contains(&field) && is_work_fixed(status) {
+        return Err(Refusal::WorkStarted { id: record.id.clone(), status, what: work_field_name(field) }.into());
+    }
+    let before = field_value(record, field);
+    match field {
+        "context" => merge(&mut record.body.context, field, value)?,
+        "metadata" => merge_metadata(record, value)?,
+        _ if STATE_FIELDS.contains(&field) => {
+            return Err(invalid(field, "it follows from what happens; a command of its own changes it").into());
+        }
+        _ if SPEC_FIELDS.contains(&field) => set_spec_field(&mut record.spec, field, value)?,
+        _ => set_or_remove(&mut record.spec.extra, field, value),
+    }
+    let after = field_value(record, field);
+    if before != after {
+        changed.insert(field.to_owned(), Change { from: before, to: after });
+    }
+    Ok(())
+}
+
+fn work_field_name(field: &str) -> &'static str {
+    WORK_FIELDS.iter().find(|name| **name == field).copied().unwrap_or("the work")
+}
+
+fn field_value(record: &TaskRecord, field: &str) -> Value {
+    match field {
+        "context" => Value::Object(record.body.context.clone()),
+        "metadata" => {
+            let mut map = record.spec.metadata.clone();
+            map.insert("context".to_owned(), Value::Object(record.body.context.clone()));
+            Value::Object(map)
+        }
+        _ => spec_map(&record.spec).remove(field).or_else(|| record.spec.extra.get(field).cloned()).unwrap_or_default(),
+    }
+}
+
+fn spec_map(spec: &TaskSpec) -> Map {
+    match serde_json::to_value(spec).expect("BUG: a specification is always valid JSON") {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) -> Decided<()> {
+    let value = match (field, value) {
+        ("dueDate", Value::String(text)) => Value::String(full_date(text)),
+        ("name", Value::String(text)) if text.trim().is_empty() => return Err(invalid("name", "it is empty").into()),
+        ("name", Value::Null) => return Err(invalid("name", "a task needs a name").into()),
+        _ => value.clone(),
+    };
+    let mut map = spec_map(spec);
+    set_or_remove(&mut map, field, &value);
+    *spec = serde_json::from_value(Value::Object(map)).map_err(|error| invalid(field, error.to_string()))?;
+    Ok(())
+}
+
+/// A bare date stands for its first moment.
+fn full_date(text: &str) -> String {
+    let is_bare = text.len() == 10 && text.chars().all(|c| c.is_ascii_digit() || c == '-');
+    if is_bare { format!("{text}T00:00:00Z") } else { text.to_owned() }
+}
+
+fn set_or_remove(map: &mut Map, field: &str, value: &Value) {
+    if value.is_null() {
+        map.remove(field);
+    } else {
+        map.insert(field.to_owned(), value.clone());
+    }
+}
+
+fn merge(map: &mut Map, field: &str, value: &Value) -> Decided<()> {
+    let Value::Object(new) = value else { return Err(invalid(field, "expected an object").into()) };
+    for (name, value) in new {
+        set_or_remove(map, name, value);
+    }
+    Ok(())
+}
+
+fn merge_metadata(record: &mut TaskRecord, value: &Value) -> Decided<()> {
+    let Value::Object(new) = value else { return Err(invalid("metadata", "expected an object").into()) };
+    for (name, value) in new {
+        match name.as_str() {
+            "context" => merge(&mut record.body.context, "metadata.context", value)?,
+            "toolCalls" => {
+                return Err(invalid("metadata.toolCalls", "`add-tool-call` adds a call; the others stand as they are").into());
+            }
+            _ => set_or_remove(&mut record.spec.metadata, name, value),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! Commands of agents and people: claim, report, skip, block and cancel.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::Key;
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+use crate::record::{CallError, Phase, TaskRecord, Work};
+use crate::refusal::Refusal;
+use crate::spec::Timestamp;
+use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::view::Query;
+
+/// How somebody says that a task ended.
+pub(super) struct End<'a> {
+    pub(super) good: bool,
+    pub(super) result: &'a Option<Value>,
+    pub(super) note: &'a Option<String>,
+    pub(super) attempt: Option<u32>,
+}
+
+impl End<'_> {
+    fn command(&self) -> &'static str {
+        if self.good { "done" } else { "fail" }
+    }
+
+    fn state(&self) -> TaskState {
+        if self.good { TaskState::Done } else { TaskState::Failed { error: self.error_text() } }
+    }
+
+    fn error_text(&self) -> String {
+        self.note.clone().unwrap_or_else(|| "reported as failed".to_owned())
+    }
+}
+
+impl Draft<'_> {
+    pub(super) fn claim(&mut self, id: &str, lease: Duration) -> Decided<()> {
+        let key = self.resolve(id)?;
+        self.return_expired(key)?;
+        let record = self.task(key)?;
+        if let TaskState::InProgress { claim } = &record.body.state {
+            self.check_holder(&record, claim)?;
+            self.write_lease(key, lease)?;
+        } else {
+            self.refuse_unless_manual(key, &record, "claim")?;
+            self.take(key, &record, lease, "claim")?;
+        }
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn claim_next(&mut self, lease: Duration) -> Decided<()> {
+        const PAGE: usize = 50;
+        for offset in (0..).step_by(PAGE) {
+            let ready = Some(vec![Work::Manual]);
+            let page = self.view.find(&Query { ready, limit: PAGE, offset, ..Query::default() })?;
+            for key in &page {
+                let record = self.task(*key)?;
+                let is_for_me = record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor);
+                if is_for_me {
+                    self.take(*key, &record, lease, "claim")?;
+                    self.answer.tasks.push(record.id);
+                    return Ok(());
+                }
+            }
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        Err(Refusal::NothingReady.into())
+    }
+
+    fn take(&mut self, key: Key, record: &TaskRecord, lease: Duration, by: &'static str) -> Decided<()> {
+        if record.body.state != TaskState::Todo {
+            return Err(self.transition_refusal(key, record, Status::InProgress, by)?.into());
+        }
+        if !self.node(key)?.is_ready() {
+            let (open, failed) = self.obstacles(key)?;
+            return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
+        }
+        let claim =
+            Claim { run: None, actor: self.context.actor.clone(), lease_until: Some(self.lease_end(lease)?) };
+        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
+    }
+
+    fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
+        let end = chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
+        Ok(end.ok_or_else(|| super::author::invalid("ttl", "the lease would end too far in the future"))?)
+    }
+
+    fn write_lease(&mut self, key: Key, lease: Duration) -> Decided<()> {
+        let end = self.lease_end(lease)?;
+        self.update_task(key, |record| {
+            if let TaskState::InProgress { claim } = &mut record.body.state {
+                claim.lease_until = Some(end);
+            }
+        })?;
+        self.emit(Some(key), EventKind::Renewed { lease_until: end })
+    }
+
+    fn refuse_unless_manual(&mut self, key: Key, record: &TaskRecord, by: &'static str) -> Decided<()> {
+        let what = match self.node(key)?.work {
+            Work::Manual => return Ok(()),
+            Work::Calls => "has tool calls",
+            Work::Automatic if record.spec.milestone => "is a milestone",
+            Work::Automatic => "ends with its subtasks",
+        };
+        Err(Refusal::NotManual { id: record.id.clone(), what, by }.into())
+    }
+
+    fn check_holder(&self, record: &TaskRecord, claim: &Claim) -> Decided<()> {
+        if claim.run.is_none() && claim.actor == self.context.actor {
+            return Ok(());
+        }
+        let holder = match &claim.run {
+            Some(run) => format!("run `{run}`"),
+            None => format!("`{}`", claim.actor),
+        };
+        Err(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until: claim.lease_until }.into())
+    }
+
+    /// Gives a task back whose lease is over.
+    fn return_expired(&mut self, key: Key) -> Decided<()> {
+        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
+            && claim.lease_until.is_some_and(|end| end <= self.now())
+        {
+            let text = format!("the lease of {} ended", claim.actor);
+            self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    fn held_by_me(&self, key: Key, by: &'static str) -> Decided<TaskRecord> {
+        let record = self.task(key)?;
+        match &record.body.state {
+            TaskState::InProgress { claim } => self.check_holder(&record, claim)?,
+            _ => return Err(self.transition_refusal(key, &record, Status::Todo, by)?.into()),
+        }
+        Ok(record)
+    }
+
+    pub(super) fn renew(&mut self, id: &str, lease: Duration) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let record = self.held_by_me(key, "renew")?;
+        self.write_lease(key, lease)?;
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            let record = self.held_by_me(key, "release")?;
+            self.set_state(key, TaskState::Todo, Cause::Release, None)?;
+            self.answer.tasks.push(record.id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_by_hand(&mut self, ids: &[String], end: &End<'_>) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            self.return_expired(key)?;
+            let record = self.task(key)?;
+            if let Some(text) = end.note {
+                self.add_note(key, text)?;
+            }
+            match &record.body.state {
+                TaskState::Blocked { reason: BlockedReason::Interrupted { call } } => {
+                    self.resolve_interrupted(key, call.as_str(), end)?;
+                }
+                TaskState::InProgress { claim } => {
+                    self.check_holder(&record, claim)?;
+                    check_attempt(&record, end.attempt)?;
+                    self.end_manual(key, end, Cause::Report)?;
+                }
+                _ => self.end_unclaimed(key, &record, end)?,
+            }
+            self.answer.tasks.push(record.id);
+        }
+        Ok(())
+    }
+
+    /// Claim and end in one commit.
+    fn end_unclaimed(&mut self, key: Key, record: &TaskRecord, end: &End<'_>) -> Decided<()> {
+        check_attempt(record, end.attempt)?;
+        if record.body.state == TaskState::Todo {
+            self.refuse_unless_manual(key, record, end.command())?;
+            self.take(key, record, Duration::ZERO, end.command())?;
+            return self.end_manual(key, end, Cause::Report);
+        }
+        Err(self.transition_refusal(key, record, end.state().status(), end.command())?.into())
+    }
+
+    fn end_manual(&mut self, key: Key, end: &End<'_>, cause: Cause) -> Decided<()> {
+        self.update_task(key, |record| record.body.result.clone_from(end.result))?;
+        self.set_state(key, end.state(), cause, end.note.clone())
+    }
+
+    /// Somebody looked and says how the interrupted call ended.
+    fn resolve_interrupted(&mut self, key: Key, call: &str, end: &End<'_>) -> Decided<()> {
+        let now = self.now();
+        let position = self.calls(key)?.iter().position(|other| other.id.as_str() == call);
+        if let Some(position) = position {
+            self.update_call(key, position, |call| {
+                call.body.finished_at = Some(now);
+                call.body.result.clone_from(end.result);
+                call.body.status = if end.good { CallStatus::Succeeded } else { CallStatus::Failed };
+                call.body.error = (!end.good)
+                    .then(|| CallError { class: "reported".to_owned(), message: end.error_text() });
+            })?;
+        }
+        let is_complete = self.calls(key)?.iter().all(|call| call.body.status.is_settled());
+        let (to, cause) = match (end.good, is_complete) {
+            (true, false) => (TaskState::Todo, Cause::Done),
+            (true, true) => (TaskState::Done, Cause::Done),
+            (false, _) => (end.state(), Cause::Fail),
+        };
+        self.set_state(key, to, cause, end.note.clone())
+    }
+
+    pub(super) fn skip(&mut self, ids: &[String], reason: Option<&String>) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            self.skip_tree(key, Cause::Skip, reason.cloned())?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+
+    /// Skips a task with everything below it that has not ended well.
+    pub(crate) fn skip_tree(&mut self, key: Key, cause: Cause, reason: Option<String>) -> Decided<()> {
+        let state = TaskState::Skipped { reason: reason.clone() };
+        self.set_state(key, state.clone(), cause, reason.clone())?;
+        for below in self.subtree(key)? {
+            match self.node(below)?.phase {
+                Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
+                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
+                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther | Phase::Failed => {
+                    self.set_state(below, state.clone(), Cause::Skip, reason.clone())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel(&mut self, ids: &[String], reason: Option<&String>) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            self.cancel_tree(key, reason)?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+
+    /// Cancels a task with everything below it that has not ended.
+    pub(super) fn cancel_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
+        self.cancel_one(key, reason)?;
+        for below in self.subtree(key)? {
+            match self.node(below)?.phase {
+                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
+                _ => self.cancel_one(below, reason)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel_one(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
+        let state = TaskState::Cancelled { reason: reason.cloned() };
+        self.set_state(key, state, Cause::Cancel, reason.cloned())?;
+        self.stop_running_calls(key, CallStatus::Cancelled)
+    }
+
+    fn stop_running_calls(&mut self, key: Key, status: CallStatus) -> Decided<()> {
+        let now = self.now();
+        for position in 0..self.calls(key)?.len() {
+            if self.calls(key)?[position].body.status == CallStatus::Running {
+                self.update_call(key, position, |call| {
+                    call.body.status = status;
+                    call.body.finished_at = Some(now);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn block(&mut self, ids: &[String], text: &str) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            let reason = BlockedReason::Manual { text: text.to_owned() };
+            self.set_state(key, TaskState::Blocked { reason }, Cause::Block, None)?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn unblock_by_hand(&mut self, ids: &[String]) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            self.set_state(key, TaskState::Todo, Cause::Unblock, None)?;
+            self.clear_unfinished_calls(key)?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+}
+
+fn check_attempt(record: &TaskRecord, reported: Option<u32>) -> Decided<()> {
+    match reported {
+        Some(reported) if reported != record.body.attempt => Err(Refusal::StaleAttempt {
+            id: record.id.clone(),
+            reported,
+            current: record.body.attempt,
+            status: record.body.state.status(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,248 @@
+//! Commands of runs: claim, report, give back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::command::{CallEnd, Report, StartedCall};
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+use crate::gate::GateState;
+use crate::record::{CallError, CallRecord, Phase, RunRecord, TaskRecord, Work};
+use crate::refusal::Refusal;
+use crate::spec::Mode;
+use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::{CallId, Key, RunId, TaskId, limits};
+
+impl Draft<'_> {
+    pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
+        self.changes.runs.insert(run.id.clone(), run.clone());
+        self.emit(None, EventKind::RunStarted { scope: run.scope.clone() })
+    }
+
+    pub(super) fn finish_run(&mut self, id: &RunId, exit: u8, counts: &BTreeMap<String, u64>) -> Decided<()> {
+        let Some(mut run) = self.view.run(id)? else {
+            return Err(Refusal::UnknownRun { id: id.to_string() }.into());
+        };
+        run.finished_at = Some(self.now());
+        run.exit = Some(exit);
+        run.counts.clone_from(counts);
+        self.changes.runs.insert(id.clone(), run);
+        self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
+    }
+
+    pub(super) fn claim_for_run(&mut self, tasks: &[Key], tools: &BTreeSet<String>) -> Decided<()> {
+        for key in tasks {
+            let Some(node) = self.view.node(*key)? else { continue };
+            if node.is_ready() && node.work == Work::Calls {
+                self.claim_one(*key, tools)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn claim_one(&mut self, key: Key, tools: &BTreeSet<String>) -> Decided<()> {
+        let mut left = self.calls(key)?.iter().filter(|call| !call.body.status.is_settled());
+        if let Some(call) = left.find(|call| !tools.contains(&call.spec.tool_name)) {
+            let name = call.spec.tool_name.clone();
+            self.answer.missing_tools.push((key, name));
+            return Ok(());
+        }
+        let claim = Claim { run: self.context.run.clone(), actor: self.context.actor.clone(), lease_until: None };
+        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
+        self.answer.tasks.push(self.id(key)?);
+        self.go_on(key)
+    }
+
+    /// Starts what comes next in a task whose calls all stand still, or ends it.
+    fn go_on(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let waiting: Vec<usize> = (self.calls(key)?.iter().enumerate())
+            .filter(|(_, call)| !call.body.status.is_settled())
+            .map(|(position, _)| position)
+            .collect();
+        let now = match record.spec.mode() {
+            Mode::Sequential => waiting.get(..waiting.len().min(1)).unwrap_or_default(),
+            Mode::Parallel => &waiting,
+        };
+        for position in now {
+            self.start_call(key, &record, *position)?;
+        }
+        if now.is_empty() {
+            self.set_state(key, TaskState::Done, Cause::Report, None)?;
+        }
+        Ok(())
+    }
+
+    fn start_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<()> {
+        let now = self.now();
+        let call = self.update_call(key, position, |call| {
+            let body = &mut call.body;
+            body.status = CallStatus::Running;
+            body.attempts += 1;
+            body.started_at = Some(now);
+            body.finished_at = None;
+            body.result = None;
+            body.error = None;
+        })?;
+        let attempt = record.body.attempt;
+        self.emit(Some(key), EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts })?;
+        self.answer.started.push(StartedCall {
+            key,
+            task: record.id.clone(),
+            attempt,
+            generation: record.body.generation,
+            call,
+            timeout: record.spec.timeout,
+        });
+        Ok(())
+    }
+
+    pub(super) fn report(&mut self, report: &Report) -> Decided<()> {
+        let key = report.task;
+        let record = self.check_report(key, report.attempt)?;
+        let position = self.running_call(key, &record, &report.call)?;
+        let now = self.now();
+        let call = self.update_call(key, position, |call| end_call(call, report, now))?;
+        self.emit_ended(key, &record, &call)?;
+        if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
+            return self.update_task(key, |_| ());
+        }
+        self.after_calls(key, report.go_on)
+    }
+
+    fn check_report(&self, key: Key, attempt: u32) -> Decided<TaskRecord> {
+        let record = self.task(key)?;
+        let body = &record.body;
+        let is_mine = matches!(&body.state, TaskState::InProgress { claim } if claim.run == self.context.run);
+        if !is_mine || body.attempt != attempt {
+            let (current, status) = (body.attempt, body.state.status());
+            return Err(Refusal::StaleAttempt { id: record.id, reported: attempt, current, status }.into());
+        }
+        Ok(record)
+    }
+
+    fn running_call(&mut self, key: Key, record: &TaskRecord, call: &CallId) -> Decided<usize> {
+        let calls = self.calls(key)?;
+        let found = calls.iter().position(|other| other.id == *call);
+        let status = found.map_or("unknown", |position| calls[position].body.status.as_str());
+        match found {
+            Some(position) if calls[position].body.status == CallStatus::Running => Ok(position),
+            _ => {
+                let (id, call, status) = (record.id.clone(), call.to_string(), status.to_owned());
+                Err(Refusal::CallNotRunning { id, call, status }.into())
+            }
+        }
+    }
+
+    fn emit_ended(&mut self, key: Key, record: &TaskRecord, call: &CallRecord) -> Decided<()> {
+        let event = EventKind::CallEnded {
+            call: call.id.clone(),
+            attempt: record.body.attempt,
+            status: call.body.status,
+            error: call.body.error.as_ref().map(|error| error.message.clone()),
+        };
+        self.emit(Some(key), event)
+    }
+
+    /// Decides what becomes of a task when none of its calls runs any more.
+    fn after_calls(&mut self, key: Key, go_on: bool) -> Decided<()> {
+        let calls = self.calls(key)?;
+        let find = |status| calls.iter().find(|call| call.body.status == status);
+        if let Some(call) = find(CallStatus::Interrupted) {
+            let reason = BlockedReason::Interrupted { call: call.id.clone() };
+            return self.set_state(key, TaskState::Blocked { reason }, Cause::Interrupt, None);
+        }
+        if let Some(call) = find(CallStatus::Failed) {
+            let error = failure_text(call);
+            return self.set_state(key, TaskState::Failed { error: error.clone() }, Cause::Report, Some(error));
+        }
+        let is_complete = calls.iter().all(|call| call.body.status.is_settled());
+        if go_on || is_complete {
+            self.go_on(key)
+        } else {
+            self.set_state(key, TaskState::Todo, Cause::Release, None)
+        }
+    }
+
+    pub(super) fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
+        self.check_report(key, attempt)?;
+        self.clear_unfinished_calls(key)?;
+        self.set_state(key, TaskState::Todo, Cause::Release, None)
+    }
+
+    pub(super) fn run_one(&mut self, id: &str, missing_tool: Option<&String>) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let (record, node) = (self.task(key)?, self.node(key)?);
+        self.answer.tasks.push(record.id.clone());
+        if node.phase == Phase::BlockedWaiting {
+            return Ok(());
+        }
+        if node.phase != Phase::Todo {
+            return Err(self.transition_refusal(key, &record, Status::InProgress, "run")?.into());
+        }
+        if node.work == Work::Manual {
+            return Err(Refusal::NotManual { id: record.id, what: "has neither tool calls nor subtasks", by: "run" }.into());
+        }
+        if let Some(field) = limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
+            let problem = format!("this version keeps it but does not evaluate it, so `{}` cannot run", record.id);
+            return Err(super::author::invalid(field, problem).into());
+        }
+        if node.gate.before_subtasks() == GateState::Wait {
+            let reason = BlockedReason::Waiting { ids: Vec::new() };
+            return self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None);
+        }
+        if let Some(name) = missing_tool {
+            let reason = BlockedReason::MissingTool { name: name.clone() };
+            self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn settle_all(&mut self, changed: &[TaskId]) -> Decided<()> {
+        let mut keys = Vec::new();
+        self.view.each_node(&mut |node| keys.push(node.key))?;
+        self.queue.extend(keys);
+        self.emit(None, EventKind::ExternalEdit { tasks: changed.to_vec() })
+    }
+
+    pub(super) fn tools_known(&mut self, tasks: &[Key]) -> Decided<()> {
+        for key in tasks {
+            let record = self.task(*key)?;
+            if let Some(BlockedReason::MissingTool { .. }) = record.body.state.blocked_reason() {
+                self.set_state(*key, TaskState::Todo, Cause::Gate, None)?;
+                self.answer.tasks.push(record.id);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
+    let body = &mut call.body;
+    body.finished_at = Some(now);
+    body.usage.clone_from(&report.usage);
+    match &report.end {
+        CallEnd::Succeeded(result) => {
+            body.status = CallStatus::Succeeded;
+            body.result = Some(result.clone());
+        }
+        CallEnd::Failed { error, result } => {
+            body.status = CallStatus::Failed;
+            body.error = Some(error.clone());
+            body.result.clone_from(result);
+        }
+        CallEnd::Interrupted { repeatable: true } => {
+            body.status = CallStatus::Pending;
+            body.finished_at = None;
+        }
+        CallEnd::Interrupted { repeatable: false } => {
+            let message = "it was stopped while it ran, and nobody knows how far it came".to_owned();
+            body.status = CallStatus::Interrupted;
+            body.error = Some(CallError { class: "interrupted".to_owned(), message });
+        }
+    }
+}
+
+fn failure_text(call: &CallRecord) -> String {
+    let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
+    format!("call `{}` ({}): {message}", call.id, call.spec.tool_name)
+}

@@ -1,0 +1,552 @@
+//! A draft: the view of a command plus what the command has changed so far.
+//!
+//! Its methods are the only place that changes tasks, nodes, calls and edges, so that states, counts and events stay in step.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::command::{Answer, Context, DecideError, Decision};
+use crate::event::EventKind;
+use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
+use crate::refusal::Refusal;
+use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
+use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
+use crate::{Key, TaskId, Timestamp, limits};
+
+pub(crate) type Decided<T> = Result<T, DecideError>;
+
+pub(crate) struct Draft<'a> {
+    pub(crate) view: &'a dyn View,
+    pub(crate) context: &'a Context,
+    pub(crate) changes: Changes,
+    pub(crate) answer: Answer,
+    calls: BTreeMap<Key, Vec<CallRecord>>,
+    ids: BTreeMap<TaskId, Key>,
+    edges: EdgeOverlay,
+    next_key: Option<Key>,
+    was_ready: BTreeMap<Key, bool>,
+    pub(crate) queue: VecDeque<Key>,
+}
+
+/// Edges that the draft added and removed.
+#[derive(Default)]
+struct EdgeOverlay {
+    dependencies: BTreeMap<Key, BTreeSet<Key>>,
+    dependents: BTreeMap<Key, BTreeSet<Key>>,
+    subtasks: BTreeMap<Key, BTreeSet<Key>>,
+    removed: BTreeSet<(Key, Key)>,
+    moved_away: BTreeSet<(Key, Key)>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(view: &'a dyn View, context: &'a Context) -> Self {
+        Self {
+            view,
+            context,
+            changes: Changes::default(),
+            answer: Answer::default(),
+            calls: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            edges: EdgeOverlay::default(),
+            next_key: None,
+            was_ready: BTreeMap::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Lets every gate that the changes touched take effect, and closes the draft.
+    pub(crate) fn finish(mut self) -> Decided<Decision> {
+        self.settle()?;
+        for (key, was_ready) in &self.was_ready {
+            if let Some(node) = self.changes.nodes.get(key)
+                && node.is_ready()
+                && !was_ready
+            {
+                self.answer.ready.push(*node);
+            }
+        }
+        if let Some(event) = self.changes.events.last_mut() {
+            event.ready = self.answer.ready.iter().map(|node| node.key).collect();
+        }
+        Ok(Decision { changes: self.changes, answer: self.answer })
+    }
+
+    // Reading.
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.context.now
+    }
+
+    /// Finds the task that `text` names: an exact id, or the only one that begins so.
+    pub(crate) fn resolve(&self, text: &str) -> Decided<Key> {
+        if let Some(key) = self.find_id(text)? {
+            return Ok(key);
+        }
+        let candidates = if text.is_empty() { Vec::new() } else { self.view.ids_with_prefix(text, 5)? };
+        match candidates.as_slice() {
+            [id] => Ok(self.find_id(id.as_str())?.ok_or_else(|| missing(id))?),
+            [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: self.similar(text)? }.into()),
+            _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
+        }
+    }
+
+    pub(crate) fn resolve_all(&self, ids: &[String]) -> Decided<Vec<Key>> {
+        let mut keys = Vec::with_capacity(ids.len());
+        for id in ids {
+            let key = self.resolve(id)?;
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    pub(crate) fn find_id(&self, id: &str) -> Decided<Option<Key>> {
+        match self.ids.get(id) {
+            Some(key) => Ok(Some(*key)),
+            None => Ok(self.view.key(id)?),
+        }
+    }
+
+    fn similar(&self, text: &str) -> Decided<Vec<TaskId>> {
+        const LOOKED_AT: usize = 500;
+        let first: String = text.chars().take(1).collect();
+        let mut near: Vec<_> = (self.view.ids_with_prefix(&first, LOOKED_AT)?.into_iter())
+            .map(|id| (strsim::osa_distance(text, id.as_str()), id))
+            .filter(|(distance, _)| *distance <= 2)
+            .collect();
+        near.sort();
+        Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
+    }
+
+    pub(crate) fn id(&self, key: Key) -> Decided<TaskId> {
+        match self.changes.tasks.get(&key) {
+            Some(change) => Ok(change.record.id.clone()),
+            None => Ok(self.view.id(key)?.ok_or_else(|| missing(key))?),
+        }
+    }
+
+    pub(crate) fn ids_of(&self, keys: &[Key]) -> Decided<Vec<TaskId>> {
+        keys.iter().map(|key| self.id(*key)).collect()
+    }
+
+    pub(crate) fn node(&self, key: Key) -> Decided<Node> {
+        match self.changes.nodes.get(&key) {
+            Some(node) => Ok(*node),
+            None => Ok(self.view.node(key)?.ok_or_else(|| missing(key))?),
+        }
+    }
+
+    pub(crate) fn task(&self, key: Key) -> Decided<TaskRecord> {
+        match self.changes.tasks.get(&key) {
+            Some(change) => Ok(change.record.clone()),
+            None => Ok(self.view.task(key)?.ok_or_else(|| missing(key))?),
+        }
+    }
+
+    pub(crate) fn calls(&mut self, key: Key) -> Decided<&mut Vec<CallRecord>> {
+        let view = self.view;
+        Ok(match self.calls.entry(key) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(view.calls(key)?),
+        })
+    }
+
+    pub(crate) fn dependencies(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependencies(key)? };
+        keys.retain(|on| !self.edges.removed.contains(&(key, *on)));
+        keys.extend(self.edges.dependencies.get(&key).into_iter().flatten());
+        Ok(keys)
+    }
+
+    pub(crate) fn dependents(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependents(key)? };
+        keys.retain(|task| !self.edges.removed.contains(&(*task, key)));
+        keys.extend(self.edges.dependents.get(&key).into_iter().flatten());
+        Ok(keys)
+    }
+
+    pub(crate) fn subtasks(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut keys = if self.is_new(key) { Vec::new() } else { self.view.subtasks(key)? };
+        keys.retain(|task| !self.edges.moved_away.contains(&(key, *task)));
+        keys.extend(self.edges.subtasks.get(&key).into_iter().flatten());
+        Ok(keys)
+    }
+
+    /// Returns everything below a task, each after the one above it.
+    pub(crate) fn subtree(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut below = self.subtasks(key)?;
+        let mut next = 0;
+        while let Some(key) = below.get(next).copied() {
+            below.extend(self.subtasks(key)?);
+            next += 1;
+        }
+        Ok(below)
+    }
+
+    pub(crate) fn is_new(&self, key: Key) -> bool {
+        self.changes.tasks.get(&key).is_some_and(|change| change.is_new)
+    }
+
+    // Writing.
+
+    pub(crate) fn emit(&mut self, key: Option<Key>, kind: EventKind) -> Decided<()> {
+        let task = key.map(|key| self.id(key).map(|id| (key, id))).transpose()?;
+        self.changes.events.push(NewEvent {
+            at: self.context.now,
+            actor: self.context.actor.clone(),
+            run: self.context.run.clone(),
+            task,
+            kind,
+            ready: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Reserves the key of a new task.
+    pub(crate) fn new_key(&mut self) -> Decided<Key> {
+        let key = match self.next_key {
+            Some(key) => key,
+            None => self.view.next_key()?,
+        };
+        self.next_key = Some(Key(key.0 + 1));
+        Ok(key)
+    }
+
+    pub(crate) fn insert_task(&mut self, node: Node, record: TaskRecord, calls: Vec<CallRecord>) {
+        let key = node.key;
+        self.ids.insert(record.id.clone(), key);
+        self.was_ready.insert(key, false);
+        self.changes.nodes.insert(key, node);
+        self.changes.tasks.insert(key, TaskChange { record, is_new: true, spec_changed: true });
+        for (position, call) in (0..).zip(&calls) {
+            let change = CallChange { record: Some(call.clone()), spec_changed: true };
+            self.changes.calls.insert((key, position), change);
+        }
+        self.calls.insert(key, calls);
+        self.queue.push_back(key);
+    }
+
+    pub(crate) fn delete_task(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        for on in self.dependencies(key)? {
+            self.remove_edge(key, on)?;
+        }
+        self.set_parent(key, None)?;
+        self.queue.retain(|queued| *queued != key);
+        self.was_ready.remove(&key);
+        self.changes.nodes.remove(&key);
+        self.changes.tasks.remove(&key);
+        self.changes.deleted.push((key, record.id, record.plan));
+        Ok(())
+    }
+
+    pub(crate) fn update_node(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> Decided<Node> {
+        let mut node = self.node(key)?;
+        self.was_ready.entry(key).or_insert_with(|| node.is_ready());
+        change(&mut node);
+        self.changes.nodes.insert(key, node);
+        Ok(node)
+    }
+
+    /// Writes the body of a task, and with it its version and time.
+    pub(crate) fn update_task(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
+        self.write_task(key, false, change)
+    }
+
+    /// Writes a task whose specification changed, and what its node takes from there.
+    pub(crate) fn update_spec(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
+        self.write_task(key, true, change)?;
+        self.refresh_node(key)
+    }
+
+    fn write_task(&mut self, key: Key, spec_changed: bool, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
+        let now = self.now();
+        let entry = match self.changes.tasks.entry(key) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let mut record = self.view.task(key)?.ok_or_else(|| missing(key))?;
+                record.version += 1;
+                entry.insert(TaskChange { record, is_new: false, spec_changed: false })
+            }
+        };
+        entry.spec_changed |= spec_changed;
+        entry.record.updated_at = now;
+        change(&mut entry.record);
+        Ok(())
+    }
+
+    /// Derives anew what the node takes from the specification, the calls and the subtasks.
+    pub(crate) fn refresh_node(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let calls = self.calls(key)?;
+        let has_calls = !calls.is_empty();
+        let undecided = limits::undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
+        self.update_node(key, |node| {
+            node.work = match (has_calls, record.spec.milestone || node.gate.subtasks.total() > 0) {
+                (true, _) => Work::Calls,
+                (false, true) => Work::Automatic,
+                (false, false) => Work::Manual,
+            };
+            node.gate.trigger = record.spec.trigger();
+            node.gate.undecided = undecided;
+            node.priority = record.spec.priority;
+            node.due = record.spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
+        })?;
+        self.queue.push_back(key);
+        Ok(())
+    }
+
+    pub(crate) fn update_call(
+        &mut self,
+        key: Key,
+        position: usize,
+        change: impl FnOnce(&mut CallRecord),
+    ) -> Decided<CallRecord> {
+        let call = &mut self.calls(key)?[position];
+        change(call);
+        let call = call.clone();
+        let at = (key, u32::try_from(position).expect("BUG: a task has fewer than 2^32 calls"));
+        let spec_changed = self.changes.calls.get(&at).is_some_and(|before| before.spec_changed);
+        self.changes.calls.insert(at, CallChange { record: Some(call.clone()), spec_changed });
+        Ok(call)
+    }
+
+    pub(crate) fn add_call(&mut self, key: Key, call: CallRecord) -> Decided<()> {
+        let calls = self.calls(key)?;
+        calls.push(call.clone());
+        let position = u32::try_from(calls.len() - 1).expect("BUG: a task has fewer than 2^32 calls");
+        self.changes.calls.insert((key, position), CallChange { record: Some(call), spec_changed: true });
+        self.refresh_node(key)
+    }
+
+    /// Puts other calls in the place of those of a task that did not run.
+    pub(crate) fn replace_calls(&mut self, key: Key, calls: Vec<CallRecord>) -> Decided<()> {
+        let before = self.calls(key)?.len();
+        for position in 0..before.max(calls.len()) {
+            let at = (key, u32::try_from(position).expect("BUG: a task has fewer than 2^32 calls"));
+            let change = CallChange { record: calls.get(position).cloned(), spec_changed: true };
+            self.changes.calls.insert(at, change);
+        }
+        self.calls.insert(key, calls);
+        self.refresh_node(key)
+    }
+
+    pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
+        let outcome = self.node(on)?.phase.outcome();
+        if !self.edges.removed.remove(&(task, on)) {
+            self.edges.dependencies.entry(task).or_default().insert(on);
+            self.edges.dependents.entry(on).or_default().insert(task);
+        }
+        self.changes.edges.push(EdgeChange { task, on, add: true });
+        self.update_node(task, |node| *node.gate.dependencies.of(outcome) += 1)?;
+        self.queue.push_back(task);
+        Ok(())
+    }
+
+    pub(crate) fn remove_edge(&mut self, task: Key, on: Key) -> Decided<()> {
+        let outcome = self.node(on)?.phase.outcome();
+        let added = self.edges.dependencies.get_mut(&task).is_some_and(|keys| keys.remove(&on));
+        if added {
+            self.edges.dependents.get_mut(&on).map(|keys| keys.remove(&task));
+        } else {
+            self.edges.removed.insert((task, on));
+        }
+        self.changes.edges.push(EdgeChange { task, on, add: false });
+        self.update_node(task, |node| *node.gate.dependencies.of(outcome) -= 1)?;
+        self.queue.push_back(task);
+        Ok(())
+    }
+
+    /// Puts a task below another, or at the top, and keeps the counts of both.
+    pub(crate) fn set_parent(&mut self, key: Key, parent: Option<Key>) -> Decided<()> {
+        let node = self.node(key)?;
+        if node.parent == parent {
+            return Ok(());
+        }
+        if let Some(old) = node.parent {
+            if !self.edges.subtasks.get_mut(&old).is_some_and(|keys| keys.remove(&key)) {
+                self.edges.moved_away.insert((old, key));
+            }
+            self.count_subtask(old, node.phase, -1)?;
+            self.refresh_node(old)?;
+        }
+        let mut entry = crate::Entry::Open;
+        if let Some(new) = parent {
+            if !self.edges.moved_away.remove(&(new, key)) {
+                self.edges.subtasks.entry(new).or_default().insert(key);
+            }
+            self.count_subtask(new, node.phase, 1)?;
+            self.refresh_node(new)?;
+            entry = self.node(new)?.opens;
+        }
+        self.update_node(key, |node| {
+            node.parent = parent;
+            node.gate.entry = entry;
+        })?;
+        self.queue.push_back(key);
+        Ok(())
+    }
+
+    fn count_subtask(&mut self, parent: Key, phase: Phase, by: i32) -> Decided<()> {
+        self.update_node(parent, |node| {
+            let count = subtask_count(node, phase);
+            *count = count.checked_add_signed(by).expect("BUG: a subtask was not counted");
+        })?;
+        self.queue.push_back(parent);
+        Ok(())
+    }
+
+    /// Changes the state of a task by the table of states, with what follows from it at once: times, event, counts.
+    pub(crate) fn set_state(
+        &mut self,
+        key: Key,
+        to: TaskState,
+        cause: Cause,
+        text: Option<String>,
+    ) -> Decided<()> {
+        let record = self.task(key)?;
+        let from = record.body.state.status();
+        let reason = record.body.state.blocked_reason();
+        if check_transition(from, reason, to.status(), cause).is_err() {
+            return Err(self.transition_refusal(key, &record, to.status(), cause.as_str())?.into());
+        }
+        let (phase, now) = (Phase::of(&to), self.now());
+        let event = status_event(&record, &to, cause, text);
+        self.update_task(key, |record| enter(record, to, now))?;
+        self.emit(Some(key), event)?;
+        self.change_phase(key, phase)
+    }
+
+    pub(crate) fn transition_refusal(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        to: Status,
+        by: &'static str,
+    ) -> Decided<Refusal> {
+        let state = &record.body.state;
+        let allowed = allowed_by_hand(state.status(), state.blocked_reason());
+        let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
+        Ok(Refusal::Transition { id: record.id.clone(), from: state.status(), reason, to, by, allowed })
+    }
+
+    fn full_reason(&self, key: Key, reason: &BlockedReason) -> Decided<BlockedReason> {
+        crate::read::full_reason(&DraftEdges(self), key, reason)
+    }
+
+    fn change_phase(&mut self, key: Key, phase: Phase) -> Decided<()> {
+        let before = self.node(key)?;
+        self.update_node(key, |node| node.phase = phase)?;
+        let (old, new) = (before.phase.outcome(), phase.outcome());
+        if old != new {
+            for dependent in self.dependents(key)? {
+                self.update_node(dependent, |node| {
+                    *node.gate.dependencies.of(old) -= 1;
+                    *node.gate.dependencies.of(new) += 1;
+                })?;
+                self.queue.push_back(dependent);
+            }
+        }
+        if let Some(parent) = before.parent
+            && before.phase.outcome_above() != phase.outcome_above()
+        {
+            self.count_subtask(parent, before.phase, -1)?;
+            self.count_subtask(parent, phase, 1)?;
+        }
+        self.queue.push_back(key);
+        if phase.outcome() != crate::Outcome::Open || phase == Phase::Cancelled {
+            self.note_end(key, phase);
+        }
+        Ok(())
+    }
+
+    fn note_end(&mut self, key: Key, phase: Phase) {
+        let status = match phase {
+            Phase::Done => Status::Done,
+            Phase::Failed => Status::Failed,
+            Phase::Cancelled => Status::Cancelled,
+            Phase::Skipped => Status::Skipped,
+            Phase::BlockedDependency => Status::Blocked,
+            Phase::Todo | Phase::InProgress | Phase::BlockedWaiting | Phase::BlockedOther => return,
+        };
+        self.answer.ended.push((key, status));
+    }
+}
+
+/// The edges of a draft, for rules that also work on a plain view.
+pub(crate) struct DraftEdges<'d, 'a>(&'d Draft<'a>);
+
+impl crate::read::Edges for DraftEdges<'_, '_> {
+    type Error = DecideError;
+
+    fn node(&self, key: Key) -> Decided<Node> {
+        self.0.node(key)
+    }
+
+    fn dependencies(&self, key: Key) -> Decided<Vec<Key>> {
+        self.0.dependencies(key)
+    }
+
+    fn subtasks(&self, key: Key) -> Decided<Vec<Key>> {
+        self.0.subtasks(key)
+    }
+
+    fn id(&self, key: Key) -> Decided<TaskId> {
+        self.0.id(key)
+    }
+}
+
+impl<'a> Draft<'a> {
+    /// Returns what a task that is not ready waits for, and what keeps it from becoming so: some of each.
+    pub(crate) fn obstacles(&self, key: Key) -> Decided<(Vec<TaskId>, Vec<TaskId>)> {
+        let edges = DraftEdges(self);
+        let open = crate::read::waiting_for(&edges, key)?;
+        let failed = crate::read::failed_before(&edges, key)?;
+        Ok((open.into_iter().take(5).collect(), failed.into_iter().take(5).collect()))
+    }
+}
+
+fn status_event(record: &TaskRecord, to: &TaskState, cause: Cause, text: Option<String>) -> EventKind {
+    let lease_until = match to {
+        TaskState::InProgress { claim } => claim.lease_until,
+        _ => None,
+    };
+    EventKind::Status {
+        from: record.body.state.status(),
+        to: to.status(),
+        cause,
+        reason: to.blocked_reason().cloned(),
+        text,
+        attempt: record.body.attempt + u32::from(cause == Cause::Claim),
+        lease_until,
+    }
+}
+
+fn enter(record: &mut TaskRecord, to: TaskState, now: Timestamp) {
+    let body = &mut record.body;
+    match &to {
+        TaskState::InProgress { .. } => {
+            body.attempt += 1;
+            body.started_at.get_or_insert(now);
+            body.finished_at = None;
+        }
+        TaskState::Todo | TaskState::Blocked { .. } => body.finished_at = None,
+        TaskState::Done | TaskState::Failed { .. } | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => {
+            body.finished_at = Some(now);
+        }
+    }
+    body.state = to;
+}
+
+pub(crate) fn subtask_count(node: &mut Node, phase: Phase) -> &mut u32 {
+    let counts = &mut node.gate.subtasks;
+    match phase.outcome_above() {
+        crate::Outcome::Open => &mut counts.open,
+        crate::Outcome::Done | crate::Outcome::Skipped => &mut counts.finished,
+        crate::Outcome::Failed => &mut counts.failed,
+    }
+}
+
+fn missing(what: impl std::fmt::Display) -> ViewError {
+    ViewError(format!("the store has no task {what}, though something refers to it").into())
+}

@@ -1,0 +1,94 @@
+//! Facts that are derived on reading: what a task waits for, and what keeps it from starting.
+
+use crate::gate::{Entry, Outcome};
+use crate::record::Node;
+use crate::status::BlockedReason;
+use crate::view::{View, ViewError};
+use crate::{Key, TaskId};
+
+/// What these rules need to see: a plain view or a draft.
+pub(crate) trait Edges {
+    type Error;
+    fn node(&self, key: Key) -> Result<Node, Self::Error>;
+    fn dependencies(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
+    fn subtasks(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
+    fn id(&self, key: Key) -> Result<TaskId, Self::Error>;
+}
+
+struct ViewEdges<'a>(&'a dyn View);
+
+impl ViewEdges<'_> {
+    fn known<T>(found: Option<T>, key: Key) -> Result<T, ViewError> {
+        found.ok_or_else(|| ViewError(format!("the store has no task {key}, though something refers to it").into()))
+    }
+}
+
+impl Edges for ViewEdges<'_> {
+    type Error = ViewError;
+
+    fn node(&self, key: Key) -> Result<Node, ViewError> {
+        Self::known(self.0.node(key)?, key)
+    }
+
+    fn dependencies(&self, key: Key) -> Result<Vec<Key>, ViewError> {
+        self.0.dependencies(key)
+    }
+
+    fn subtasks(&self, key: Key) -> Result<Vec<Key>, ViewError> {
+        self.0.subtasks(key)
+    }
+
+    fn id(&self, key: Key) -> Result<TaskId, ViewError> {
+        Self::known(self.0.id(key)?, key)
+    }
+}
+
+/// Returns why a task is blocked with the ids that the store does not keep: those of `dependency` and `waiting`.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result<BlockedReason, ViewError> {
+    full_reason(&ViewEdges(view), key, kept)
+}
+
+pub(crate) fn full_reason<E: Edges>(edges: &E, key: Key, kept: &BlockedReason) -> Result<BlockedReason, E::Error> {
+    Ok(match kept {
+        BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: failed_before(edges, key)? },
+        BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: waiting_for(edges, key)? },
+        BlockedReason::Approval { .. }
+        | BlockedReason::MissingTool { .. }
+        | BlockedReason::Interrupted { .. }
+        | BlockedReason::Manual { .. } => kept.clone(),
+    })
+}
+
+/// Returns the direct dependencies and subtasks, and the task above, that keep the gate from ever opening.
+pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
+    let node = edges.node(key)?;
+    let above = node.parent.filter(|_| node.gate.entry == Entry::Shut);
+    let mut ids = Vec::new();
+    for other in above.into_iter().chain(edges.dependencies(key)?) {
+        if Some(other) == above || edges.node(other)?.phase.outcome() == Outcome::Failed {
+            ids.push(edges.id(other)?);
+        }
+    }
+    for subtask in edges.subtasks(key)? {
+        if edges.node(subtask)?.phase.outcome_above() == Outcome::Failed {
+            ids.push(edges.id(subtask)?);
+        }
+    }
+    Ok(ids)
+}
+
+/// Returns the direct dependencies and subtasks, and the task above, that are not finished.
+pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, E::Error> {
+    let node = edges.node(key)?;
+    let above = node.parent.filter(|_| node.gate.entry == Entry::Waiting);
+    let mut ids = Vec::new();
+    for other in above.into_iter().chain(edges.dependencies(key)?).chain(edges.subtasks(key)?) {
+        if edges.node(other)?.phase.outcome_above() == Outcome::Open {
+            ids.push(edges.id(other)?);
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,68 @@
+//! Settling: what gates do by themselves once something around them changed.
+
+use crate::Key;
+use crate::draft::{Decided, Draft};
+use crate::gate::GateState;
+use crate::record::{Node, Phase, Work};
+use crate::status::{BlockedReason, Cause, TaskState};
+
+impl Draft<'_> {
+    /// Lets every queued gate take effect, and those that this touches in turn.
+    ///
+    /// Ends because dependencies and subtasks form no circle: a state changes only what is behind or above it.
+    pub(crate) fn settle(&mut self) -> Decided<()> {
+        while let Some(key) = self.queue.pop_front() {
+            let node = self.derive(key)?;
+            self.act(node)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what follows from the counts of a node, and tells its subtasks when their entry changed.
+    fn derive(&mut self, key: Key) -> Decided<Node> {
+        let before = self.node(key)?;
+        let (gate_state, opens) = (before.gate.state(), before.derive_opens());
+        if (gate_state, opens) == (before.gate_state, before.opens) {
+            return Ok(before);
+        }
+        let node = self.update_node(key, |node| {
+            node.gate_state = gate_state;
+            node.opens = opens;
+        })?;
+        if opens != before.opens {
+            for subtask in self.subtasks(key)? {
+                self.update_node(subtask, |node| node.gate.entry = opens)?;
+                self.queue.push_back(subtask);
+            }
+        }
+        Ok(node)
+    }
+
+    fn act(&mut self, node: Node) -> Decided<()> {
+        match (node.phase, node.gate_state) {
+            (Phase::Todo, GateState::Block) => self.block_by_gate(node.key),
+            (Phase::BlockedWaiting, GateState::Block) => self.block_by_gate(node.key),
+            (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => self.unblock(node.key),
+            (Phase::BlockedWaiting, _) if node.gate.before_subtasks() != GateState::Wait => self.unblock(node.key),
+            (Phase::Todo, GateState::Skip) => self.skip_by_gate(node.key),
+            (Phase::Todo, GateState::Ready) if node.work == Work::Automatic => {
+                self.set_state(node.key, TaskState::Done, Cause::Empty, None)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn block_by_gate(&mut self, key: Key) -> Decided<()> {
+        let reason = BlockedReason::Dependency { ids: Vec::new() };
+        self.set_state(key, TaskState::Blocked { reason }, Cause::Gate, None)
+    }
+
+    fn unblock(&mut self, key: Key) -> Decided<()> {
+        self.set_state(key, TaskState::Todo, Cause::Gate, None)
+    }
+
+    fn skip_by_gate(&mut self, key: Key) -> Decided<()> {
+        let reason = "nothing that it waited for has failed";
+        self.skip_tree(key, Cause::Gate, Some(reason.to_owned()))
+    }
+}

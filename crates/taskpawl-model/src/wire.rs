@@ -1,0 +1,390 @@
+//! The task as it is seen from outside: one flat object.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::draft::{Decided, Draft};
+use crate::record::{CallBody, CallError, CallRecord, Node, Note, TaskBody, TaskRecord};
+use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp};
+use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
+use crate::view::{View, ViewError};
+use crate::{CallId, Key, TaskId};
+
+/// A task, flat, with camelCase names: what `show --json` prints, what the library returns, what a JSON store keeps.
+///
+/// Always present: `id`, `name`, `description`, `status`, `priority`, `dependencies`, `subtasks`, `metadata.toolCalls`,
+/// `metadata.context`, `createdAt`, `updatedAt`, `attempt`, `version`. Other fields are left out when they say nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// What people and agents call it.
+    pub id: TaskId,
+    /// A short title.
+    pub name: String,
+    /// What is to be done.
+    #[serde(default)]
+    pub description: String,
+    /// Its state.
+    pub status: Status,
+    /// Why it is blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_reason: Option<BlockedReason>,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// What it depends on.
+    #[serde(default)]
+    pub dependencies: Vec<TaskId>,
+    /// What is directly below it.
+    #[serde(default)]
+    pub subtasks: Vec<TaskId>,
+    /// The task above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    /// Its calls, its context, and what else authors keep with it.
+    pub metadata: Metadata,
+    /// The plan that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Who holds it while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The result: of a manual task what was reported, of others that of the last call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Remarks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    /// Why it failed, was cancelled or skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How often it was claimed.
+    #[serde(default)]
+    pub attempt: u32,
+    /// How often it was cleared by `reopen`.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub generation: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it was first claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// How often it changed.
+    #[serde(default)]
+    pub version: u64,
+    /// All other fields that authors write, and those that this version does not know.
+    #[serde(flatten)]
+    pub options: Map,
+}
+
+/// `metadata` of a task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Its tool calls, in order.
+    #[serde(default)]
+    pub tool_calls: Vec<ToolCall>,
+    /// Values for expressions, with the results of calls that have a `saveAs`.
+    #[serde(default)]
+    pub context: Map,
+    /// What else authors keep with the task.
+    #[serde(flatten)]
+    pub extra: Map,
+}
+
+/// A tool call, flat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Its id, unique within the task.
+    pub id: CallId,
+    /// The name of the tool.
+    pub tool_name: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Map,
+    /// Its state.
+    pub status: CallStatus,
+    /// What the tool answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// What it used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The class of the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<String>,
+    /// How often it was started.
+    #[serde(default)]
+    pub attempts: u32,
+    /// When it was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// Who added it.
+    pub origin: Origin,
+    /// All other fields that authors write, and those that this version does not know.
+    #[serde(flatten)]
+    pub options: Map,
+}
+
+/// Everything that a store keeps of a task, apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskParts {
+    /// The task.
+    pub record: TaskRecord,
+    /// Its calls.
+    pub calls: Vec<CallRecord>,
+    /// What it depends on.
+    pub dependencies: Vec<TaskId>,
+    /// What is directly below it.
+    pub subtasks: Vec<TaskId>,
+    /// The task above.
+    pub parent: Option<TaskId>,
+}
+
+impl Task {
+    /// Returns the flat form. `reason` replaces the kept reason of a blocked task by the one with ids.
+    pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
+        let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
+        let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
+        let result = body.result.clone().or_else(|| calls.last().and_then(|call| call.body.result.clone()));
+        let (claim, error) = match &body.state {
+            TaskState::InProgress { claim } => (Some(claim.clone()), None),
+            TaskState::Failed { error } => (None, Some(error.clone())),
+            TaskState::Cancelled { reason } | TaskState::Skipped { reason } => (None, reason.clone()),
+            TaskState::Todo | TaskState::Blocked { .. } | TaskState::Done => (None, None),
+        };
+        let mut options = to_map(&spec);
+        for field in ["name", "description", "priority", "metadata", "extra"] {
+            options.remove(field);
+        }
+        options.extend(spec.extra);
+        let mut context = body.context;
+        context.extend(calls.iter().filter_map(saved_result));
+        Self {
+            id,
+            name: spec.name,
+            description: spec.description,
+            status: body.state.status(),
+            blocked_reason: reason.or_else(|| body.state.blocked_reason().cloned()),
+            priority: spec.priority,
+            dependencies,
+            subtasks,
+            parent,
+            metadata: Metadata {
+                tool_calls: calls.into_iter().map(ToolCall::from).collect(),
+                context,
+                extra: spec.metadata,
+            },
+            plan,
+            claim,
+            result,
+            notes: body.notes,
+            error,
+            attempt: body.attempt,
+            generation: body.generation,
+            created_at,
+            updated_at,
+            started_at: body.started_at,
+            finished_at: body.finished_at,
+            version,
+            options,
+        }
+    }
+
+    /// Takes the flat form apart again.
+    ///
+    /// # Errors
+    /// A field of the options has a value that it cannot have.
+    pub fn into_parts(self) -> Result<TaskParts, serde_json::Error> {
+        let calls = self.metadata.tool_calls.into_iter().map(CallRecord::try_from).collect::<Result<Vec<_>, _>>()?;
+        let mut context = self.metadata.context;
+        for name in calls.iter().filter_map(saved_result).map(|(name, _)| name) {
+            context.remove(&name);
+        }
+        let state = state_of(self.status, self.blocked_reason, self.claim, self.error);
+        let mut spec = spec_from_options(self.options)?;
+        spec.name = self.name;
+        spec.description = self.description;
+        spec.priority = self.priority;
+        spec.metadata = self.metadata.extra;
+        let body = TaskBody {
+            state,
+            context,
+            result: if calls.is_empty() { self.result } else { None },
+            notes: self.notes,
+            attempt: self.attempt,
+            generation: self.generation,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+        };
+        let record = TaskRecord {
+            id: self.id,
+            spec,
+            body,
+            plan: self.plan,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            version: self.version,
+        };
+        let (dependencies, subtasks, parent) = (self.dependencies, self.subtasks, self.parent);
+        Ok(TaskParts { record, calls, dependencies, subtasks, parent })
+    }
+}
+
+/// Returns the result of a call under the name that its author asked for.
+fn saved_result(call: &CallRecord) -> Option<(String, Value)> {
+    Some((call.spec.save_as.clone()?, call.body.result.clone()?))
+}
+
+fn state_of(status: Status, reason: Option<BlockedReason>, claim: Option<Claim>, error: Option<String>) -> TaskState {
+    match status {
+        Status::Todo => TaskState::Todo,
+        Status::InProgress => TaskState::InProgress {
+            claim: claim.unwrap_or_else(|| Claim { run: None, actor: "unknown".to_owned(), lease_until: None }),
+        },
+        Status::Blocked => {
+            let imported = || BlockedReason::Manual { text: "imported".to_owned() };
+            TaskState::Blocked { reason: without_ids(reason.unwrap_or_else(imported)) }
+        }
+        Status::Done => TaskState::Done,
+        Status::Failed => TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()) },
+        Status::Cancelled => TaskState::Cancelled { reason: error },
+        Status::Skipped => TaskState::Skipped { reason: error },
+    }
+}
+
+fn without_ids(reason: BlockedReason) -> BlockedReason {
+    match reason {
+        BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: Vec::new() },
+        BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: Vec::new() },
+        other => other,
+    }
+}
+
+fn to_map<T: Serialize>(value: &T) -> Map {
+    match serde_json::to_value(value).expect("BUG: a specification is always valid JSON") {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn spec_from_options(options: Map) -> Result<TaskSpec, serde_json::Error> {
+    let known = known_fields(&SPEC_NAMES);
+    let (known, extra): (Map, Map) = options.into_iter().partition(|(name, _)| known(name));
+    let mut spec: TaskSpec = serde_json::from_value(Value::Object(known))?;
+    spec.extra = extra;
+    Ok(spec)
+}
+
+const SPEC_NAMES: [&str; 18] = [
+    "dueDate", "assignee", "labels", "links", "trigger", "when", "forEach", "repeat", "mode", "retry", "timeout",
+    "resources", "writes", "sandbox", "approval", "cache", "estimate", "milestone",
+];
+
+const CALL_NAMES: [&str; 9] =
+    ["when", "saveAs", "retry", "timeout", "sandbox", "approval", "emit", "planAccess", "idempotent"];
+
+fn known_fields(names: &'static [&'static str]) -> impl Fn(&String) -> bool {
+    move |name| names.contains(&name.as_str())
+}
+
+impl From<CallRecord> for ToolCall {
+    fn from(call: CallRecord) -> Self {
+        let CallRecord { id, spec, origin, body } = call;
+        let mut options = to_map(&spec);
+        for field in ["toolName", "args", "extra"] {
+            options.remove(field);
+        }
+        options.extend(spec.extra);
+        let (error, error_class) = body.error.map(|error| (error.message, error.class)).unzip();
+        Self {
+            id,
+            tool_name: spec.tool_name,
+            args: spec.args,
+            status: body.status,
+            result: body.result,
+            usage: body.usage,
+            error,
+            error_class,
+            attempts: body.attempts,
+            started_at: body.started_at,
+            finished_at: body.finished_at,
+            origin,
+            options,
+        }
+    }
+}
+
+impl TryFrom<ToolCall> for CallRecord {
+    type Error = serde_json::Error;
+
+    fn try_from(call: ToolCall) -> Result<Self, serde_json::Error> {
+        let known = known_fields(&CALL_NAMES);
+        let (known, extra): (Map, Map) = call.options.into_iter().partition(|(name, _)| known(name));
+        let mut spec: CallSpec = serde_json::from_value(Value::Object(known))?;
+        spec.extra = extra;
+        spec.tool_name = call.tool_name;
+        spec.args = call.args;
+        let class = call.error_class.unwrap_or_else(|| "failed".to_owned());
+        let body = CallBody {
+            status: call.status,
+            result: call.result,
+            usage: call.usage,
+            error: call.error.map(|message| CallError { class, message }),
+            attempts: call.attempts,
+            started_at: call.started_at,
+            finished_at: call.finished_at,
+        };
+        Ok(Self { id: call.id, spec, origin: call.origin, body })
+    }
+}
+
+/// Reads a task in its flat form; `None` when there is none with this key.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn read_task(view: &dyn View, key: Key) -> Result<Option<Task>, ViewError> {
+    let (Some(record), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
+    let reason = record.body.state.blocked_reason();
+    let reason = reason.map(|reason| crate::read::blocked_reason(view, key, reason)).transpose()?;
+    let parts = TaskParts {
+        calls: view.calls(key)?,
+        dependencies: ids(view, &view.dependencies(key)?)?,
+        subtasks: ids(view, &view.subtasks(key)?)?,
+        parent: parent_id(view, &node)?,
+        record,
+    };
+    Ok(Some(Task::from_parts(parts, reason)))
+}
+
+fn ids(view: &dyn View, keys: &[Key]) -> Result<Vec<TaskId>, ViewError> {
+    let ids = keys.iter().map(|key| view.id(*key)).collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.into_iter().flatten().collect())
+}
+
+fn parent_id(view: &dyn View, node: &Node) -> Result<Option<TaskId>, ViewError> {
+    Ok(node.parent.map(|parent| view.id(parent)).transpose()?.flatten())
+}
+
+pub(crate) fn from_draft(draft: &mut Draft<'_>, key: Key) -> Decided<Task> {
+    let parts = TaskParts {
+        record: draft.task(key)?,
+        calls: draft.calls(key)?.clone(),
+        dependencies: draft.ids_of(&draft.dependencies(key)?)?,
+        subtasks: draft.ids_of(&draft.subtasks(key)?)?,
+        parent: draft.node(key)?.parent.map(|parent| draft.id(parent)).transpose()?,
+    };
+    Ok(Task::from_parts(parts, None))
+}
