@@ -11,7 +11,8 @@ use crate::error::SpawnError;
 /// that differs from its own, and because the system's answer names neither the program nor what was searched.
 pub(crate) fn locate(program: &str, cwd: &Path, path: Option<OsString>) -> Result<PathBuf, SpawnError> {
     if program.contains('/') {
-        return runnable(cwd.join(program)).map_err(|seen| refusal(seen, cwd.join(program)));
+        let file = cwd.join(program.trim_start_matches("./"));
+        return runnable(file.clone()).map_err(|seen| refusal(seen, file));
     }
     // What `execvp` takes when there is no PATH.
     let path = path.unwrap_or_else(|| OsString::from("/bin:/usr/bin"));

@@ -58,17 +58,19 @@ impl Tool for Blocking {
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let work = self.work;
-        blocking(move || work(&cx, args)).await
+        blocking(cx, move |cx| work(cx, args)).await
     }
 }
 
-/// Runs `work` where it may block. A panic in it goes on here.
-async fn blocking<T, F>(work: F) -> Result<T, ToolError>
+/// Runs `work` where it may block. A panic in it goes on here; dropping the future cancels the context of the work.
+async fn blocking<T, F>(mut cx: CallContext, work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
-    F: FnOnce() -> Result<T, ToolError> + Send + 'static,
+    F: FnOnce(&CallContext) -> Result<T, ToolError> + Send + 'static,
 {
-    match tokio::task::spawn_blocking(work).await {
+    cx.cancel = cx.cancel.child_token();
+    let _cancelled_on_drop = cx.cancel.clone().drop_guard();
+    match tokio::task::spawn_blocking(move || work(&cx)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -53,7 +53,7 @@ pub enum ToolError {
         result: Box<Value>,
     },
     /// What a program or server returned is not what the call asked for.
-    #[error("{what} is no valid JSON: {problem}")]
+    #[error("{what} cannot be read as JSON: {problem}")]
     InvalidJson {
         /// What was read, as in ``stdout of `jq` ``.
         what: String,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
-use ureq::http::{Method, Request, Response};
+use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use ureq::http::{Method, Request, Response, Uri};
 use ureq::{Agent, Body};
 
 use super::{blocking, invalid, parse};
@@ -94,14 +94,12 @@ impl Tool for HttpRequest {
         &self.0
     }
 
-    /// The request itself cannot be called back: after a cancellation its thread goes on to the deadline at most, and
-    /// saves nothing.
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: Args = parse("http_request", args)?;
-        let work = {
-            let cx = cx.clone();
-            blocking(move || send(&cx, &args))
-        };
+        let agent = agent(&cx);
+        // Ends the request, which blocks on a thread of its own, when this future ends or is dropped.
+        let _hang_up = HangUp(agent.clone());
+        let work = blocking(cx.clone(), move |cx| send(cx, &agent, &args));
         cx.until_interrupted(work).await?
     }
 
@@ -111,8 +109,15 @@ impl Tool for HttpRequest {
     }
 }
 
-fn send(cx: &CallContext, args: &Args) -> Result<Value, ToolError> {
-    let request = request(cx, args)?;
+struct HangUp(Agent);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        self.0.clone().shutdown();
+    }
+}
+
+fn agent(cx: &CallContext) -> Agent {
     let timeout = cx.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let config = Agent::config_builder()
         .http_status_as_error(false)
@@ -121,7 +126,11 @@ fn send(cx: &CallContext, args: &Args) -> Result<Value, ToolError> {
         .user_agent(concat!("taskpawl/", env!("CARGO_PKG_VERSION")))
         .timeout_global(timeout)
         .build();
-    let agent = Agent::new_with_config(config);
+    Agent::new_with_config(config)
+}
+
+fn send(cx: &CallContext, agent: &Agent, args: &Args) -> Result<Value, ToolError> {
+    let request = request(cx, args)?;
     // An empty body would still announce itself by its length.
     let (parts, body) = request.into_parts();
     let response = match body {
@@ -135,9 +144,14 @@ fn request(cx: &CallContext, args: &Args) -> Result<Request<Option<Vec<u8>>>, To
     let method = Method::from_bytes(args.method.as_bytes())
         .map_err(|_| invalid("http_request", "method", "is no HTTP method"))?;
     let is_safe = method.is_safe();
-    let mut request = Request::builder().method(method).uri(&args.url);
+    let uri = Uri::try_from(&args.url);
+    let uri = uri.map_err(|error| invalid("http_request", "url", format!("is no URL: {error}")))?;
+    let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in &args.headers {
-        request = request.header(name, value);
+        let unfit =
+            || invalid("http_request", &format!("headers[{name:?}]"), "is no header that can be sent");
+        let value = HeaderValue::try_from(value).map_err(|_| unfit())?;
+        request = request.header(HeaderName::try_from(name).map_err(|_| unfit())?, value);
     }
     let has = |name: &str| args.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
     if !is_safe && !cx.idempotency_key.is_empty() && !has("idempotency-key") {
@@ -147,7 +161,7 @@ fn request(cx: &CallContext, args: &Args) -> Result<Request<Option<Vec<u8>>>, To
         request = request.header(CONTENT_TYPE, "application/json");
     }
     let built = request.body(body(args)?);
-    built.map_err(|error| invalid("http_request", "url", format!("or a header cannot be sent: {error}")))
+    built.map_err(|error| invalid("http_request", "url", format!("cannot be requested: {error}")))
 }
 
 fn body(args: &Args) -> Result<Option<Vec<u8>>, ToolError> {

@@ -51,7 +51,7 @@ impl Tool for WriteFile {
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
-        blocking(move || run(&cx, args)).await
+        blocking(cx, move |cx| run(cx, args)).await
     }
 
     fn is_repeatable(&self, args: &Value) -> bool {

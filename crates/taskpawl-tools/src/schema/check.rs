@@ -61,25 +61,20 @@ impl Checker<'_> {
             return self.refuse("is not allowed here");
         }
         if !node.types.is_empty() && !node.types.iter().any(|expected| expected.holds(value)) {
-            let expected: Vec<&str> = node.types.iter().map(|expected| expected.with_article()).collect();
-            return self.refuse(format!("has to be {}, but is {}", expected.join(" or "), shown(value)));
+            return self.refuse(format!("has to be {}, but is {}", node.expected(), shown(value)));
         }
         if let Some(values) = &node.one_of_values
             && !values.iter().any(|expected| is_same(expected, value))
         {
-            let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
-            return self.refuse(format!("has to be {}, but is {}", values.join(" or "), shown(value)));
+            return self.refuse(format!("has to be {}, but is {}", one_of(values), shown(value)));
         }
         if let (Some(pattern), Value::String(text)) = (&node.pattern, value)
             && !pattern.is_match(text)
         {
-            let examples: Vec<String> = node.examples.iter().map(|example| format!("`{example}`")).collect();
-            let such_as = if examples.is_empty() {
-                String::new()
-            } else {
-                format!(" (such as {})", examples.join(", "))
-            };
-            return self.refuse(format!("has to match `{pattern}`{such_as}, but is {}", shown(value)));
+            let such_as = if node.examples.is_empty() { "" } else { ", such as " };
+            let examples = listed(&node.examples);
+            return self
+                .refuse(format!("has to match `{pattern}`{such_as}{examples}, but is {}", shown(value)));
         }
         node.bounds.iter().try_for_each(|bound| match bound.problem(value) {
             Some(problem) => self.refuse(problem),
@@ -93,7 +88,9 @@ impl Checker<'_> {
             self.unknown(node, name, fields)?;
         }
         if let Some(missing) = node.required.iter().find(|name| !fields.contains_key(*name)) {
-            return self.below(&step(missing), |checker| checker.refuse("is missing"));
+            let expected = node.properties.get(missing).map(Node::expected).unwrap_or_default();
+            let then = if expected.is_empty() { expected } else { format!("; it has to be {expected}") };
+            return self.below(&step(missing), |checker| checker.refuse(format!("is missing{then}")));
         }
         for (name, value) in fields {
             self.below(&step(name), |checker| checker.field(node, name, value))?;
@@ -185,6 +182,23 @@ impl Checker<'_> {
         }
         farthest.map_or(Ok(()), Err)
     }
+}
+
+impl Node {
+    /// Returns the types that a value may have, in words; empty for any.
+    fn expected(&self) -> String {
+        let types: Vec<&str> = self.types.iter().map(|expected| expected.with_article()).collect();
+        types.join(" or ")
+    }
+}
+
+fn one_of(values: &[Value]) -> String {
+    let one_of = if values.len() == 1 { "" } else { "one of " };
+    format!("{one_of}{}", listed(values))
+}
+
+fn listed(values: &[Value]) -> String {
+    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn is_known(node: &Node, name: &str) -> bool {
@@ -315,7 +329,11 @@ mod tests {
             ),
             (json!({"type": "integer"}), json!(1.0), "fits"),
             (json!({"type": "integer"}), json!(1.5), " has to be an integer, but is the number `1.5`"),
-            (json!({"enum": ["a", 1]}), json!("b"), " has to be `\"a\"` or `1`, but is the string `\"b\"`"),
+            (
+                json!({"enum": ["a", 1]}),
+                json!("b"),
+                " has to be one of `\"a\"`, `1`, but is the string `\"b\"`",
+            ),
             (json!({"enum": ["a", 1]}), json!(1.0), "fits"),
             (json!({"const": 1}), json!(2), " has to be `1`, but is the number `2`"),
             (json!({"required": ["a"]}), json!({}), ".a is missing"),

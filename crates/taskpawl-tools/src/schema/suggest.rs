@@ -2,9 +2,19 @@
 
 /// Returns the candidate that differs from `name` by the least, if it is near enough to be a slip.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = candidates.map(|candidate| (distance(name, candidate), candidate));
-    let (distance, candidate) = near.min()?;
-    (distance <= name.chars().count() / 3 + 1 && distance < candidate.chars().count()).then_some(candidate)
+    let near =
+        candidates.map(|candidate| (!is_abbreviation(name, candidate), distance(name, candidate), candidate));
+    let (is_other, distance, candidate) = near.min()?;
+    let is_near = distance <= name.chars().count() / 3 + 1 && distance < candidate.chars().count();
+    (is_near || !is_other).then_some(candidate)
+}
+
+/// Tells whether `name` leaves out letters of `candidate`, as `cmd` does of `command`.
+fn is_abbreviation(name: &str, candidate: &str) -> bool {
+    let (name, mut rest) = (folded(name), folded(candidate).into_iter());
+    name.len() > 1
+        && rest.as_slice().first() == name.first()
+        && name.iter().all(|char| rest.any(|other| other == *char))
 }
 
 /// Edit distance that takes `okExitCodes`, `ok_exit_codes` and `ok-exit-codes` for the same.
@@ -37,6 +47,7 @@ mod tests {
         let fields = || ["argv", "cwd", "okExitCodes"].into_iter();
         assert_eq!(nearest("args", fields()), Some("argv"));
         assert_eq!(nearest("ok_exit_codes", fields()), Some("okExitCodes"));
+        assert_eq!(nearest("cmd", ["cwd", "command"].into_iter()), Some("command"));
         assert_eq!(nearest("timeout", fields()), None);
         assert_eq!(nearest("x", fields()), None);
     }

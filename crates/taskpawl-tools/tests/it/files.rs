@@ -1,0 +1,183 @@
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::support::Project;
+
+#[tokio::test]
+async fn read_file_returns_all_or_some_lines() {
+    let project = Project::new();
+    project.write("a.txt", "one\ntwo\nthree");
+    let result = project.call("read_file", json!({"path": "a.txt"})).await.unwrap();
+    assert_eq!(result, json!({"content": "one\ntwo\nthree", "bytes": 13, "lines": 3, "truncated": false}));
+    let result = project.call("read_file", json!({"path": "a.txt", "offset": 2, "limit": 1})).await.unwrap();
+    assert_eq!(result, json!({"content": "two\n", "bytes": 4, "lines": 1, "truncated": true}));
+    let result = project.call("read_file", json!({"path": "a.txt", "offset": 9})).await.unwrap();
+    assert_eq!(result, json!({"content": "", "bytes": 0, "lines": 0, "truncated": false}));
+    let absolute = project.path("a.txt");
+    let result = project.call("read_file", json!({"path": absolute, "offset": 3})).await.unwrap();
+    assert_eq!(result["content"], "three");
+}
+
+#[tokio::test]
+async fn read_file_says_when_it_cannot_hold_the_file() {
+    let mut project = Project::new();
+    project.cx.limits.keep_bytes = 10;
+    project.write("long", "x".repeat(100));
+    let result = project.call("read_file", json!({"path": "long"})).await.unwrap();
+    assert_eq!(result, json!({"content": "xxxxxxxxxx", "bytes": 10, "lines": 1, "truncated": true}));
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_read_are_told_apart() {
+    let project = Project::new();
+    project.write("binary", b"a\0b");
+    project.write("latin1", b"caf\xe9");
+    project.write("dir/file", "");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        project.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let mut errors = Vec::new();
+    for path in ["nothing", "binary", "dir", "pipe", "dir/file/deeper"] {
+        errors.push(project.refusal("read_file", json!({"path": path})).await);
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    io: failed to read `nothing`: No such file or directory (os error 2)
+    failed: `binary` is a binary file: it contains a NUL byte
+    failed: `dir` is no regular file
+    failed: `pipe` is no regular file
+    io: failed to read `dir/file/deeper`: Not a directory (os error 20)
+    ");
+    let result = project.call("read_file", json!({"path": "latin1"})).await.unwrap();
+    assert_eq!(result["content"], "caf\u{fffd}");
+}
+
+#[tokio::test]
+async fn write_file_makes_replaces_and_appends() {
+    let project = Project::new();
+    let args = json!({"path": "new/dir/a.txt", "content": "hello\n", "mode": "750"});
+    let result = project.call("write_file", args).await.unwrap();
+    let sha256 = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03";
+    assert_eq!(result, json!({"path": "new/dir/a.txt", "bytes": 6, "sha256": sha256}));
+    let mode = || std::fs::metadata(project.path("new/dir/a.txt")).unwrap().permissions().mode() & 0o777;
+    assert_eq!((project.read("new/dir/a.txt").as_str(), mode()), ("hello\n", 0o750));
+
+    project.call("write_file", json!({"path": "new/dir/a.txt", "content": "other\n"})).await.unwrap();
+    let args = json!({"path": "new/dir/a.txt", "content": "hello\n", "append": true});
+    assert_eq!(project.call("write_file", args).await.unwrap(), result);
+    assert_eq!((project.read("new/dir/a.txt").as_str(), mode()), ("other\nhello\n", 0o750));
+
+    project.call("write_file", json!({"path": "log/b", "content": "1", "append": true})).await.unwrap();
+    assert_eq!(project.read("log/b"), "1");
+    let names: Vec<_> = std::fs::read_dir(project.path("new/dir")).unwrap().collect();
+    assert_eq!(names.len(), 1, "no temporary file stays behind");
+}
+
+#[tokio::test]
+async fn write_file_follows_links_within_the_project() {
+    let project = Project::new();
+    project.write("real/a", "old");
+    std::os::unix::fs::symlink("real/a", project.path("link")).unwrap();
+    project.call("write_file", json!({"path": "link", "content": "new"})).await.unwrap();
+    assert_eq!(project.read("real/a"), "new");
+    assert!(project.path("link").is_symlink());
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_written_are_told_apart() {
+    let project = Project::new();
+    project.write("dir/file", "");
+    let mut errors = Vec::new();
+    for path in ["dir", ".", "dir/file/deeper", "dir/.."] {
+        errors.push(project.refusal("write_file", json!({"path": path, "content": ""})).await);
+        errors
+            .push(project.refusal("write_file", json!({"path": path, "content": "", "append": true})).await);
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    failed: `dir` is no regular file
+    io: failed to append to `dir`: Is a directory (os error 21)
+    failed: `.` is no regular file
+    failed: `.` is no regular file
+    io: failed to write `dir/file/deeper`: Not a directory (os error 20)
+    io: failed to write `dir/file/deeper`: Not a directory (os error 20)
+    failed: `dir/..` is no regular file
+    failed: `dir/..` is no regular file
+    ");
+}
+
+#[tokio::test]
+async fn edit_file_replaces_what_is_unambiguous() {
+    let project = Project::new();
+    project.write("a", "one two one");
+    std::fs::set_permissions(project.path("a"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    let result = project.call("edit_file", json!({"path": "a", "old": "two", "new": "2"})).await.unwrap();
+    assert_eq!(result, json!({"path": "a", "replacements": 1}));
+    let args = json!({"path": "a", "old": "one", "new": "1", "all": true});
+    assert_eq!(project.call("edit_file", args).await.unwrap()["replacements"], 2);
+    assert_eq!(project.read("a"), "1 2 1");
+    assert_eq!(std::fs::metadata(project.path("a")).unwrap().permissions().mode() & 0o777, 0o640);
+
+    project.write("latin1", b"caf\xe9");
+    let cases = [
+        json!({"path": "a", "old": "three", "new": "3"}),
+        json!({"path": "a", "old": "1", "new": "3"}),
+        json!({"path": "a", "old": "1", "new": "1"}),
+        json!({"path": "nothing", "old": "1", "new": "3"}),
+        json!({"path": "latin1", "old": "c", "new": "k"}),
+    ];
+    let mut errors = Vec::new();
+    for args in cases {
+        errors.push(project.refusal("edit_file", args).await);
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    failed: `old` does not occur in `a`
+    failed: `old` occurs 2 times in `a`; give more of the text around it, or set `all`
+    invalid_args: `edit_file` refuses its arguments: `args.new` is the same as `args.old`
+    io: failed to read `nothing`: No such file or directory (os error 2)
+    failed: `latin1` is no UTF-8 text
+    ");
+    assert_eq!(project.read("a"), "1 2 1");
+}
+
+#[tokio::test]
+async fn list_dir_tells_kinds_and_sizes() {
+    let project = Project::new();
+    project.write("b.txt", "123");
+    project.write("a/inner", "");
+    std::os::unix::fs::symlink("nowhere", project.path("c")).unwrap();
+    let mut result = project.call("list_dir", json!({"path": "."})).await.unwrap();
+    // How large a directory is differs between file systems.
+    result["entries"][0]["size"] = 0.into();
+    assert_eq!(
+        result,
+        json!({"entries": [
+            {"name": "a", "type": "dir", "size": 0},
+            {"name": "b.txt", "type": "file", "size": 3},
+            {"name": "c", "type": "symlink", "size": 7},
+        ]})
+    );
+    let refusals = [
+        project.refusal("list_dir", json!({"path": "nowhere"})).await,
+        project.refusal("list_dir", json!({"path": "b.txt"})).await,
+    ];
+    insta::assert_snapshot!(refusals.join("\n"), @r"
+    io: failed to list `nowhere`: No such file or directory (os error 2)
+    io: failed to list `b.txt`: Not a directory (os error 20)
+    ");
+}
+
+#[tokio::test]
+async fn paths_start_from_the_working_directory() {
+    let mut project = Project::new();
+    project.write("sub/a", "inner");
+    project.cx.dir = project.path("sub");
+    assert_eq!(project.call("read_file", json!({"path": "a"})).await.unwrap()["content"], "inner");
+    project.call("write_file", json!({"path": "../b", "content": "outer"})).await.unwrap();
+    assert_eq!(project.read("b"), "outer");
+    assert_eq!(project.call("glob", json!({"pattern": "*"})).await.unwrap()["paths"], json!(["a"]));
+}

@@ -1,0 +1,14 @@
+//! The registry, the guard around calls and every built-in tool.
+
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
+mod arguments;
+mod files;
+mod guard;
+#[cfg(feature = "http")]
+mod http;
+mod outside;
+mod programs;
+mod registry;
+mod search;
+mod support;

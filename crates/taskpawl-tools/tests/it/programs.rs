@@ -1,0 +1,182 @@
+use std::pin::pin;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl_tools::ToolError;
+use tokio::time::Instant;
+
+use crate::support::{Project, until};
+
+#[tokio::test]
+async fn exec_returns_exit_code_and_output() {
+    let project = Project::new();
+    let result = project.call("exec", json!({"argv": ["echo", "a  b", "$HOME"]})).await.unwrap();
+    assert_eq!(result, json!({"exitCode": 0, "stdout": "a  b $HOME\n", "stderr": "", "truncated": false}));
+}
+
+#[tokio::test]
+async fn exec_takes_directory_environment_and_input() {
+    let mut project = Project::new();
+    project.cx.task = "build".to_owned();
+    project.cx.call = "build.0".to_owned();
+    project.cx.attempt = 2;
+    project.cx.idempotency_key = "key".to_owned();
+    project.write("sub/file", "");
+    let script = "basename $PWD; cat; echo $A $TASKPAWL_TASK $TASKPAWL_CALL $TASKPAWL_ATTEMPT $TASKPAWL_IDEMPOTENCY_KEY";
+    let env = json!({"A": "value", "TASKPAWL_IDEMPOTENCY_KEY": "forged"});
+    let args = json!({"argv": ["sh", "-c", script], "cwd": "sub", "env": env, "stdin": "in\n"});
+    let result = project.call("exec", args).await.unwrap();
+    assert_eq!(result["stdout"], "sub\nin\nvalue build build.0 2 key\n");
+}
+
+#[tokio::test]
+async fn another_exit_code_fails_the_call_and_keeps_the_result() {
+    let project = Project::new();
+    let script = "echo out; echo first >&2; printf '\\033[31merror\\033[0m: no such thing\\n\\n' >&2; exit 3";
+    let args = json!({"argv": ["sh", "-c", script], "okExitCodes": [0, 1]});
+    let error = project.call("exec", args).await.unwrap_err();
+    assert_eq!(error.to_string(), "`sh` exited with code 3: error: no such thing");
+    assert_eq!(error.class(), "exit_code");
+    let result = error.result().unwrap();
+    assert_eq!((&result["exitCode"], &result["stdout"]), (&json!(3), &json!("out\n")));
+
+    let args = json!({"argv": ["sh", "-c", "exit 3"], "okExitCodes": [3]});
+    assert_eq!(project.call("exec", args).await.unwrap()["exitCode"], 3);
+    let args = json!({"argv": ["false"]});
+    assert_eq!(project.refusal("exec", args).await, "exit_code: `false` exited with code 1");
+    let args = json!({"command": "kill -9 $$"});
+    assert_eq!(project.refusal("shell", args).await, "exit_code: `kill -9 $$` was ended by signal 9");
+}
+
+#[tokio::test]
+async fn output_is_parsed_on_demand() {
+    let mut project = Project::new();
+    let args = json!({"argv": ["echo", "{\"a\": [1]}"], "parse": "json"});
+    assert_eq!(project.call("exec", args).await.unwrap()["json"], json!({"a": [1]}));
+
+    let args = json!({"argv": ["echo", "nonsense"], "parse": "json"});
+    let error = project.call("exec", args).await.unwrap_err();
+    insta::assert_snapshot!(error, @"standard output of `echo` cannot be read as JSON: expected ident at line 1 column 2");
+    assert_eq!(error.result().unwrap()["stdout"], "nonsense\n");
+
+    project.cx.limits.keep_bytes = 4;
+    let args = json!({"argv": ["echo", "[1, 2, 3]"], "parse": "json"});
+    insta::assert_snapshot!(project.refusal("exec", args).await, @"invalid_json: standard output of `echo` cannot be read as JSON: its 10 bytes are more than a result can hold");
+}
+
+#[tokio::test]
+async fn programs_that_cannot_be_started_are_told_apart() {
+    let project = Project::new();
+    project.write("script", "echo");
+    let cases = [
+        json!({"argv": ["no-such-program"], "env": {"PATH": "/bin"}}),
+        json!({"argv": ["./no-such-program"]}),
+        json!({"argv": ["./script"]}),
+        json!({"argv": ["true"], "cwd": "nowhere"}),
+        json!({"argv": ["true"], "cwd": "script"}),
+    ];
+    let mut errors = Vec::new();
+    for args in cases {
+        errors.push(project.refusal("exec", args).await);
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    spawn: program `no-such-program` is in no directory of PATH (`/bin`); install it or name it with its path
+    spawn: program `[dir]/project/no-such-program` does not exist
+    spawn: program `[dir]/project/script` may not be executed; `chmod +x` makes it a program
+    io: failed to open `nowhere`: No such file or directory (os error 2)
+    spawn: working directory `[dir]/project/script` is no directory that can be entered
+    ");
+}
+
+#[tokio::test]
+async fn shell_uses_a_shell_where_it_has_to() {
+    let project = Project::new();
+    let output = async |command: &str| -> Value {
+        project.call("shell", json!({"command": command})).await.unwrap()["stdout"].clone()
+    };
+    assert_eq!(output("printf '%s-' a b | tr a-z A-Z").await, "A-B-");
+    assert_eq!(output("A=1; echo \"$A\"").await, "1\n");
+    // The parent of a program that was started directly is no shell but this process.
+    let own_id = format!("{}\n", std::process::id());
+    assert_eq!(output("sh -c 'echo $PPID'").await, own_id);
+    assert_ne!(output("sh -c 'echo $PPID'; true").await, own_id);
+    assert_eq!(output("expr 'a b' : '.*'").await, "3\n");
+    assert_eq!(
+        project.call("shell", json!({"command": "exit 4", "okExitCodes": [4]})).await.unwrap()["exitCode"],
+        4
+    );
+}
+
+#[tokio::test]
+async fn long_output_is_cut_and_the_file_is_named() {
+    let mut project = Project::new();
+    project.cx.limits.keep_bytes = 100;
+    let result = project.call("shell", json!({"command": "seq 1 1000; echo short >&2"})).await.unwrap();
+    assert_eq!((&result["truncated"], &result["stderr"]), (&json!(true), &json!("short\n")));
+    let file = result["outputFile"].as_str().unwrap();
+    assert_eq!(project.stable(file), "[dir]/output/call.stdout");
+    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 1000);
+
+    let result = project.call("shell", json!({"command": "seq 1 1000 >&2"})).await.unwrap();
+    assert_eq!(project.stable(result["outputFile"].as_str().unwrap()), "[dir]/output/call.stderr");
+}
+
+#[tokio::test]
+async fn endless_output_fails_the_call() {
+    let mut project = Project::new();
+    project.cx.limits.output_bytes = 100_000;
+    project.cx.limits.keep_bytes = 100;
+    let error = project.call("exec", json!({"argv": ["yes"]})).await.unwrap_err();
+    assert_eq!(
+        (error.class(), error.to_string().as_str()),
+        ("output_limit", "the call put out more than the limit of 100000 bytes")
+    );
+    assert_eq!(error.result().unwrap()["truncated"], true);
+    assert_eq!(std::fs::metadata(project.beside("output/call.stdout")).unwrap().len(), 100_000);
+}
+
+#[tokio::test]
+async fn odd_output_is_kept_as_text() {
+    let project = Project::new();
+    let result = project.call("exec", json!({"argv": ["printf", r"\377\033[1m"]})).await.unwrap();
+    assert_eq!(result["stdout"], "\u{fffd}\u{1b}[1m");
+    let result = project.call("exec", json!({"argv": ["true"]})).await.unwrap();
+    assert_eq!(result["stdout"], "");
+    assert!(!project.beside("output/call.stdout").exists());
+}
+
+#[tokio::test]
+async fn a_deadline_and_a_cancellation_keep_what_was_printed() {
+    let mut project = Project::new();
+    project.cx.deadline = Some(Instant::now() + Duration::from_millis(500));
+    let script = json!({"command": "echo printed; touch started; while :; do sleep 10; done"});
+    let error = project.call("shell", script.clone()).await.unwrap_err();
+    assert_eq!((error.class(), &error.result().unwrap()["stdout"]), ("timeout", &json!("printed\n")));
+
+    project.cx.deadline = None;
+    std::fs::remove_file(project.path("started")).unwrap();
+    let mut call = pin!(project.call("shell", script));
+    let error: ToolError = tokio::select! {
+        result = &mut call => panic!("ended too soon: {result:?}"),
+        () = until("the program runs", || project.path("started").exists()) => {
+            project.cx.cancel.cancel();
+            call.await.unwrap_err()
+        }
+    };
+    assert_eq!((error.class(), &error.result().unwrap()["stdout"]), ("cancelled", &json!("printed\n")));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_no_process() {
+    let project = Project::new();
+    {
+        let args = json!({"command": "echo $$ > pid; while :; do sleep 10; done"});
+        let mut call = pin!(project.call("shell", args));
+        tokio::select! {
+            result = &mut call => panic!("ended too soon: {result:?}"),
+            () = until("the program runs", || project.path("pid").exists() && project.read("pid").ends_with('\n')) => {}
+        }
+    }
+    let process = format!("/proc/{}", project.read("pid").trim());
+    until("the process is gone", || !std::path::Path::new(&process).exists()).await;
+}
