@@ -52,6 +52,7 @@ impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (millis, seconds) = (self.0.subsec_millis(), self.0.as_secs());
         match (seconds, millis) {
+            _ if self.0.subsec_nanos() % 1_000_000 != 0 => write!(f, "{}s", self.0.as_secs_f64()),
             (0, _) => write!(f, "{}ms", self.0.as_millis()),
             (s, 0) if s % 3600 == 0 => write!(f, "{}h", s / 3600),
             (s, 0) if s % 60 == 0 => write!(f, "{}m", s / 60),
@@ -86,6 +87,8 @@ mod tests {
             ("5m", 300_000, "5m"),
             ("2h", 7_200_000, "2h"),
             ("1.5s", 1_500, "1.5s"),
+            ("1.5ms", 1, "0.0015s"),
+            ("60.0001s", 60_000, "60.0001s"),
         ] {
             let period: Period = text.parse().unwrap();
             assert_eq!((period.0.as_millis(), period.to_string().as_str()), (millis, written));

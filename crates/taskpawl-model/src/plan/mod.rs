@@ -1,5 +1,21 @@
 //! Plans: what a plan file says, with its short forms written out and its tasks in one flat list.
 
+mod call;
+mod cycle;
+mod error;
+mod expand;
+mod link;
+mod node;
+mod options;
+mod parse;
+mod reader;
+mod scalar;
+mod task;
+mod text;
 mod types;
+mod vocabulary;
 
+pub use error::{PlanError, PlanErrors, PlanProblem};
+pub use expand::expand_plan;
+pub use parse::{call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json};
 pub use types::{Budget, Param, ParamType, Plan, PlanTask, Position};

@@ -1,0 +1,167 @@
+//! Tool calls and their short forms.
+//!
+//! The long form is `{toolName: exec, args: {…}}`. Short are `{run: "cargo test"}` for the tool `shell`,
+//! `{run: [cargo, test]}` for `exec`, and `{TOOL: args}`; all three take the options of a call beside them.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::node::{Entry, Node, shortened};
+use super::reader::{Reader, Segment};
+use super::vocabulary::CALL;
+use super::{PlanProblem, Position};
+use crate::{CallId, CallSpec, Map, NewCall, PlanAccess};
+
+const EXPECTED: &str = "a tool call such as `{run: \"cargo test\"}` or `{TOOL: args}`";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Long,
+    Run,
+    Tool,
+}
+
+impl<'n> Reader<'n> {
+    /// Reads one call or a list of calls.
+    pub(super) fn calls(&mut self, node: &'n Node<'n>) -> Vec<NewCall> {
+        let mut ids: HashMap<&'n str, Position> = HashMap::new();
+        self.one_or_many(node, |reader, item| {
+            reader.check_call_id(&mut ids, item);
+            reader.call(item)
+        })
+    }
+
+    fn check_call_id(&mut self, ids: &mut HashMap<&'n str, Position>, node: &'n Node<'n>) {
+        let entry = node.as_object().and_then(|entries| entries.iter().find(|entry| entry.key == "id"));
+        let Some((entry, id)) = entry.and_then(|entry| Some((entry, entry.value.as_str()?))) else { return };
+        if let Some(first) = ids.insert(id, entry.value.at) {
+            let problem = PlanProblem::DuplicateId { id: shortened(id), first };
+            self.within(Segment::Key("id"), |reader| reader.report(entry.value.at, problem));
+        }
+    }
+
+    /// Reads a call.
+    pub(super) fn call(&mut self, node: &'n Node<'n>) -> Option<NewCall> {
+        let entries = self.entries(node, EXPECTED)?;
+        let form = form_of(entries);
+        let mut call = NewCall { id: None, spec: CallSpec::default() };
+        let mut tools: Vec<&Entry> = Vec::new();
+        let errors = self.errors.len();
+        for entry in entries {
+            if form == Form::Tool && Self::names_tool(entry) {
+                tools.push(entry);
+            } else {
+                self.within(Segment::Key(&entry.key), |reader| reader.call_field(&mut call, form, entry));
+            }
+        }
+        match (form, tools.as_slice()) {
+            (Form::Tool, [tool]) => self.short_call(&mut call.spec, tool),
+            // A field that looks like the tool was refused already, with a better hint.
+            (Form::Tool, []) if self.errors.len() > errors => {}
+            (Form::Tool, tools) => self.refuse_tools(node, tools),
+            (Form::Long, _)
+                if entries.iter().any(|entry| entry.key == "toolName" && entry.value.is_null()) =>
+            {
+                self.report(node.at, PlanProblem::Missing { field: "`toolName`", of: CALL.what() });
+            }
+            _ => {}
+        }
+        Some(call)
+    }
+
+    /// Returns whether a field of the form `{TOOL: args}` is the tool. What is no object cannot be arguments, so there a
+    /// known field may be meant.
+    fn names_tool(entry: &Entry) -> bool {
+        let args = entry.value.as_object().is_some() || entry.value.is_null();
+        !CALL.is_known(&entry.key)
+            && !CALL.is_state(&entry.key)
+            && (args || CALL.refuse(&entry.key).is_none())
+    }
+
+    fn refuse_tools(&mut self, node: &Node, tools: &[&Entry]) {
+        let tools = tools.iter().map(|entry| shortened(&entry.key)).collect();
+        let hint = "write `{toolName: TOOL, args: {…}}`, or one `TOOL: {…}` for the tool and its arguments";
+        self.report_with(node.at, PlanProblem::Tools { tools }, hint);
+    }
+
+    fn short_call(&mut self, spec: &mut CallSpec, entry: &'n Entry<'n>) {
+        entry.key.trim().clone_into(&mut spec.tool_name);
+        if spec.tool_name.is_empty() {
+            self.report(entry.key_at, PlanProblem::Blank);
+        }
+        spec.args = self.within(Segment::Key(&entry.key), |reader| reader.map(&entry.value));
+    }
+
+    fn call_field(&mut self, call: &mut NewCall, form: Form, entry: &'n Entry<'n>) {
+        let (key, node) = (&*entry.key, &entry.value);
+        let spec = &mut call.spec;
+        match key {
+            "id" => call.id = self.option(node, Self::id).map(CallId::from),
+            "toolName" => spec.tool_name = self.option(node, Self::filled_text).unwrap_or_default(),
+            "run" | "args" if key != own_field(form) => self.both(entry, form),
+            "run" => self.run(spec, node),
+            "args" => spec.args = self.map(node),
+            "when" => spec.when = self.option(node, Self::filled_text),
+            "saveAs" => spec.save_as = self.option(node, Self::identifier),
+            "retry" => spec.retry = self.option(node, Self::retry),
+            "timeout" => spec.timeout = self.option(node, Self::period),
+            "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
+            "approval" => spec.approval = self.option(node, Self::approval),
+            "emit" => spec.emit = self.option(node, Self::flag).unwrap_or_default(),
+            "planAccess" => spec.plan_access = self.option(node, Self::plan_access),
+            "idempotent" => spec.idempotent = self.option(node, Self::flag),
+            _ => self.unknown(&mut spec.extra, &CALL, (key, entry.key_at), node),
+        }
+    }
+
+    fn both(&mut self, entry: &Entry, form: Form) {
+        let first = match form {
+            Form::Long => "toolName",
+            Form::Run => "run",
+            Form::Tool => "TOOL: args",
+        };
+        let problem = PlanProblem::Both { first: first.to_owned(), second: entry.key.clone().into_owned() };
+        self.report(entry.key_at, problem);
+    }
+
+    fn plan_access(&mut self, node: &'n Node<'n>) -> Option<PlanAccess> {
+        self.word(node, "access to the plan", PlanAccess::ALL, PlanAccess::from_word)
+    }
+
+    /// Reads a program to run: a text is for the tool `shell`, a list for `exec`.
+    pub(super) fn run(&mut self, spec: &mut CallSpec, node: &'n Node<'n>) {
+        let (tool, arg, value): (_, _, Value) = if let Some(words) = node.as_list() {
+            if words.is_empty() {
+                self.report(node.at, PlanProblem::Blank);
+            }
+            ("exec", "argv", json!(self.one_or_many(node, Self::text)))
+        } else if node.as_str().is_some() {
+            ("shell", "command", self.filled_text(node).into())
+        } else {
+            return self.wrong_type(node, "text with a command, or a list with a program and its arguments");
+        };
+        tool.clone_into(&mut spec.tool_name);
+        spec.args = Map::from_iter([(arg.to_owned(), value)]);
+    }
+}
+
+fn form_of(entries: &[Entry]) -> Form {
+    let has = |field: &str| entries.iter().any(|entry| entry.key == field);
+    if has("toolName") {
+        Form::Long
+    } else if has("run") {
+        Form::Run
+    } else {
+        Form::Tool
+    }
+}
+
+/// Returns the field, of `run` and `args`, that a form has.
+fn own_field(form: Form) -> &'static str {
+    match form {
+        Form::Long => "args",
+        Form::Run => "run",
+        Form::Tool => "",
+    }
+}

@@ -1,0 +1,359 @@
+//! References between the tasks of a plan: who is meant, in which order the tasks stand, and what cannot be.
+
+use std::collections::HashMap;
+use std::mem;
+
+use super::reader::{Reader, push_index, push_key};
+use super::task::{Draft, Place, Reference, Subtask};
+use super::vocabulary::nearest;
+use super::{PlanError, PlanProblem, PlanTask, Position, cycle};
+use crate::{TaskId, check_id};
+
+/// Resolves the references of the drafts and returns the tasks, each after the one that it is a subtask of.
+pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
+    let drafts = mem::take(&mut reader.drafts);
+    let mut linker = Linker::new(&drafts, reader.listed);
+    linker.check_names();
+    linker.find_parents();
+    linker.find_needs();
+    let order = linker.order();
+    linker.check_kinship(&order);
+    linker.check_cycles();
+    let Linker { mut errors, parents, needs, outside, .. } = linker;
+    reader.errors.append(&mut errors);
+    if !reader.errors.is_empty() {
+        return Vec::new();
+    }
+    arrange(drafts, &order, &parents, needs, outside)
+}
+
+struct Linker<'d, 'n> {
+    drafts: &'d [Draft<'n>],
+    /// Whether the tasks stand alone in the text and not in the field `tasks`.
+    listed: bool,
+    errors: Vec<PlanError>,
+    ids: HashMap<&'d str, usize>,
+    names: HashMap<&'d str, Named>,
+    parents: Vec<Option<usize>>,
+    children: Vec<Vec<usize>>,
+    /// For each draft, those that it depends on, with the number of the reference.
+    needs: Vec<Vec<(usize, usize)>>,
+    outside: Vec<Vec<TaskId>>,
+}
+
+/// The tasks that have a name: the first, and another one if there is one.
+#[derive(Clone, Copy)]
+struct Named {
+    first: usize,
+    second: Option<usize>,
+}
+
+enum Found {
+    One(usize),
+    Several(usize, usize),
+    Nobody,
+}
+
+/// The order of the tasks: every task before its subtasks, and these before what follows.
+struct Order {
+    /// The drafts in their order.
+    drafts: Vec<usize>,
+    /// For each draft, its place in the order and the first place after all beneath it; nothing for those whose parents
+    /// go in a circle.
+    spans: Vec<Option<(usize, usize)>>,
+}
+
+impl<'d, 'n> Linker<'d, 'n> {
+    fn new(drafts: &'d [Draft<'n>], listed: bool) -> Self {
+        let count = drafts.len();
+        Self {
+            drafts,
+            listed,
+            errors: Vec::new(),
+            ids: HashMap::with_capacity(count),
+            names: HashMap::with_capacity(count),
+            parents: vec![None; count],
+            children: vec![Vec::new(); count],
+            needs: vec![Vec::new(); count],
+            outside: vec![Vec::new(); count],
+        }
+    }
+
+    /// Notes who has which id and name, and that every task can be told from the others.
+    fn check_names(&mut self) {
+        for (number, draft) in self.drafts.iter().enumerate() {
+            if let Some(id) = &draft.task.id {
+                let first = *self.ids.entry(id.as_str()).or_insert(number);
+                if first != number {
+                    let problem = PlanProblem::DuplicateId { id: id.to_string(), first: self.at(first) };
+                    self.report(number, None, problem, Some("give each task an id of its own".to_owned()));
+                }
+            }
+            let named = self
+                .names
+                .entry(draft.task.spec.name.as_str())
+                .or_insert(Named { first: number, second: None });
+            if named.first != number && named.second.is_none() {
+                named.second = Some(number);
+            }
+        }
+        for number in 0..self.drafts.len() {
+            self.check_known_by_name(number);
+        }
+    }
+
+    fn check_known_by_name(&mut self, number: usize) {
+        let task = &self.drafts[number].task;
+        let name = task.spec.name.as_str();
+        if task.id.is_some() || name.is_empty() {
+            return;
+        }
+        let named = self.names.get(name).and_then(|named| named.second.map(|second| (named.first, second)));
+        // Of two tasks with the same name, the later one is told about the first.
+        let other = match named {
+            Some((first, second)) if first == number => {
+                self.drafts[second].task.id.is_some().then_some(second)
+            }
+            Some((first, _)) => Some(first),
+            None => None,
+        };
+        let Some(other) = self.ids.get(name).copied().or(other) else { return };
+        let problem = PlanProblem::DuplicateName { name: name.to_owned(), other: self.at(other) };
+        self.report(number, None, problem, Some("give it an `id`".to_owned()));
+    }
+
+    fn find(&self, text: &str) -> Found {
+        if let Some(number) = self.ids.get(text) {
+            return Found::One(*number);
+        }
+        match self.names.get(text) {
+            Some(Named { first, second: None }) => Found::One(*first),
+            Some(Named { first, second: Some(second) }) => Found::Several(*first, *second),
+            None => Found::Nobody,
+        }
+    }
+
+    fn find_parents(&mut self) {
+        // Where each task is given as a subtask.
+        let mut given: Vec<Option<Position>> = vec![None; self.drafts.len()];
+        for (parent, draft) in self.drafts.iter().enumerate() {
+            for subtask in &draft.subtasks {
+                let (child, reference) = match subtask {
+                    Subtask::Nested(child) => (Some(*child), None),
+                    Subtask::Named(reference) => (self.subtask(parent, reference), Some(reference)),
+                };
+                let Some(child) = child else { continue };
+                if let Some(first) = given[child] {
+                    let problem = PlanProblem::TwoParents { task: self.label(child), first };
+                    self.report(parent, reference, problem, None);
+                    continue;
+                }
+                given[child] = Some(reference.map_or(self.at(child), |reference| reference.at));
+                self.parents[child] = Some(parent);
+                self.children[parent].push(child);
+            }
+        }
+    }
+
+    fn subtask(&mut self, parent: usize, reference: &Reference<'n>) -> Option<usize> {
+        match self.find(reference.text) {
+            Found::One(child) if child == parent => {
+                let problem = PlanProblem::Itself { task: self.label(parent), relation: "a subtask" };
+                self.report(parent, Some(reference), problem, None);
+            }
+            Found::One(child) => return Some(child),
+            Found::Several(first, second) => self.ambiguous(parent, reference, first, second),
+            Found::Nobody => self.unknown(parent, reference),
+        }
+        None
+    }
+
+    fn find_needs(&mut self) {
+        for (number, draft) in self.drafts.iter().enumerate() {
+            for (index, reference) in draft.needs.iter().enumerate() {
+                self.need(number, index, reference);
+            }
+        }
+    }
+
+    fn need(&mut self, number: usize, index: usize, reference: &Reference<'n>) {
+        match self.find(reference.text) {
+            Found::One(needed) if needed == number => {
+                let problem = PlanProblem::Itself { task: self.label(number), relation: "a dependency" };
+                self.report(number, Some(reference), problem, None);
+            }
+            Found::One(needed) => {
+                if !self.needs[number].iter().any(|(other, _)| *other == needed) {
+                    self.needs[number].push((needed, index));
+                }
+            }
+            Found::Several(first, second) => self.ambiguous(number, reference, first, second),
+            Found::Nobody if check_id(reference.text).is_ok() => self.need_outside(number, reference),
+            Found::Nobody => self.unknown(number, reference),
+        }
+    }
+
+    fn need_outside(&mut self, number: usize, reference: &Reference<'n>) {
+        let id = TaskId::from(reference.text);
+        if !self.outside[number].contains(&id) {
+            self.outside[number].push(id);
+        }
+    }
+
+    fn ambiguous(&mut self, number: usize, reference: &Reference<'n>, first: usize, second: usize) {
+        let name = reference.text.to_owned();
+        let problem = PlanProblem::Ambiguous { name, first: self.at(first), second: self.at(second) };
+        self.report(number, Some(reference), problem, Some("give the tasks ids and use those".to_owned()));
+    }
+
+    fn unknown(&mut self, number: usize, reference: &Reference<'n>) {
+        let known = self.ids.keys().chain(self.names.keys()).copied();
+        let hint = nearest(reference.text, known).map(|nearest| format!("did you mean `{nearest}`?"));
+        let problem = PlanProblem::UnknownTask { reference: reference.text.to_owned() };
+        self.report(number, Some(reference), problem, hint);
+    }
+
+    /// Walks from the tasks that are nobody's subtask. Its own stack: subtasks given by id lie at any depth.
+    fn order(&self) -> Order {
+        let mut order =
+            Order { drafts: Vec::with_capacity(self.drafts.len()), spans: vec![None; self.drafts.len()] };
+        for root in (0..self.drafts.len()).filter(|number| self.parents[*number].is_none()) {
+            let mut stack = vec![(root, false)];
+            while let Some((number, left)) = stack.pop() {
+                let place = order.drafts.len();
+                if left {
+                    order.spans[number] = order.spans[number].map(|(begin, _)| (begin, place));
+                    continue;
+                }
+                order.drafts.push(number);
+                order.spans[number] = Some((place, place + 1));
+                stack.push((number, true));
+                stack.extend(self.children[number].iter().rev().map(|child| (*child, false)));
+            }
+        }
+        order
+    }
+
+    /// Takes out, and reports, dependencies on what is above or beneath a task.
+    fn check_kinship(&mut self, order: &Order) {
+        for number in 0..self.drafts.len() {
+            let needs = mem::take(&mut self.needs[number]);
+            self.needs[number] =
+                needs.into_iter().filter(|need| self.is_no_kin(order, number, *need)).collect();
+        }
+    }
+
+    fn is_no_kin(&mut self, order: &Order, number: usize, (needed, index): (usize, usize)) -> bool {
+        let (task, other) = (self.label(number), self.label(needed));
+        let problem = if order.is_beneath(number, needed) {
+            PlanProblem::OnAncestor { task, ancestor: other }
+        } else if order.is_beneath(needed, number) {
+            PlanProblem::OnDescendant { task, descendant: other }
+        } else {
+            return true;
+        };
+        let reference = self.drafts[number].needs[index];
+        let hint = "leave it out; a task starts before its subtasks and ends after them";
+        self.report(number, Some(&reference), problem, Some(hint.to_owned()));
+        false
+    }
+
+    fn check_cycles(&mut self) {
+        for cycle in cycle::find(&self.parents, &self.needs) {
+            let [first, next, ..] = cycle[..] else { continue };
+            let reference = self.reference(first, next);
+            let cycle = cycle.iter().map(|number| self.label(*number)).collect();
+            self.report(first, reference.as_ref(), PlanProblem::Cycle { cycle }, None);
+        }
+    }
+
+    /// Returns the reference by which one task waits for another.
+    fn reference(&self, number: usize, other: usize) -> Option<Reference<'n>> {
+        let draft = &self.drafts[number];
+        let need = self.needs[number].iter().find(|(needed, _)| *needed == other);
+        need.map(|(_, index)| draft.needs[*index]).or_else(|| {
+            draft.subtasks.iter().find_map(|subtask| match subtask {
+                Subtask::Named(reference) if matches!(self.find(reference.text), Found::One(n) if n == other) => {
+                    Some(*reference)
+                }
+                Subtask::Named(_) | Subtask::Nested(_) => None,
+            })
+        })
+    }
+
+    fn at(&self, number: usize) -> Position {
+        self.drafts[number].task.at
+    }
+
+    fn label(&self, number: usize) -> String {
+        self.drafts[number].label().to_owned()
+    }
+
+    fn report(
+        &mut self,
+        number: usize,
+        reference: Option<&Reference>,
+        problem: PlanProblem,
+        hint: Option<String>,
+    ) {
+        let mut path = self.path(number);
+        if let Some(reference) = reference {
+            push_key(&mut path, reference.field);
+            if let Some(index) = reference.index {
+                push_index(&mut path, index);
+            }
+        }
+        let at = reference.map_or(self.at(number), |reference| reference.at);
+        self.errors.push(PlanError { at, path, problem, hint });
+    }
+
+    fn path(&self, number: usize) -> String {
+        match self.drafts[number].place {
+            Place::Alone => String::new(),
+            Place::Top(index) => {
+                let mut path = if self.listed { String::new() } else { "tasks".to_owned() };
+                push_index(&mut path, index);
+                path
+            }
+            Place::Nested { parent, index } => {
+                // Nested objects are at most 64 deep.
+                let mut path = self.path(parent);
+                push_key(&mut path, "subtasks");
+                push_index(&mut path, index);
+                path
+            }
+        }
+    }
+}
+
+impl Order {
+    fn is_beneath(&self, number: usize, other: usize) -> bool {
+        match (self.spans[number], self.spans[other]) {
+            (Some((place, _)), Some((begin, end))) => begin < place && place < end,
+            _ => false,
+        }
+    }
+}
+
+fn arrange(
+    drafts: Vec<Draft>,
+    order: &Order,
+    parents: &[Option<usize>],
+    needs: Vec<Vec<(usize, usize)>>,
+    outside: Vec<Vec<TaskId>>,
+) -> Vec<PlanTask> {
+    let place = |number: usize| order.spans[number].map_or(number, |(place, _)| place);
+    let mut tasks: Vec<(usize, PlanTask)> = drafts
+        .into_iter()
+        .zip(needs)
+        .zip(outside)
+        .enumerate()
+        .map(|(number, ((draft, needs), needs_outside))| {
+            let needs = needs.into_iter().map(|(needed, _)| place(needed)).collect();
+            let parent = parents[number].map(place);
+            (place(number), PlanTask { needs, needs_outside, parent, ..draft.task })
+        })
+        .collect();
+    tasks.sort_by_key(|(place, _)| *place);
+    tasks.into_iter().map(|(_, task)| task).collect()
+}

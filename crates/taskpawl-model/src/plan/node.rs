@@ -1,0 +1,130 @@
+//! A text as a tree in which every value and every key knows where it stands.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+use super::Position;
+use crate::Map;
+
+/// The most levels of lists and objects in a text, so that nothing that walks a tree can run out of stack.
+pub(super) const MAX_DEPTH: usize = 256;
+
+/// The most levels of lists and objects in a free value, such as arguments. JSON readers stop at 128 levels, and what
+/// is kept wraps such a value in some more.
+pub(super) const MAX_VALUE_DEPTH: usize = 64;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node<'a> {
+    pub(super) at: Position,
+    pub(super) content: Content<'a>,
+}
+
+/// A value as JSON knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Content<'a> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    Object(Vec<Entry<'a>>),
+}
+
+/// A field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry<'a> {
+    pub(super) key: Cow<'a, str>,
+    pub(super) key_at: Position,
+    pub(super) value: Node<'a>,
+}
+
+impl<'a> Node<'a> {
+    /// Returns the tree of a JSON value, or nothing when it is more than [`MAX_DEPTH`] deep.
+    pub(super) fn from_json(value: &'a Value, depth: usize) -> Option<Self> {
+        let next = depth + 1;
+        if next > MAX_DEPTH {
+            return None;
+        }
+        let content = match value {
+            Value::Null => Content::Null,
+            Value::Bool(value) => Content::Bool(*value),
+            Value::Number(number) => Content::Number(number.clone()),
+            Value::String(text) => Content::Text(Cow::Borrowed(text)),
+            Value::Array(items) => {
+                Content::List(items.iter().map(|item| Self::from_json(item, next)).collect::<Option<_>>()?)
+            }
+            Value::Object(fields) => Content::Object(Self::entries_of(fields, next)?),
+        };
+        Some(Self { at: Position::default(), content })
+    }
+
+    /// Returns the fields of a JSON object as entries.
+    pub(super) fn entries_of(fields: &'a Map, depth: usize) -> Option<Vec<Entry<'a>>> {
+        let entry = |(key, value): (&'a String, &'a Value)| {
+            let value = Self::from_json(value, depth)?;
+            Some(Entry { key: Cow::Borrowed(key.as_str()), key_at: Position::default(), value })
+        };
+        fields.iter().map(entry).collect()
+    }
+
+    /// Returns the JSON value, or nothing when more than `levels` lists and objects lie in each other.
+    pub(super) fn to_json(&self, levels: usize) -> Option<Value> {
+        Some(match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(value) => Value::Bool(*value),
+            Content::Number(number) => Value::Number(number.clone()),
+            Content::Text(text) => Value::String(text.clone().into_owned()),
+            Content::List(items) => {
+                let below = levels.checked_sub(1)?;
+                Value::Array(items.iter().map(|item| item.to_json(below)).collect::<Option<_>>()?)
+            }
+            Content::Object(entries) => {
+                let below = levels.checked_sub(1)?;
+                let field =
+                    |entry: &Entry| Some((entry.key.clone().into_owned(), entry.value.to_json(below)?));
+                Value::Object(entries.iter().map(field).collect::<Option<_>>()?)
+            }
+        })
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        if let Content::Text(text) = &self.content { Some(text) } else { None }
+    }
+
+    pub(super) fn as_number(&self) -> Option<&Number> {
+        if let Content::Number(number) = &self.content { Some(number) } else { None }
+    }
+
+    pub(super) fn as_list(&self) -> Option<&[Self]> {
+        if let Content::List(items) = &self.content { Some(items) } else { None }
+    }
+
+    pub(super) fn as_object(&self) -> Option<&[Entry<'a>]> {
+        if let Content::Object(entries) = &self.content { Some(entries) } else { None }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        self.content == Content::Null
+    }
+
+    /// Says what this is, for messages.
+    pub(super) fn describe(&self) -> String {
+        match &self.content {
+            Content::Null => "nothing".to_owned(),
+            Content::Bool(value) => format!("`{value}`"),
+            Content::Number(number) => format!("number `{number}`"),
+            Content::Text(text) => format!("text `{}`", shortened(text)),
+            Content::List(_) => "a list".to_owned(),
+            Content::Object(_) => "an object".to_owned(),
+        }
+    }
+}
+
+/// Returns the beginning of a text, fit for one line of a message.
+pub(super) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let plain: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN).is_some() { format!("{plain}…") } else { plain }
+}

@@ -1,0 +1,190 @@
+//! The fields of tasks and calls that are objects of their own.
+
+use indexmap::IndexMap;
+
+use super::PlanProblem;
+use super::node::{Content, Node};
+use super::reader::{Reader, Segment, Shape};
+use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
+
+const LINKS: Shape = Shape {
+    what: "`links`",
+    expected: "an object with lists of ids",
+    fields: &["relatesTo", "discoveredFrom", "duplicates"],
+    required: &[],
+};
+
+const FOR_EACH: Shape = Shape {
+    what: "`forEach`",
+    expected: "an object with `in`",
+    fields: &["in", "concurrency"],
+    required: &[("in", "`in`")],
+};
+
+const REPEAT: Shape = Shape {
+    what: "`repeat`",
+    expected: "an object with `until` and `max`",
+    fields: &["until", "max", "delay"],
+    required: &[("until", "`until`"), ("max", "`max`")],
+};
+
+const RETRY: Shape = Shape {
+    what: "`retry`",
+    expected: "a number of attempts, or an object with `attempts`",
+    fields: &["attempts", "delay", "factor", "maxDelay", "jitter", "retryOn"],
+    required: &[("attempts", "`attempts`")],
+};
+
+const SANDBOX: Shape = Shape {
+    what: "`sandbox`",
+    expected: "an object with `net`, `read` or `write`",
+    fields: &["net", "read", "write"],
+    required: &[],
+};
+
+const QUESTION: Shape = Shape {
+    what: "`approval`",
+    expected: "`required`, or an object with `ask`",
+    fields: &["ask", "options", "expires"],
+    required: &[("ask", "`ask`")],
+};
+
+const CACHE: Shape = Shape {
+    what: "`cache`",
+    expected: "an object with `inputs` or `key`",
+    fields: &["inputs", "key"],
+    required: &[],
+};
+
+impl<'n> Reader<'n> {
+    pub(super) fn links(&mut self, node: &'n Node<'n>) -> Option<Links> {
+        let mut links = Links::default();
+        self.object(node, &LINKS, |reader, key, value| match key {
+            "relatesTo" => links.relates_to = reader.ids(value),
+            "discoveredFrom" => links.discovered_from = reader.ids(value),
+            _ => links.duplicates = reader.ids(value),
+        })?;
+        Some(links)
+    }
+
+    pub(super) fn for_each(&mut self, node: &'n Node<'n>) -> Option<ForEach> {
+        let mut for_each = ForEach { list: serde_json::Value::Null, concurrency: None };
+        self.object(node, &FOR_EACH, |reader, key, value| match (key, &value.content) {
+            ("concurrency", _) => for_each.concurrency = reader.count(value),
+            (_, Content::Text(_) | Content::List(_)) => for_each.list = reader.json(value),
+            _ => reader.wrong_type(value, "a list, or text with an expression that gives one"),
+        })?;
+        Some(for_each)
+    }
+
+    pub(super) fn repeat(&mut self, node: &'n Node<'n>) -> Option<Repeat> {
+        let mut repeat = Repeat { until: String::new(), max: 1, delay: None };
+        self.object(node, &REPEAT, |reader, key, value| match key {
+            "until" => repeat.until = reader.filled_text(value).unwrap_or_default(),
+            "max" => repeat.max = reader.count(value).unwrap_or(1),
+            _ => repeat.delay = reader.pause(value),
+        })?;
+        Some(repeat)
+    }
+
+    /// Reads a retry policy, for which its number of attempts may stand.
+    pub(super) fn retry(&mut self, node: &'n Node<'n>) -> Option<Retry> {
+        let mut retry = Retry {
+            attempts: 1,
+            delay: None,
+            factor: None,
+            max_delay: None,
+            jitter: None,
+            retry_on: Vec::new(),
+        };
+        if node.as_number().is_some() {
+            retry.attempts = self.count(node)?;
+            return Some(retry);
+        }
+        self.object(node, &RETRY, |reader, key, value| match key {
+            "attempts" => retry.attempts = reader.count(value).unwrap_or(1),
+            "delay" => retry.delay = reader.pause(value),
+            "factor" => retry.factor = reader.number(value, 1.0, "at least 1"),
+            "maxDelay" => retry.max_delay = reader.pause(value),
+            "jitter" => retry.jitter = reader.flag(value),
+            _ => retry.retry_on = reader.one_or_many(value, Self::failure),
+        })?;
+        Some(retry)
+    }
+
+    /// Reads which failure is tried again: an exit code, or a word.
+    fn failure(&mut self, node: &'n Node<'n>) -> Option<serde_json::Value> {
+        let is_exit_code = node.as_number().is_some_and(|number| !number.is_f64());
+        if node.as_str().is_none() && !is_exit_code {
+            self.wrong_type(node, "an exit code, or the word for a kind of failure");
+            return None;
+        }
+        Some(self.json(node))
+    }
+
+    pub(super) fn sandbox(&mut self, node: &'n Node<'n>) -> Option<SandboxRequest> {
+        let mut sandbox = SandboxRequest::default();
+        self.object(node, &SANDBOX, |reader, key, value| match key {
+            "net" => sandbox.net = reader.flag(value).unwrap_or_default(),
+            "read" => sandbox.read = reader.texts(value),
+            _ => sandbox.write = reader.texts(value),
+        })?;
+        Some(sandbox)
+    }
+
+    pub(super) fn approval(&mut self, node: &'n Node<'n>) -> Option<Approval> {
+        if node.as_str().is_some() {
+            return self
+                .word(node, "approval", ApprovalWord::ALL, ApprovalWord::from_word)
+                .map(Approval::Word);
+        }
+        self.question(node).map(Approval::Question)
+    }
+
+    fn question(&mut self, node: &'n Node<'n>) -> Option<Question> {
+        let mut question = Question { ask: String::new(), options: Vec::new(), expires: None };
+        self.object(node, &QUESTION, |reader, key, value| match key {
+            "ask" => question.ask = reader.filled_text(value).unwrap_or_default(),
+            "options" => question.options = reader.texts(value),
+            _ => question.expires = reader.period(value),
+        })?;
+        Some(question)
+    }
+
+    pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {
+        let mut cache = Cache::default();
+        self.object(node, &CACHE, |reader, key, value| match key {
+            "inputs" => cache.inputs = reader.texts(value),
+            _ => cache.key = reader.filled_text(value),
+        })?;
+        Some(cache)
+    }
+
+    /// Reads how much of which resource: an object, or names of which one unit each is meant.
+    pub(super) fn resources(&mut self, node: &'n Node<'n>) -> IndexMap<String, u32> {
+        if node.as_list().is_none() && node.as_str().is_none() && !node.is_null() {
+            return self.counts(node);
+        }
+        let names = self.one_or_many(node, Self::filled_text);
+        names.into_iter().map(|name| (name, 1)).collect()
+    }
+
+    /// Reads an object of names and counts.
+    pub(super) fn counts(&mut self, node: &'n Node<'n>) -> IndexMap<String, u32> {
+        let entries = self.entries(node, "an object with names and whole numbers").unwrap_or_default();
+        let count = |entry: &'n super::node::Entry<'n>| {
+            let count = self.within(Segment::Key(&entry.key), |reader| reader.count(&entry.value))?;
+            Some((entry.key.clone().into_owned(), count))
+        };
+        entries.iter().filter_map(count).collect()
+    }
+
+    /// Checks that a task asks for no more than the plan declares.
+    pub(super) fn check_capacity(&mut self, at: super::Position, wanted: &IndexMap<String, u32>) {
+        for (resource, &wanted) in wanted {
+            if let Some(&capacity) = self.capacities.get(resource).filter(|capacity| **capacity < wanted) {
+                self.report(at, PlanProblem::Capacity { resource: resource.clone(), wanted, capacity });
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The texts and values that a plan, a task or a call can be read from.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::node::{Content, Entry, MAX_DEPTH, Node, shortened};
+use super::reader::{Reader, Segment, Shape};
+use super::task::{Place, STRUCTURE};
+use super::vocabulary::PLAN;
+use super::{
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, link, text,
+};
+use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
+
+/// The version of the format that is read.
+const VERSION: u32 = 1;
+
+const PARAM: Shape = Shape {
+    what: "a parameter",
+    expected: "an object such as `{type: string}`",
+    fields: &["type", "default"],
+    required: &[("type", "`type`")],
+};
+
+const BUDGET: Shape = Shape {
+    what: "`budget`",
+    expected: "an object with `calls`, `duration` or `cost`",
+    fields: &["calls", "duration", "cost"],
+    required: &[],
+};
+
+/// Returns the plan that a JSON or YAML text describes.
+///
+/// The text is an object with `tasks`, or the list of tasks alone. Short forms are written out, defaults are merged into
+/// the tasks, and references are resolved; what is not in the plan is left to the store ([`PlanTask::needs_outside`]).
+///
+/// # Errors
+/// Everything that is wrong with the plan, each with its place; of a text that is neither JSON nor YAML, the first.
+pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
+    from_text(text, |reader, node| {
+        let mut plan = reader.plan(node);
+        plan.tasks = link::link(reader);
+        Some(plan)
+    })
+}
+
+/// Returns the task that a JSON or YAML text describes, by the rules of [`parse_plan`]. It has no subtasks, and all that
+/// it needs is outside.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_task(text: &str) -> Result<PlanTask, PlanErrors> {
+    from_text(text, |reader, node| reader.lone_task(node))
+}
+
+/// Returns the tool call that a JSON or YAML text describes, by the rules of [`parse_plan`].
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_call(text: &str) -> Result<NewCall, PlanErrors> {
+    from_text(text, |reader, node| reader.call(node))
+}
+
+/// Returns the task that a JSON value describes, by the rules of [`parse_task`].
+///
+/// # Errors
+/// Everything that is wrong with it, without places.
+pub fn task_from_json(value: &Value) -> Result<PlanTask, PlanErrors> {
+    from_json(value, |reader, node| reader.lone_task(node))
+}
+
+/// Returns the tool call that a JSON value describes, by the rules of [`parse_call`].
+///
+/// # Errors
+/// Everything that is wrong with it, without places.
+pub fn call_from_json(value: &Value) -> Result<NewCall, PlanErrors> {
+    from_json(value, |reader, node| reader.call(node))
+}
+
+/// Returns a task's own fields with those changed that are given; `null` takes a field back to what is usual.
+///
+/// A field `metadata` replaces all metadata. What ties a task to others or is executed (`needs`, `subtasks`, calls and
+/// context) has commands of its own and is refused here.
+///
+/// # Errors
+/// Everything that is wrong with the fields, without places.
+pub fn change_spec(spec: &TaskSpec, fields: &Map) -> Result<TaskSpec, PlanErrors> {
+    let Some(entries) = Node::entries_of(fields, 1) else { return Err(too_deep()) };
+    let mut reader = Reader::default();
+    let mut changed = spec.clone();
+    for entry in &entries {
+        reader.within(Segment::Key(&entry.key), |reader| reader.changed_field(&mut changed, entry));
+    }
+    if changed.name.is_empty() && reader.errors.is_empty() {
+        reader.within(Segment::Key("name"), |reader| reader.report(Position::default(), PlanProblem::Blank));
+    }
+    finish(reader.errors, Some(changed))
+}
+
+fn from_text<T>(
+    text: &str,
+    read: impl for<'n> FnOnce(&mut Reader<'n>, &'n Node<'n>) -> Option<T>,
+) -> Result<T, PlanErrors> {
+    let text = text::prepared(text);
+    let mut errors = Vec::new();
+    let Some(node) = text::parse(&text, &mut errors) else { return Err(PlanErrors::new(errors)) };
+    let mut reader = Reader::default();
+    reader.errors = errors;
+    let value = read(&mut reader, &node);
+    finish(std::mem::take(&mut reader.errors), value)
+}
+
+fn from_json<T>(
+    value: &Value,
+    read: impl for<'n> FnOnce(&mut Reader<'n>, &'n Node<'n>) -> Option<T>,
+) -> Result<T, PlanErrors> {
+    let Some(node) = Node::from_json(value, 0) else { return Err(too_deep()) };
+    let mut reader = Reader::default();
+    let value = read(&mut reader, &node);
+    finish(std::mem::take(&mut reader.errors), value)
+}
+
+fn finish<T>(errors: Vec<PlanError>, value: Option<T>) -> Result<T, PlanErrors> {
+    match value {
+        Some(value) if errors.is_empty() => Ok(value),
+        _ => Err(PlanErrors::new(errors)),
+    }
+}
+
+fn too_deep() -> PlanErrors {
+    let problem = PlanProblem::TooDeep { limit: MAX_DEPTH };
+    PlanErrors::new(vec![PlanError { at: Position::default(), path: String::new(), problem, hint: None }])
+}
+
+impl<'n> Reader<'n> {
+    /// Reads a plan into the reader's drafts. The tasks come last, because they are read by what else the plan says.
+    fn plan(&mut self, node: &'n Node<'n>) -> Plan {
+        let mut plan = Plan { version: VERSION, ..Plan::default() };
+        self.listed = node.as_list().is_some();
+        if self.listed {
+            self.tasks(node);
+        } else if let Some(entries) = self.entries(node, "a plan: an object with `tasks`, or a list of tasks")
+        {
+            self.plan_fields(&mut plan, node, entries);
+        }
+        plan.defaults = std::mem::take(&mut self.defaults.given);
+        plan.resources = std::mem::take(&mut self.capacities);
+        plan
+    }
+
+    fn plan_fields(&mut self, plan: &mut Plan, node: &'n Node<'n>, entries: &'n [Entry<'n>]) {
+        // The capacities are there before the defaults are checked against them.
+        for order in [&["resources"][..], &["defaults"], &["tasks"]] {
+            for entry in entries.iter().filter(|entry| order.contains(&&*entry.key)) {
+                self.within(Segment::Key(&entry.key), |reader| reader.plan_part(&entry.key, &entry.value));
+            }
+        }
+        for entry in entries {
+            self.within(Segment::Key(&entry.key), |reader| reader.plan_field(plan, entry));
+        }
+        if !entries.iter().any(|entry| entry.key == "tasks") {
+            let problem = PlanProblem::Missing { field: "`tasks`", of: PLAN.what() };
+            self.report_with(node.at, problem, "`tasks: []` is a plan without tasks");
+        }
+    }
+
+    fn plan_part(&mut self, key: &str, node: &'n Node<'n>) {
+        match key {
+            "resources" if !node.is_null() => self.capacities = self.counts(node),
+            "defaults" => self.defaults(node),
+            "tasks" => self.tasks(node),
+            _ => {}
+        }
+    }
+
+    fn plan_field(&mut self, plan: &mut Plan, entry: &'n Entry<'n>) {
+        let (key, node) = (&*entry.key, &entry.value);
+        match key {
+            "resources" | "defaults" | "tasks" => {}
+            "version" => self.version(node),
+            "name" => plan.name = self.option(node, Self::filled_text),
+            "params" => plan.params = self.params(node),
+            "timeout" => plan.timeout = self.option(node, Self::period),
+            "budget" => plan.budget = self.option(node, Self::budget),
+            "description" => {
+                let description = self.option(node, Self::text);
+                plan.extra.extend(description.map(|text| (key.to_owned(), text.into())));
+            }
+            _ => self.unknown(&mut plan.extra, &PLAN, (key, entry.key_at), node),
+        }
+    }
+
+    fn version(&mut self, node: &'n Node<'n>) {
+        match node.as_number() {
+            None if node.is_null() => {}
+            None => self.wrong_type(node, "a whole number"),
+            Some(number) if number.as_u64() == Some(u64::from(VERSION)) => {}
+            Some(number) => {
+                let problem = PlanProblem::Version { found: number.to_string(), known: VERSION };
+                self.report(node.at, problem);
+            }
+        }
+    }
+
+    fn params(&mut self, node: &'n Node<'n>) -> IndexMap<String, Param> {
+        let expected = "an object such as `{NAME: {type: string}}`";
+        let entries = self.option(node, |reader, node| reader.entries(node, expected)).unwrap_or_default();
+        let param = |entry: &'n Entry<'n>| {
+            self.within(Segment::Key(&entry.key), |reader| {
+                reader.check_identifier(&entry.key, entry.key_at);
+                Some((entry.key.to_string(), reader.param(&entry.value)?))
+            })
+        };
+        entries.iter().filter_map(param).collect()
+    }
+
+    fn param(&mut self, node: &'n Node<'n>) -> Option<Param> {
+        let mut param = Param { kind: ParamType::String, default: None };
+        let mut default = None;
+        let errors = self.errors.len();
+        self.object(node, &PARAM, |reader, key, value| match key {
+            "type" => {
+                let kind = reader.word(value, "type", ParamType::ALL, ParamType::from_word);
+                param.kind = kind.unwrap_or(param.kind);
+            }
+            _ => default = Some(value),
+        })?;
+        let default = default.filter(|_| self.errors.len() == errors);
+        param.default =
+            default.map(|value| self.within(Segment::Key("default"), |r| r.default_of(param.kind, value)));
+        Some(param)
+    }
+
+    fn default_of(&mut self, kind: ParamType, node: &'n Node<'n>) -> Value {
+        let (fits, expected) = match (kind, &node.content) {
+            (ParamType::String, content) => (matches!(content, Content::Text(_)), "text"),
+            (ParamType::Integer, content) => {
+                (matches!(content, Content::Number(number) if !number.is_f64()), "a whole number")
+            }
+            (ParamType::Number, content) => (matches!(content, Content::Number(_)), "a number"),
+            (ParamType::Boolean, content) => (matches!(content, Content::Bool(_)), "`true` or `false`"),
+            (ParamType::Array, content) => (matches!(content, Content::List(_)), "a list"),
+            (ParamType::Object, content) => (matches!(content, Content::Object(_)), "an object"),
+        };
+        if !fits {
+            self.wrong_type(node, expected);
+        }
+        self.json(node)
+    }
+
+    fn budget(&mut self, node: &'n Node<'n>) -> Option<Budget> {
+        let mut budget = Budget::default();
+        self.object(node, &BUDGET, |reader, key, value| match key {
+            "calls" => budget.calls = reader.big_count(value),
+            "duration" => budget.duration = reader.period(value),
+            _ => budget.cost = reader.number(value, 0.0, "at least 0"),
+        })?;
+        Some(budget)
+    }
+
+    fn lone_task(&mut self, node: &'n Node<'n>) -> Option<PlanTask> {
+        self.task(node, Place::Alone, 1)?;
+        let draft = self.drafts.swap_remove(0);
+        if !draft.subtasks.is_empty() {
+            let problem = PlanProblem::NotHere { field: "subtasks".to_owned(), of: "a task alone" };
+            self.report_with(node.at, problem, "add them one by one, or apply a plan");
+        }
+        let mut task = draft.task;
+        for reference in draft.needs {
+            let id = TaskId::from(reference.text);
+            match check_id(reference.text) {
+                Ok(()) if !task.needs_outside.contains(&id) => task.needs_outside.push(id),
+                Ok(()) => {}
+                Err(error) => {
+                    self.within(Segment::Key(reference.field), |r| r.report(reference.at, error.into()));
+                }
+            }
+        }
+        Some(task)
+    }
+
+    fn changed_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
+        if STRUCTURE.contains(&&*entry.key) {
+            let problem =
+                PlanProblem::NotHere { field: shortened(&entry.key), of: "a change of a task's fields" };
+            return self.report_with(entry.key_at, problem, "there is a command for it");
+        }
+        if entry.key != "metadata" {
+            return self.spec_field(spec, entry);
+        }
+        spec.metadata.clear();
+        let fields =
+            self.option(&entry.value, |reader, node| reader.entries(node, "an object")).unwrap_or_default();
+        for field in fields {
+            self.within(Segment::Key(&field.key), |reader| match &*field.key {
+                "toolCalls" | "context" => reader.changed_structure(field),
+                _ => reader.own_metadata(&mut spec.metadata, field),
+            });
+        }
+    }
+
+    fn changed_structure(&mut self, entry: &'n Entry<'n>) {
+        let problem =
+            PlanProblem::NotHere { field: entry.key.to_string(), of: "a change of a task's fields" };
+        self.report_with(entry.key_at, problem, "there is a command for it");
+    }
+}

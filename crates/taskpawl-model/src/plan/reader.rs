@@ -1,0 +1,353 @@
+//! From a tree to typed values: every reader adds what is wrong to one list and goes on.
+
+use std::fmt::Write as _;
+use std::fmt::{self, Display};
+
+use serde_json::Value;
+
+use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
+use super::task::{Defaults, Draft};
+use super::vocabulary::{self, Vocabulary};
+use super::{PlanError, PlanProblem, Position};
+use crate::{Map, Period, TaskId, Timestamp, check_id};
+
+/// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
+#[derive(Debug, Default)]
+pub(super) struct Reader<'n> {
+    pub(super) errors: Vec<PlanError>,
+    path: Vec<Segment<'n>>,
+    /// The tasks read so far, each after the one that it is nested in.
+    /// Whether the tasks stand alone in the text and not in the field `tasks`.
+    pub(super) listed: bool,
+    pub(super) drafts: Vec<Draft<'n>>,
+    pub(super) defaults: Defaults,
+    /// Capacities of the resources that the plan declares.
+    pub(super) capacities: indexmap::IndexMap<String, u32>,
+}
+
+/// One step from a value to a value in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Segment<'n> {
+    Key(&'n str),
+    Index(usize),
+}
+
+/// An object of which every field is known.
+pub(super) struct Shape {
+    /// What it is called.
+    pub(super) what: &'static str,
+    /// What must stand there.
+    pub(super) expected: &'static str,
+    pub(super) fields: &'static [&'static str],
+    /// The fields that must be there, with their backticks, and as they are.
+    pub(super) required: &'static [(&'static str, &'static str)],
+}
+
+impl<'n> Reader<'n> {
+    pub(super) fn within<T>(&mut self, segment: Segment<'n>, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(segment);
+        let value = read(self);
+        self.path.pop();
+        value
+    }
+
+    pub(super) fn path(&self) -> String {
+        let mut path = String::new();
+        for segment in &self.path {
+            match segment {
+                Segment::Key(key) => push_key(&mut path, key),
+                Segment::Index(index) => push_index(&mut path, *index),
+            }
+        }
+        path
+    }
+
+    pub(super) fn report(&mut self, at: Position, problem: PlanProblem) {
+        let path = self.path();
+        self.errors.push(PlanError { at, path, problem, hint: None });
+    }
+
+    pub(super) fn report_with(&mut self, at: Position, problem: PlanProblem, hint: impl Into<String>) {
+        let path = self.path();
+        self.errors.push(PlanError { at, path, problem, hint: Some(hint.into()) });
+    }
+
+    pub(super) fn wrong_type(&mut self, node: &Node, expected: &'static str) {
+        let problem = PlanProblem::WrongType { expected, found: node.describe() };
+        match (&node.content, expected.starts_with("text")) {
+            (Content::Number(_) | Content::Bool(_), true) => {
+                self.report_with(node.at, problem, "put it in quotes");
+            }
+            _ => self.report(node.at, problem),
+        }
+    }
+
+    /// Reads a value that may be left out: `null` stands for that.
+    pub(super) fn option<T>(
+        &mut self,
+        node: &'n Node<'n>,
+        read: impl FnOnce(&mut Self, &'n Node<'n>) -> Option<T>,
+    ) -> Option<T> {
+        if node.is_null() { None } else { read(self, node) }
+    }
+
+    pub(super) fn str_of(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
+        let text = node.as_str();
+        if text.is_none() {
+            self.wrong_type(node, "text");
+        }
+        text
+    }
+
+    /// Reads a text that says something.
+    pub(super) fn filled(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
+        let text = self.str_of(node)?;
+        if text.trim().is_empty() {
+            self.report(node.at, PlanProblem::Blank);
+            return None;
+        }
+        Some(text)
+    }
+
+    pub(super) fn text(&mut self, node: &'n Node<'n>) -> Option<String> {
+        self.str_of(node).map(str::to_owned)
+    }
+
+    pub(super) fn filled_text(&mut self, node: &'n Node<'n>) -> Option<String> {
+        self.filled(node).map(str::to_owned)
+    }
+
+    pub(super) fn id(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
+        let text = self.str_of(node)?;
+        if let Err(error) = check_id(text) {
+            self.report(node.at, error.into());
+            return None;
+        }
+        Some(text)
+    }
+
+    pub(super) fn ids(&mut self, node: &'n Node<'n>) -> Vec<TaskId> {
+        self.one_or_many(node, Self::id).into_iter().map(TaskId::from).collect()
+    }
+
+    pub(super) fn identifier(&mut self, node: &'n Node<'n>) -> Option<String> {
+        let text = self.str_of(node)?;
+        self.check_identifier(text, node.at);
+        Some(text.to_owned())
+    }
+
+    pub(super) fn check_identifier(&mut self, text: &str, at: Position) {
+        let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !begins || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            self.report(at, PlanProblem::Identifier { text: shortened(text) });
+        }
+    }
+
+    pub(super) fn flag(&mut self, node: &'n Node<'n>) -> Option<bool> {
+        if let Content::Bool(value) = node.content {
+            return Some(value);
+        }
+        self.wrong_type(node, "`true` or `false`");
+        None
+    }
+
+    /// Reads a whole number from 1 on.
+    pub(super) fn count(&mut self, node: &'n Node<'n>) -> Option<u32> {
+        let number = self.big_count(node)?;
+        let count = u32::try_from(number).ok();
+        if count.is_none() {
+            self.out_of_range(node.at, "at most 4294967295", number);
+        }
+        count
+    }
+
+    pub(super) fn big_count(&mut self, node: &'n Node<'n>) -> Option<u64> {
+        let Some(number) = node.as_number() else {
+            self.wrong_type(node, "a whole number");
+            return None;
+        };
+        match number.as_u64() {
+            Some(0) => self.out_of_range(node.at, "at least 1", number),
+            None if number.is_i64() => self.out_of_range(node.at, "at least 1", number),
+            None => self.wrong_type(node, "a whole number"),
+            count => return count,
+        }
+        None
+    }
+
+    /// Reads a number that is at least `least`.
+    pub(super) fn number(&mut self, node: &'n Node<'n>, least: f64, rule: &'static str) -> Option<f64> {
+        let Some(number) = node.as_number() else {
+            self.wrong_type(node, "a number");
+            return None;
+        };
+        let value = number.as_f64().filter(|value| *value >= least);
+        if value.is_none() {
+            self.out_of_range(node.at, rule, number);
+        }
+        value
+    }
+
+    fn out_of_range(&mut self, at: Position, rule: &'static str, found: impl Display) {
+        self.report(at, PlanProblem::Range { rule, found: found.to_string() });
+    }
+
+    /// Reads a length of time, of which zero is one.
+    pub(super) fn pause(&mut self, node: &'n Node<'n>) -> Option<Period> {
+        let Some(text) = node.as_str() else {
+            self.wrong_type(node, "a duration such as `30s` or `5m`");
+            return None;
+        };
+        text.parse().map_err(|error: crate::PeriodError| self.report(node.at, error.into())).ok()
+    }
+
+    /// Reads a length of time that is not zero.
+    pub(super) fn period(&mut self, node: &'n Node<'n>) -> Option<Period> {
+        let period = self.pause(node)?;
+        if period.0.is_zero() {
+            self.out_of_range(node.at, "longer than zero", period);
+        }
+        Some(period)
+    }
+
+    /// Reads a point in time; a bare date is the beginning of that day in UTC.
+    pub(super) fn date(&mut self, node: &'n Node<'n>) -> Option<Timestamp> {
+        let text = self.str_of(node)?;
+        let date = chrono::DateTime::parse_from_rfc3339(text).map(|date| date.to_utc()).ok().or_else(|| {
+            let day: chrono::NaiveDate = text.parse().ok().filter(|_| text.len() == "2026-05-31".len())?;
+            Some(day.and_time(chrono::NaiveTime::MIN).and_utc())
+        });
+        if date.is_none() {
+            self.report(node.at, PlanProblem::Date { text: shortened(text) });
+        }
+        date
+    }
+
+    pub(super) fn word<T: Copy + Display>(
+        &mut self,
+        node: &'n Node<'n>,
+        what: &'static str,
+        all: &[T],
+        from: fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let word = self.str_of(node)?;
+        let value = from(word);
+        if value.is_none() {
+            let words: Vec<String> = all.iter().map(ToString::to_string).collect();
+            let hint = vocabulary::word_hint(word, &words);
+            self.report_with(node.at, PlanProblem::UnknownWord { what, word: shortened(word) }, hint);
+        }
+        value
+    }
+
+    /// Reads a list, for which one value alone may stand; `null` is the empty list.
+    pub(super) fn one_or_many<T>(
+        &mut self,
+        node: &'n Node<'n>,
+        mut read: impl FnMut(&mut Self, &'n Node<'n>) -> Option<T>,
+    ) -> Vec<T> {
+        if node.is_null() {
+            return Vec::new();
+        }
+        let Some(items) = node.as_list() else { return read(self, node).into_iter().collect() };
+        let item = |(index, item)| self.within(Segment::Index(index), |reader| read(reader, item));
+        items.iter().enumerate().filter_map(item).collect()
+    }
+
+    pub(super) fn texts(&mut self, node: &'n Node<'n>) -> Vec<String> {
+        if node.as_list().is_none() && node.as_str().is_none() && !node.is_null() {
+            self.wrong_type(node, "text or a list of texts");
+            return Vec::new();
+        }
+        self.one_or_many(node, Self::filled_text)
+    }
+
+    /// Reads any value that is to be kept as JSON.
+    pub(super) fn json(&mut self, node: &'n Node<'n>) -> Value {
+        node.to_json(MAX_VALUE_DEPTH).unwrap_or_else(|| {
+            self.report(node.at, PlanProblem::TooDeep { limit: MAX_VALUE_DEPTH });
+            Value::Null
+        })
+    }
+
+    /// Reads an object that is to be kept as JSON; `null` is the empty object.
+    pub(super) fn map(&mut self, node: &'n Node<'n>) -> Map {
+        match self.json(node) {
+            Value::Object(map) => return map,
+            Value::Null => {}
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                self.wrong_type(node, "an object");
+            }
+        }
+        Map::new()
+    }
+
+    pub(super) fn entries(&mut self, node: &'n Node<'n>, expected: &'static str) -> Option<&'n [Entry<'n>]> {
+        let entries = node.as_object();
+        if entries.is_none() {
+            self.wrong_type(node, expected);
+        }
+        entries
+    }
+
+    /// Reads an object of which every field is known. `null` in a field is as if the field were not there.
+    pub(super) fn object(
+        &mut self,
+        node: &'n Node<'n>,
+        shape: &Shape,
+        mut read: impl FnMut(&mut Self, &'n str, &'n Node<'n>),
+    ) -> Option<()> {
+        let entries = self.entries(node, shape.expected)?;
+        for Entry { key, key_at, value } in entries {
+            if !shape.fields.contains(&&**key) {
+                let problem = PlanProblem::UnknownField { field: shortened(key), of: shape.what };
+                let hint = vocabulary::field_hint(key, shape.fields);
+                self.within(Segment::Key(key), |reader| reader.report_with(*key_at, problem, hint));
+            } else if !value.is_null() {
+                self.within(Segment::Key(key), |reader| read(reader, key, value));
+            }
+        }
+        for (field, shown) in shape.required {
+            if !entries.iter().any(|entry| entry.key == *field && !entry.value.is_null()) {
+                self.report(node.at, PlanProblem::Missing { field: shown, of: shape.what });
+            }
+        }
+        Some(())
+    }
+
+    /// Keeps a field that nobody knows, unless it looks like one that is known or tells what has happened.
+    pub(super) fn unknown(
+        &mut self,
+        extra: &mut Map,
+        vocabulary: &Vocabulary,
+        (key, key_at): (&'n str, Position),
+        node: &'n Node<'n>,
+    ) {
+        if let Some((problem, hint)) = vocabulary.refuse(key) {
+            self.report_with(key_at, problem, hint);
+        } else {
+            let value = self.json(node);
+            extra.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Adds `.key` to a path.
+pub(super) fn push_key(path: &mut String, key: &str) {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let dot = if path.is_empty() { "" } else { "." };
+    if plain {
+        append(path, format_args!("{dot}{key}"));
+    } else {
+        append(path, format_args!("[\"{}\"]", shortened(key)));
+    }
+}
+
+/// Adds `[index]` to a path.
+pub(super) fn push_index(path: &mut String, index: usize) {
+    append(path, format_args!("[{index}]"));
+}
+
+fn append(path: &mut String, arguments: fmt::Arguments<'_>) {
+    path.write_fmt(arguments).expect("BUG: writing to a string failed");
+}

@@ -1,0 +1,118 @@
+//! What a plain scalar means by the core schema of YAML 1.2: `no`, `on` and `1_000` are text.
+
+use std::borrow::Cow;
+
+use serde_json::Number;
+
+use super::node::Content;
+use super::{PlanProblem, node};
+
+/// Returns the value of a plain scalar.
+///
+/// # Errors
+/// A number that JSON has no form for, or that 64 bits cannot hold, is refused rather than rounded in silence.
+pub(super) fn resolve(text: Cow<'_, str>) -> Result<Content<'_>, PlanProblem> {
+    match &*text {
+        "~" | "null" | "Null" | "NULL" | "" => return Ok(Content::Null),
+        "true" | "True" | "TRUE" => return Ok(Content::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(Content::Bool(false)),
+        _ => {}
+    }
+    match number(&text) {
+        Scalar::Number(number) => Ok(Content::Number(number)),
+        Scalar::Inexact => Err(PlanProblem::Number { text: node::shortened(&text) }),
+        Scalar::Text => Ok(Content::Text(text)),
+    }
+}
+
+enum Scalar {
+    Number(Number),
+    /// A number that cannot be kept.
+    Inexact,
+    Text,
+}
+
+impl From<Option<Number>> for Scalar {
+    fn from(number: Option<Number>) -> Self {
+        number.map_or(Self::Inexact, Self::Number)
+    }
+}
+
+fn number(text: &str) -> Scalar {
+    if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
+        return Scalar::Text;
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return radix(digits, 16);
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return radix(digits, 8);
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return Scalar::Inexact;
+    }
+    if is_digits(unsigned) {
+        return integer(text).into();
+    }
+    if !is_float(unsigned) {
+        return Scalar::Text;
+    }
+    text.parse().ok().and_then(Number::from_f64).into()
+}
+
+fn radix(digits: &str, radix: u32) -> Scalar {
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Scalar::Text;
+    }
+    u64::from_str_radix(digits, radix).ok().map(Number::from).into()
+}
+
+fn integer(text: &str) -> Option<Number> {
+    text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok()
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `[0-9]+(\.[0-9]*)?|\.[0-9]+`, then an exponent.
+fn is_float(text: &str) -> bool {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let mantissa_is_fine = match mantissa.split_once('.') {
+        Some((whole, "")) => is_digits(whole),
+        Some(("", part)) => is_digits(part),
+        Some((whole, part)) => is_digits(whole) && is_digits(part),
+        None => is_digits(mantissa),
+    };
+    mantissa_is_fine && exponent.is_none_or(|e| is_digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, Cow, resolve};
+
+    #[test]
+    fn plain_scalars_follow_the_core_schema() {
+        let shown = |text: &'static str| match resolve(Cow::Borrowed(text)) {
+            Ok(Content::Text(_)) => "text".to_owned(),
+            Ok(content) => format!("{content:?}"),
+            Err(problem) => problem.to_string(),
+        };
+        let words =
+            ["no", "on", "yes", "~", "Null", "True", "1_000", "0x1F", "0o17", "007", "-5", "+5", "- 5"];
+        let numbers =
+            ["1.5", ".5", "5.", "1e3", "1e", ".", "-", "10ms", "2026-01-02", "18446744073709551615"];
+        let refused = ["18446744073709551616", "-9223372036854775809", ".inf", "-.INF", ".nan", "1e999"];
+        let table: Vec<String> = words
+            .iter()
+            .chain(&numbers)
+            .chain(&refused)
+            .map(|text| format!("{text:<22}{}", shown(text)))
+            .collect();
+        insta::assert_snapshot!(table.join("\n"));
+    }
+}

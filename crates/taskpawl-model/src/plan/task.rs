@@ -1,0 +1,417 @@
+//! Tasks as they stand in a plan, before references are resolved.
+
+use serde_json::Value;
+
+use super::node::{Entry, Node};
+use super::reader::{Reader, Segment};
+use super::vocabulary::TASK;
+use super::{PlanProblem, PlanTask, Position};
+use crate::{CallSpec, Map, Mode, NewCall, Priority, TaskId, TaskSpec, Trigger};
+
+/// The most task objects in each other.
+const MAX_NESTED: usize = 64;
+
+/// A task of which the references are not resolved yet.
+#[derive(Debug)]
+pub(super) struct Draft<'n> {
+    pub(super) task: PlanTask,
+    pub(super) place: Place,
+    pub(super) needs: Vec<Reference<'n>>,
+    pub(super) subtasks: Vec<Subtask<'n>>,
+    marks: Marks<'n>,
+}
+
+/// Where a task stands among the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// Nowhere: it is read alone.
+    Alone,
+    /// In the list of tasks.
+    Top(usize),
+    /// In the subtasks of the task with the draft `parent`.
+    Nested { parent: usize, index: usize },
+}
+
+/// The text that stands for a task, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference<'n> {
+    pub(super) text: &'n str,
+    pub(super) at: Position,
+    pub(super) field: &'n str,
+    /// The place in the list, if it stands in one.
+    pub(super) index: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Subtask<'n> {
+    /// An object in place: the number of its draft.
+    Nested(usize),
+    Named(Reference<'n>),
+}
+
+/// What the checks of a task that is read have to know of its fields.
+#[derive(Debug, Default)]
+struct Marks<'n> {
+    /// Whether an id or a name is given, be it right or wrong.
+    named: bool,
+    /// The fields that gave the dependencies, the calls and the context, if any did.
+    needs: Option<&'n str>,
+    calls: Option<&'n str>,
+    context: Option<&'n str>,
+    milestone: Option<Position>,
+    trigger: Option<Position>,
+    resources: Option<Position>,
+}
+
+/// What the tasks of a plan have unless they say otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Defaults {
+    pub(super) spec: TaskSpec,
+    /// The fields that are given, as the author writes them.
+    pub(super) given: Map,
+}
+
+impl<'n> Reader<'n> {
+    /// Reads the list of tasks of a plan.
+    pub(super) fn tasks(&mut self, node: &'n Node<'n>) {
+        let items = node.as_list().unwrap_or_default();
+        if node.as_list().is_none() && !node.is_null() {
+            self.wrong_type(node, "a list of tasks");
+        }
+        for (index, item) in items.iter().enumerate() {
+            self.within(Segment::Index(index), |reader| {
+                if item.as_str().is_some() {
+                    reader.bare_task(item, index);
+                } else {
+                    reader.task(item, Place::Top(index), 1);
+                }
+            });
+        }
+    }
+
+    /// A bare text is the name of a manual task.
+    fn bare_task(&mut self, node: &'n Node<'n>, index: usize) {
+        let name = self.filled_text(node).unwrap_or_default();
+        let mut draft = self.new_draft(node.at, Place::Top(index));
+        draft.task.spec.name = name;
+        draft.drop_lone_trigger();
+        self.drafts.push(draft);
+    }
+
+    fn new_draft(&self, at: Position, place: Place) -> Draft<'n> {
+        let task = PlanTask { spec: self.defaults.spec.clone(), at, ..PlanTask::default() };
+        Draft { task, place, needs: Vec::new(), subtasks: Vec::new(), marks: Marks::default() }
+    }
+
+    /// Reads a task object and those nested in it. Returns the number of its draft.
+    pub(super) fn task(&mut self, node: &'n Node<'n>, place: Place, depth: usize) -> Option<usize> {
+        let entries = self.entries(node, "a task as an object, or text with its name")?;
+        if depth > MAX_NESTED {
+            let problem = PlanProblem::Nested { limit: MAX_NESTED };
+            self.report_with(node.at, problem, "list deeper subtasks by id, and their objects under `tasks`");
+            return None;
+        }
+        let number = self.drafts.len();
+        let mut draft = self.new_draft(node.at, place);
+        for entry in entries {
+            self.within(Segment::Key(&entry.key), |reader| reader.task_field(&mut draft, entry));
+        }
+        self.check(&mut draft);
+        self.drafts.push(draft);
+        self.nested(entries, number, depth);
+        Some(number)
+    }
+
+    fn task_field(&mut self, draft: &mut Draft<'n>, entry: &'n Entry<'n>) {
+        let (key, node) = (&*entry.key, &entry.value);
+        match key {
+            "id" => {
+                draft.marks.named |= !node.is_null();
+                draft.task.id = self.option(node, Self::id).map(TaskId::from);
+            }
+            "needs" | "dependencies" => self.needs(draft, entry),
+            // The nested tasks follow when this one is complete.
+            "subtasks" => {}
+            "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
+            "context" => self.context(draft, key, entry),
+            "metadata" => self.metadata(draft, node),
+            _ => {
+                draft.marks.note(key, node);
+                self.spec_field(&mut draft.task.spec, entry);
+            }
+        }
+    }
+
+    /// Reads a field of a task that says something about the task itself. `null` stands for what is usual.
+    pub(super) fn spec_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
+        let node = &entry.value;
+        match &*entry.key {
+            "name" => spec.name = self.option(node, Self::filled_text).unwrap_or_default(),
+            "description" => spec.description = self.option(node, Self::text).unwrap_or_default(),
+            "links" => spec.links = self.option(node, Self::links),
+            "forEach" => spec.for_each = self.option(node, Self::for_each),
+            "repeat" => spec.repeat = self.option(node, Self::repeat),
+            "milestone" => spec.milestone = self.option(node, Self::flag).unwrap_or_default(),
+            _ => self.option_field(spec, entry),
+        }
+    }
+
+    /// Reads a field that may also stand in the defaults.
+    fn option_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
+        let (key, node) = (&*entry.key, &entry.value);
+        match key {
+            "priority" => spec.priority = self.option(node, Self::priority).unwrap_or_default(),
+            "dueDate" => spec.due_date = self.option(node, Self::date),
+            "assignee" => spec.assignee = self.option(node, Self::filled_text),
+            "labels" => spec.labels = self.texts(node),
+            "trigger" => spec.trigger = self.option(node, Self::trigger),
+            "when" => spec.when = self.option(node, Self::filled_text),
+            "mode" => spec.mode = self.option(node, Self::mode),
+            "retry" => spec.retry = self.option(node, Self::retry),
+            "timeout" => spec.timeout = self.option(node, Self::period),
+            "resources" => spec.resources = self.resources(node),
+            "writes" => spec.writes = self.texts(node),
+            "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
+            "approval" => spec.approval = self.option(node, Self::approval),
+            "cache" => spec.cache = self.option(node, Self::cache),
+            "estimate" => spec.estimate = self.option(node, Self::period),
+            _ => self.unknown(&mut spec.extra, &TASK, (key, entry.key_at), node),
+        }
+    }
+
+    fn priority(&mut self, node: &'n Node<'n>) -> Option<Priority> {
+        self.word(node, "priority", Priority::ALL, Priority::from_word)
+    }
+
+    fn trigger(&mut self, node: &'n Node<'n>) -> Option<Trigger> {
+        self.word(node, "trigger", Trigger::ALL, Trigger::from_word)
+    }
+
+    fn mode(&mut self, node: &'n Node<'n>) -> Option<Mode> {
+        self.word(node, "mode", Mode::ALL, Mode::from_word)
+    }
+
+    fn needs(&mut self, draft: &mut Draft<'n>, entry: &'n Entry<'n>) {
+        if self.once(&mut draft.marks.needs, &entry.key, entry.key_at) {
+            draft.needs = self.references(&entry.key, &entry.value);
+        }
+    }
+
+    fn references(&mut self, field: &'n str, node: &'n Node<'n>) -> Vec<Reference<'n>> {
+        let in_list = node.as_list().is_some();
+        let mut index = 0;
+        self.one_or_many(node, |reader, item| {
+            let place = in_list.then_some(index);
+            index += 1;
+            reader.filled(item).map(|text| Reference { text, at: item.at, field, index: place })
+        })
+    }
+
+    fn task_calls(&mut self, draft: &mut Draft<'n>, field: &'n str, entry: &'n Entry<'n>) {
+        if !self.once(&mut draft.marks.calls, field, entry.key_at) {
+            return;
+        }
+        if field == "run" {
+            let mut spec = CallSpec::default();
+            self.run(&mut spec, &entry.value);
+            draft.task.calls = vec![NewCall { id: None, spec }];
+        } else {
+            draft.task.calls = self.calls(&entry.value);
+        }
+    }
+
+    fn context(&mut self, draft: &mut Draft<'n>, field: &'n str, entry: &'n Entry<'n>) {
+        if self.once(&mut draft.marks.context, field, entry.key_at) {
+            draft.task.context = self.map(&entry.value);
+        }
+    }
+
+    fn metadata(&mut self, draft: &mut Draft<'n>, node: &'n Node<'n>) {
+        let entries = self.option(node, |reader, node| reader.entries(node, "an object")).unwrap_or_default();
+        for entry in entries {
+            self.within(Segment::Key(&entry.key), |reader| match &*entry.key {
+                "toolCalls" => reader.task_calls(draft, "metadata.toolCalls", entry),
+                "context" => reader.context(draft, "metadata.context", entry),
+                _ => reader.own_metadata(&mut draft.task.spec.metadata, entry),
+            });
+        }
+    }
+
+    /// Reads metadata of the author's own, which is all but what looks like a field of ours.
+    pub(super) fn own_metadata(&mut self, metadata: &mut Map, entry: &'n Entry<'n>) {
+        let bare: String = entry.key.chars().filter(|c| c.is_alphanumeric()).collect();
+        if let Some(meant) = ["toolCalls", "context"].iter().find(|field| field.eq_ignore_ascii_case(&bare)) {
+            let problem = PlanProblem::UnknownField { field: entry.key.to_string(), of: "`metadata`" };
+            self.report_with(entry.key_at, problem, format!("did you mean `{meant}`?"));
+        }
+        let value = self.json(&entry.value);
+        metadata.insert(entry.key.to_string(), value);
+    }
+
+    /// Notes which field gives something that several fields could; all but the first are refused.
+    fn once(&mut self, given: &mut Option<&'n str>, field: &'n str, at: Position) -> bool {
+        if let Some(first) = given {
+            let problem = PlanProblem::Both { first: (*first).to_owned(), second: field.to_owned() };
+            self.report_with(at, problem, "they say the same thing; keep one");
+            return false;
+        }
+        *given = Some(field);
+        true
+    }
+
+    fn nested(&mut self, entries: &'n [Entry<'n>], parent: usize, depth: usize) {
+        let Some(entry) = entries.iter().find(|entry| entry.key == "subtasks") else { return };
+        self.within(Segment::Key("subtasks"), |reader| {
+            let in_list = entry.value.as_list().is_some();
+            let mut index = 0;
+            let subtasks = reader.one_or_many(&entry.value, |reader, item| {
+                index += 1;
+                let place = Place::Nested { parent, index: index - 1 };
+                let named = |text| Reference {
+                    text,
+                    at: item.at,
+                    field: "subtasks",
+                    index: in_list.then_some(index - 1),
+                };
+                if item.as_str().is_some() {
+                    reader.filled(item).map(|text| Subtask::Named(named(text)))
+                } else {
+                    reader.task(item, place, depth + 1).map(Subtask::Nested)
+                }
+            });
+            reader.drafts[parent].subtasks = subtasks;
+        });
+    }
+
+    fn check(&mut self, draft: &mut Draft<'n>) {
+        self.check_named(draft);
+        draft.drop_lone_trigger();
+        let (spec, marks) = (&draft.task.spec, &draft.marks);
+        if let (Some(at), Some(trigger)) = (marks.trigger, spec.trigger)
+            && needs_dependencies(trigger)
+            && draft.needs.is_empty()
+        {
+            let problem = PlanProblem::TriggerAlone { trigger: trigger.to_string() };
+            self.within(Segment::Key("trigger"), |reader| reader.report(at, problem));
+        }
+        if let (Some(at), true, [_, ..]) = (marks.milestone, spec.milestone, draft.task.calls.as_slice()) {
+            let hint = "leave out `milestone`; a task with calls ends with them";
+            let problem = PlanProblem::MilestoneWithCalls;
+            self.within(Segment::Key("milestone"), |reader| reader.report_with(at, problem, hint));
+        }
+        if let Some(at) = marks.resources {
+            self.within(Segment::Key("resources"), |reader| reader.check_capacity(at, &spec.resources));
+        }
+    }
+
+    /// A task has an id or a name; one with an id alone is called by it.
+    fn check_named(&mut self, draft: &mut Draft<'n>) {
+        if !draft.task.spec.name.is_empty() {
+            return;
+        }
+        match &draft.task.id {
+            Some(id) => id.as_str().clone_into(&mut draft.task.spec.name),
+            // What was given is wrong and was refused.
+            None if draft.marks.named => {}
+            None => {
+                self.report(draft.task.at, PlanProblem::Missing { field: "`id` or `name`", of: TASK.what() });
+            }
+        }
+    }
+
+    /// Reads the defaults of a plan.
+    pub(super) fn defaults(&mut self, node: &'n Node<'n>) {
+        let mut spec = TaskSpec::default();
+        let entries = self.option(node, |reader, node| reader.entries(node, "an object")).unwrap_or_default();
+        for entry in entries {
+            self.within(Segment::Key(&entry.key), |reader| reader.default_field(&mut spec, entry));
+        }
+        let written = super::expand::spec_fields(&spec);
+        for entry in entries {
+            let value = written.get(&*entry.key).cloned().unwrap_or_else(|| self.json(&entry.value));
+            self.defaults.given.insert(entry.key.to_string(), value);
+        }
+        self.defaults.spec = spec;
+    }
+
+    fn default_field(&mut self, spec: &mut TaskSpec, entry: &'n Entry<'n>) {
+        if NO_DEFAULTS.contains(&&*entry.key) {
+            let problem = PlanProblem::NotHere { field: entry.key.to_string(), of: "the defaults of a plan" };
+            return self.report_with(entry.key_at, problem, "give it to each task that it is meant for");
+        }
+        self.option_field(spec, entry);
+        if entry.key == "resources" {
+            self.check_capacity(entry.value.at, &spec.resources);
+        }
+    }
+}
+
+/// The fields of a task that are its own.
+const NO_DEFAULTS: [&str; 16] = [
+    "id",
+    "name",
+    "description",
+    "dependencies",
+    "needs",
+    "subtasks",
+    "links",
+    "forEach",
+    "repeat",
+    "milestone",
+    "metadata",
+    "run",
+    "call",
+    "calls",
+    "toolCalls",
+    "context",
+];
+
+/// The fields that have no place in a change of one task's own fields.
+pub(super) const STRUCTURE: [&str; 9] =
+    ["id", "dependencies", "needs", "subtasks", "run", "call", "calls", "toolCalls", "context"];
+
+fn needs_dependencies(trigger: Trigger) -> bool {
+    match trigger {
+        Trigger::AnyDone | Trigger::AnyFailed => true,
+        Trigger::AllDone | Trigger::AllFinished => false,
+    }
+}
+
+impl Marks<'_> {
+    fn note(&mut self, field: &str, node: &Node) {
+        let mark = match field {
+            "name" => {
+                self.named |= !node.is_null();
+                return;
+            }
+            "milestone" => &mut self.milestone,
+            "trigger" => &mut self.trigger,
+            "resources" => &mut self.resources,
+            _ => return,
+        };
+        *mark = Some(node.at);
+    }
+}
+
+impl Draft<'_> {
+    /// A trigger from the defaults is only meant for the tasks that have what it waits for.
+    fn drop_lone_trigger(&mut self) {
+        let trigger = &mut self.task.spec.trigger;
+        if self.needs.is_empty() && self.marks.trigger.is_none() && trigger.is_some_and(needs_dependencies) {
+            *trigger = None;
+        }
+    }
+
+    /// Returns what people call the task.
+    pub(super) fn label(&self) -> &str {
+        self.task.id.as_ref().map_or(&self.task.spec.name, TaskId::as_str)
+    }
+}
+
+/// Returns a value that is an object.
+pub(super) fn into_map(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}

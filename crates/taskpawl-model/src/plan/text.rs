@@ -1,0 +1,256 @@
+//! From a JSON or YAML text to a tree. One parser reads both: JSON is YAML's flow style.
+//!
+//! The parser hands out events, so that depth, aliases and further documents are refused before anything is built from
+//! them, and no input makes this code recurse.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
+
+use super::node::{Content, Entry, MAX_DEPTH, Node};
+use super::{PlanError, PlanProblem, Position, scalar};
+
+/// JSON allows these characters in its texts, YAML wants them escaped.
+const ONLY_IN_JSON: [char; 3] = ['\u{7f}', '\u{fffe}', '\u{ffff}'];
+
+/// Returns a text that the parser reads as JSON is meant, and that is the same text nearly always.
+pub(super) fn prepared(text: &str) -> Cow<'_, str> {
+    if !text.contains(ONLY_IN_JSON) || !text.trim_start().starts_with(['{', '[', '"']) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = ONLY_IN_JSON.iter().fold(text.to_owned(), |text, character| {
+        text.replace(*character, &format!("\\u{:04x}", u32::from(*character)))
+    });
+    Cow::Owned(escaped)
+}
+
+/// Returns the tree of a text; nothing, with an error added, when it has none.
+pub(super) fn parse<'a>(text: &'a str, errors: &mut Vec<PlanError>) -> Option<Node<'a>> {
+    let mut builder = Builder { open: Vec::new(), root: None, errors };
+    // Another crate may switch on comments. A key may be longer than YAML's 1,024 characters, because JSON sets no limit.
+    let options = options! {
+        emit_comments: false,
+        simple_key_max_lookahead: 65_536,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    for step in Parser::new_from_str_with_options(text, options) {
+        let outcome = match step {
+            Ok((event, span)) => builder.event(event, span),
+            Err(error) => Err(syntax_error(&error)),
+        };
+        if let Err(error) = outcome {
+            builder.errors.push(error);
+            return None;
+        }
+    }
+    if builder.root.is_none() {
+        let at = Position { line: 1, column: 1 };
+        builder.errors.push(PlanError { at, path: String::new(), problem: PlanProblem::Empty, hint: None });
+    }
+    builder.root
+}
+
+struct Builder<'a, 'e> {
+    /// The lists and objects that are not closed, the outermost first.
+    open: Vec<Open<'a>>,
+    root: Option<Node<'a>>,
+    errors: &'e mut Vec<PlanError>,
+}
+
+enum Open<'a> {
+    List { at: Position, items: Vec<Node<'a>> },
+    Object { at: Position, entries: Vec<Entry<'a>>, key: Option<(Cow<'a, str>, Position)> },
+}
+
+type Step = Result<(), PlanError>;
+
+impl<'a> Builder<'a, '_> {
+    #[expect(
+        clippy::match_same_arms,
+        reason = "the wildcard is for what later versions of the parser may add"
+    )]
+    fn event(&mut self, event: Event<'a>, span: Span) -> Step {
+        let at = position(span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.check_anchor(anchor, at)?;
+                self.scalar(text, style, tag.as_deref(), at)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.begin(Open::List { at, items: Vec::new() }, anchor, tag.as_deref(), at)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.begin(Open::Object { at, entries: Vec::new(), key: None }, anchor, tag.as_deref(), at)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                self.end();
+                Ok(())
+            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(self.alias(at)),
+            Event::DocumentStart(..) if self.root.is_some() => {
+                Err(self.error(at, PlanProblem::SecondDocument))
+            }
+            Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(..)
+            | Event::DocumentEnd
+            | Event::Anchor(..) => Ok(()),
+            _ => Ok(()),
+        }
+    }
+
+    fn scalar(&mut self, text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Step {
+        let plain = style == ScalarStyle::Plain && tag.is_none();
+        if let Some(Open::Object { key: key @ None, .. }) = self.open.last_mut() {
+            if plain && text == "~" {
+                return Err(self.error(at, PlanProblem::Key));
+            }
+            *key = Some((text, at));
+            return Ok(());
+        }
+        self.check_tag(tag, &["str"], at)?;
+        let content = if plain { scalar::resolve(text) } else { Ok(Content::Text(text)) };
+        let content = content.map_err(|problem| {
+            let hint = Some("write it as text, in quotes".to_owned());
+            PlanError { hint, ..self.error(at, problem) }
+        })?;
+        self.place(Node { at, content });
+        Ok(())
+    }
+
+    fn begin(&mut self, open: Open<'a>, anchor: usize, tag: Option<&Tag>, at: Position) -> Step {
+        self.check_anchor(anchor, at)?;
+        self.check_tag(tag, &["seq", "map"], at)?;
+        if let Some(Open::Object { key: None, .. }) = self.open.last() {
+            return Err(self.error(at, PlanProblem::Key));
+        }
+        if self.open.len() == MAX_DEPTH {
+            return Err(too_deep(at));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        match self.open.pop() {
+            Some(Open::List { at, items }) => self.place(Node { at, content: Content::List(items) }),
+            Some(Open::Object { at, entries, .. }) => {
+                self.check_keys(&entries);
+                self.place(Node { at, content: Content::Object(entries) });
+            }
+            None => {}
+        }
+    }
+
+    fn place(&mut self, node: Node<'a>) {
+        match self.open.last_mut() {
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Object { entries, key, .. }) => {
+                if let Some((key, key_at)) = key.take() {
+                    entries.push(Entry { key, key_at, value: node });
+                }
+            }
+            None => self.root = Some(node),
+        }
+    }
+
+    fn check_keys(&mut self, entries: &[Entry<'a>]) {
+        let few = entries.len() <= 16;
+        let again = |index: usize| entries[..index].iter().any(|other| other.key == entries[index].key);
+        if few && !(1..entries.len()).any(again) {
+            return;
+        }
+        let mut seen: HashMap<&str, Position> = HashMap::with_capacity(entries.len());
+        for entry in entries {
+            let first = *seen.entry(&entry.key).or_insert(entry.key_at);
+            if first != entry.key_at {
+                let problem = PlanProblem::DuplicateKey { key: super::node::shortened(&entry.key), first };
+                let error = self.error(entry.key_at, problem);
+                self.errors.push(error);
+            }
+        }
+    }
+
+    fn check_anchor(&self, anchor: usize, at: Position) -> Step {
+        if anchor == 0 { Ok(()) } else { Err(self.alias(at)) }
+    }
+
+    fn check_tag(&self, tag: Option<&Tag>, known: &[&str], at: Position) -> Step {
+        let fine = |tag: &Tag| {
+            tag.core_suffix().is_some_and(|suffix| known.contains(&suffix)) || tag.suffix() == "!"
+        };
+        match tag {
+            Some(tag) if !fine(tag) => Err(self.error(at, PlanProblem::Tag { tag: tag.original() })),
+            _ => Ok(()),
+        }
+    }
+
+    fn alias(&self, at: Position) -> PlanError {
+        PlanError { hint: Some(ALIAS_HINT.to_owned()), ..self.error(at, PlanProblem::Alias) }
+    }
+
+    fn error(&self, at: Position, problem: PlanProblem) -> PlanError {
+        PlanError { at, path: self.path(), problem, hint: None }
+    }
+
+    /// Returns the path of what is being read.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in &self.open {
+            match open {
+                Open::List { items, .. } => super::reader::push_index(&mut path, items.len()),
+                Open::Object { key: Some((key, _)), .. } => super::reader::push_key(&mut path, key),
+                Open::Object { key: None, .. } => {}
+            }
+        }
+        path
+    }
+}
+
+const ALIAS_HINT: &str =
+    "put a text that begins with `*` or `&` in quotes; options that tasks share go into `defaults`";
+
+fn position(span: Span) -> Position {
+    marked(span.start.line(), span.start.col())
+}
+
+fn marked(line: usize, column: usize) -> Position {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Position { line: count(line), column: count(column.saturating_add(1)) }
+}
+
+fn too_deep(at: Position) -> PlanError {
+    let hint = Some("subtasks may be listed by id, then they nest to any depth".to_owned());
+    PlanError { at, path: String::new(), problem: PlanProblem::TooDeep { limit: MAX_DEPTH }, hint }
+}
+
+fn syntax_error(error: &ScanError) -> PlanError {
+    let at = marked(error.marker().line(), error.marker().col());
+    let path = String::new();
+    if *error.kind() == ErrorKind::RecursionLimitExceeded {
+        return too_deep(at);
+    }
+    if *error.kind() == ErrorKind::UnknownAnchor {
+        return PlanError { at, path, problem: PlanProblem::Alias, hint: Some(ALIAS_HINT.to_owned()) };
+    }
+    // The parser quotes in two ways of its own.
+    let problem = PlanProblem::Syntax { message: error.info().replace('\'', "`") };
+    PlanError { at, path, problem, hint: syntax_hint(error.kind()).map(str::to_owned) }
+}
+
+fn syntax_hint(kind: &ErrorKind) -> Option<&'static str> {
+    use ErrorKind::{
+        MappingValueNotAllowed, TabInBlockIndentation, TabInIndentation, TabNotAllowed, UnexpectedCharacter,
+    };
+    if matches!(kind, TabNotAllowed | TabInBlockIndentation | TabInIndentation) {
+        Some("indent with spaces")
+    } else if matches!(kind, UnexpectedCharacter { .. }) {
+        Some("put a text that begins with this character in quotes")
+    } else if *kind == MappingValueNotAllowed {
+        Some("put a text that contains `: ` in quotes, and indent the fields of an object alike")
+    } else {
+        None
+    }
+}

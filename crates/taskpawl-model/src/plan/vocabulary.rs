@@ -1,0 +1,232 @@
+//! Which fields are known, and what an unknown one was probably meant to be.
+//!
+//! Unknown fields survive, for what comes later; a misspelt one would survive too and do nothing, so it is refused.
+
+use super::PlanProblem;
+use super::node::shortened;
+
+/// The fields of one kind of object whose unknown fields survive.
+pub(super) struct Vocabulary {
+    /// What the object is, with an article.
+    what: &'static str,
+    known: &'static [&'static str],
+    /// Fields that tell what has happened.
+    state: &'static [&'static str],
+    /// What other programs call a field, and what to write instead.
+    elsewhere: &'static [(&'static [&'static str], &'static str)],
+    /// Where fields of the author's own belong.
+    own: &'static str,
+}
+
+pub(super) const PLAN: Vocabulary = Vocabulary {
+    what: "a plan",
+    known: &[
+        "version",
+        "name",
+        "description",
+        "params",
+        "defaults",
+        "resources",
+        "timeout",
+        "budget",
+        "tasks",
+    ],
+    state: &[],
+    elsewhere: &[
+        (&["steps", "jobs", "nodes"], "write `tasks`"),
+        (&["inputs", "parameters", "variables", "vars"], "write `params`"),
+        (&["id", "title"], "write `name`"),
+    ],
+    own: "`metadata` of a task",
+};
+
+pub(super) const TASK: Vocabulary = Vocabulary {
+    what: "a task",
+    known: &[
+        "id",
+        "name",
+        "description",
+        "priority",
+        "dueDate",
+        "assignee",
+        "labels",
+        "dependencies",
+        "needs",
+        "subtasks",
+        "links",
+        "trigger",
+        "when",
+        "forEach",
+        "repeat",
+        "mode",
+        "retry",
+        "timeout",
+        "resources",
+        "writes",
+        "sandbox",
+        "approval",
+        "cache",
+        "estimate",
+        "milestone",
+        "metadata",
+        "run",
+        "call",
+        "calls",
+        "toolCalls",
+        "context",
+    ],
+    state: &[
+        "status",
+        "attempt",
+        "createdAt",
+        "updatedAt",
+        "version",
+        "result",
+        "blockedReason",
+        "startedAt",
+        "finishedAt",
+        "error",
+        "notes",
+        "plan",
+    ],
+    elsewhere: &[
+        (&["dependson", "depends", "after", "requires", "prerequisites", "blockedby"], "write `needs`"),
+        (&["title"], "write `name`"),
+        (&["cmd", "command", "script", "shell", "exec"], "write `run`"),
+        (&["tool", "tools", "uses", "steps", "args"], "write `call: {TOOL: args}`"),
+        (&["cwd", "env", "stdin"], "write `call: {shell: {command: …, cwd: …, env: …}}`"),
+        (&["tags"], "write `labels`"),
+        (&["due", "deadline"], "write `dueDate`"),
+        (&["children", "tasks"], "write `subtasks`"),
+        (&["if", "condition"], "write `when`"),
+        (&["loop", "items"], "write `forEach: {in: …}`"),
+    ],
+    own: "`metadata` or `context`",
+};
+
+pub(super) const CALL: Vocabulary = Vocabulary {
+    what: "a tool call",
+    known: &[
+        "id",
+        "toolName",
+        "args",
+        "when",
+        "saveAs",
+        "retry",
+        "timeout",
+        "sandbox",
+        "approval",
+        "emit",
+        "planAccess",
+        "idempotent",
+        "run",
+    ],
+    state: &["status", "result", "usage", "error", "attempts", "startedAt", "finishedAt", "origin"],
+    elsewhere: &[
+        (&["tool", "name", "uses"], "write `toolName`"),
+        (&["arguments", "input", "parameters", "params", "with"], "write `args`"),
+        (&["cwd", "env", "stdin"], "write `{shell: {command: …, cwd: …, env: …}}`"),
+        (&["if", "condition"], "write `when`"),
+    ],
+    own: "`args`",
+};
+
+impl Vocabulary {
+    pub(super) fn what(&self) -> &'static str {
+        self.what
+    }
+
+    pub(super) fn is_known(&self, field: &str) -> bool {
+        self.known.contains(&field)
+    }
+
+    pub(super) fn is_state(&self, field: &str) -> bool {
+        self.state.contains(&field)
+    }
+
+    /// Returns why a field that is not known is refused, and what to do; nothing when it may stay.
+    pub(super) fn refuse(&self, field: &str) -> Option<(PlanProblem, String)> {
+        let bare = bare(field);
+        if self.state.iter().any(|state| bare == state.to_lowercase()) {
+            let hint = "leave it out; what runs and the commands for tasks set it".to_owned();
+            return Some((PlanProblem::StateField { field: shortened(field) }, hint));
+        }
+        let problem = || PlanProblem::UnknownField { field: shortened(field), of: self.what };
+        if let Some((_, instead)) = self.elsewhere.iter().find(|(words, _)| words.contains(&&*bare)) {
+            return Some((problem(), (*instead).to_owned()));
+        }
+        let nearest = nearest(field, self.known.iter().copied())?;
+        Some((problem(), format!("did you mean `{nearest}`? fields of your own belong in {}", self.own)))
+    }
+}
+
+/// Returns the hint for a word that is none of `words`.
+pub(super) fn word_hint(word: &str, words: &[String]) -> String {
+    let all = quoted(words.iter().map(String::as_str));
+    match nearest(word, words.iter().map(String::as_str)) {
+        Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),
+        None => format!("known are {all}"),
+    }
+}
+
+/// Returns the hint for a field of an object of which all fields are known.
+pub(super) fn field_hint(field: &str, fields: &[&str]) -> String {
+    let all = quoted(fields.iter().copied());
+    match nearest(field, fields.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),
+        None => format!("known are {all}"),
+    }
+}
+
+fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the candidate that `text` is a misspelling of, or another way of joining the same words.
+pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let bare = bare(text);
+    // One letter in four: `code` is not `node`, and a short word has many neighbours.
+    let limit = match bare.chars().count() {
+        0..3 => 0,
+        3..6 => 1,
+        _ => 2,
+    };
+    let distance = |candidate: &str| {
+        let other = self::bare(candidate);
+        strsim::osa_distance(&bare, &other)
+    };
+    candidates
+        .map(|candidate| (distance(candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns a name without what tells `due_date`, `due-date` and `dueDate` apart.
+fn bare(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TASK, nearest};
+
+    #[test]
+    fn misspellings_are_told_from_other_words() {
+        let near = |text| nearest(text, TASK.known.iter().copied());
+        for (text, meant) in [
+            ("dependancies", "dependencies"),
+            ("need", "needs"),
+            ("dueDat", "dueDate"),
+            ("due_date", "dueDate"),
+            ("for-each", "forEach"),
+            ("tiemout", "timeout"),
+            ("sub_tasks", "subtasks"),
+        ] {
+            assert_eq!(near(text), Some(meant), "{text}");
+        }
+        for text in ["ticket", "owner", "x", "team", "url", "colour"] {
+            assert_eq!(near(text), None, "{text}");
+        }
+    }
+}

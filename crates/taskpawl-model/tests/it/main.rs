@@ -1,0 +1,3 @@
+//! Tests of the model through what it makes public.
+
+mod plan;

@@ -1,0 +1,232 @@
+//! Short forms, defaults, and that JSON and YAML say the same.
+
+use serde_json::json;
+use taskpawl_model::{
+    Origin, Plan, Priority, TaskId, TaskSpec, Trigger, call_from_json, change_spec, expand_plan, parse_call,
+    parse_plan, parse_task, task_from_json,
+};
+
+use super::{plan, without_places};
+
+/// Returns the long form of the tasks, each in one line and without what is usual.
+fn tasks(text: &str) -> String {
+    let expanded = expand_plan(&plan(text));
+    let line = |task: &serde_json::Value| {
+        let mut task = task.as_object().expect("a task is an object").clone();
+        task.retain(|key, value| {
+            let usual = value.as_array().is_some_and(Vec::is_empty)
+                || *value == json!("")
+                || *value == json!("medium");
+            !(usual || key == "metadata" && *value == json!({"context": {}, "toolCalls": []}))
+        });
+        json!(task).to_string()
+    };
+    expanded["tasks"].as_array().expect("tasks are a list").iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn programs_and_tools_have_short_forms() {
+    insta::assert_snapshot!(tasks(r#"
+- {id: a, run: cargo test}
+- {id: b, run: [cargo, test]}
+- {id: c, call: {write_file: {path: x, content: "y"}}}
+- {id: d, call: [{sleep: {duration: 1s}, id: pause}, {run: "true", timeout: 5s}, {log: }]}
+- {id: e, toolCalls: [{toolName: exec, args: {argv: [ls]}, saveAs: files, colour: blue}]}
+- {id: f, calls: {toolName: log}}
+- {id: g, metadata: {toolCalls: [{run: ls}], context: {n: 1}, team: core}, ticket: 12}
+"#), @r#"
+    {"id":"a","metadata":{"context":{},"toolCalls":[{"args":{"command":"cargo test"},"toolName":"shell"}]},"name":"a"}
+    {"id":"b","metadata":{"context":{},"toolCalls":[{"args":{"argv":["cargo","test"]},"toolName":"exec"}]},"name":"b"}
+    {"id":"c","metadata":{"context":{},"toolCalls":[{"args":{"content":"y","path":"x"},"toolName":"write_file"}]},"name":"c"}
+    {"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"duration":"1s"},"id":"pause","toolName":"sleep"},{"args":{"command":"true"},"timeout":"5s","toolName":"shell"},{"args":{},"toolName":"log"}]},"name":"d"}
+    {"id":"e","metadata":{"context":{},"toolCalls":[{"args":{"argv":["ls"]},"colour":"blue","saveAs":"files","toolName":"exec"}]},"name":"e"}
+    {"id":"f","metadata":{"context":{},"toolCalls":[{"args":{},"toolName":"log"}]},"name":"f"}
+    {"id":"g","metadata":{"context":{"n":1},"team":"core","toolCalls":[{"args":{"command":"ls"},"toolName":"shell"}]},"name":"g","ticket":12}
+    "#);
+}
+
+#[test]
+fn a_text_is_the_name_of_a_manual_task() {
+    insta::assert_snapshot!(tasks("- look at the report\n- {name: sign, needs: look at the report}\n"), @r#"
+    {"name":"look at the report"}
+    {"dependencies":["look at the report"],"name":"sign"}
+    "#);
+}
+
+#[test]
+fn options_have_short_forms() {
+    insta::assert_snapshot!(tasks(r"
+- {id: a, retry: 3, resources: gpu, writes: out, labels: [x, y], approval: required}
+- {id: b, resources: [gpu, disk], dueDate: 2026-05-31, priority: high, needs: a}
+- {id: c, resources: {gpu: 2}, dueDate: '2026-05-31T12:00:00+02:00', trigger: any_done, needs: [a, b, a]}
+- {id: d, forEach: {in: [1, 2], concurrency: 2}, repeat: {until: done, max: 3, delay: 90s}, mode: parallel}
+- {id: e, approval: {ask: really?, options: ['yes', 'no'], expires: 2h}, cache: {inputs: src/*, key: x}}
+- {id: f, retry: {attempts: 2, delay: 0.5s, factor: 2, maxDelay: 1m, jitter: true, retryOn: [timeout, 75]}}
+- {id: g, sandbox: {net: true, read: /opt}, estimate: 5m, timeout: 1h, links: {relatesTo: a}, milestone: true}
+"), @r#"
+    {"approval":"required","id":"a","labels":["x","y"],"name":"a","resources":{"gpu":1},"retry":{"attempts":3},"writes":["out"]}
+    {"dependencies":["a"],"dueDate":"2026-05-31T00:00:00Z","id":"b","name":"b","priority":"high","resources":{"disk":1,"gpu":1}}
+    {"dependencies":["a","b"],"dueDate":"2026-05-31T10:00:00Z","id":"c","name":"c","resources":{"gpu":2},"trigger":"any_done"}
+    {"forEach":{"concurrency":2,"in":[1,2]},"id":"d","mode":"parallel","name":"d","repeat":{"delay":"90s","max":3,"until":"done"}}
+    {"approval":{"ask":"really?","expires":"2h","options":["yes","no"]},"cache":{"inputs":["src/*"],"key":"x"},"id":"e","name":"e"}
+    {"id":"f","name":"f","retry":{"attempts":2,"delay":"500ms","factor":2.0,"jitter":true,"maxDelay":"1m","retryOn":["timeout",75]}}
+    {"estimate":"5m","id":"g","links":{"relatesTo":["a"]},"milestone":true,"name":"g","sandbox":{"net":true,"read":["/opt"]},"timeout":"1h"}
+    "#);
+}
+
+#[test]
+fn subtasks_are_nested_or_listed_and_follow_their_parent() {
+    let plan = plan(
+        r"
+- id: last
+- id: c
+- id: a
+  subtasks: [{name: in place, subtasks: [c]}, b]
+- {id: b, needs: [c, elsewhere, in place]}
+",
+    );
+    let line = |task: &taskpawl_model::PlanTask| {
+        format!(
+            "{} parent {:?} needs {:?} outside {:?}",
+            task.spec.name, task.parent, task.needs, task.needs_outside
+        )
+    };
+    insta::assert_snapshot!(plan.tasks.iter().map(line).collect::<Vec<_>>().join("\n"), @r#"
+    last parent None needs [] outside []
+    a parent None needs [] outside []
+    in place parent Some(1) needs [] outside []
+    c parent Some(2) needs [] outside []
+    b parent Some(1) needs [3, 2] outside ["elsewhere"]
+    "#);
+}
+
+#[test]
+fn words_that_yaml_once_took_for_true_and_false_are_text() {
+    let plan = plan("- {id: no, name: on, assignee: y, labels: [yes, off]}\n");
+    let task = &plan.tasks[0];
+    assert_eq!(task.id.as_ref().map(TaskId::as_str), Some("no"));
+    assert_eq!((task.spec.name.as_str(), task.spec.assignee.as_deref()), ("on", Some("y")));
+    assert_eq!(task.spec.labels, ["yes", "off"]);
+}
+
+#[test]
+fn defaults_hold_where_a_task_says_nothing_else() {
+    insta::assert_snapshot!(tasks(r"
+defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, colour: blue}
+tasks:
+- id: a
+- {id: b, needs: a, retry: {attempts: 5}, labels: [], timeout: null}
+- {id: c, needs: a, trigger: all_done, priority: null, colour: red}
+- by hand
+"), @r#"
+    {"colour":"blue","id":"a","labels":["x"],"name":"a","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null}
+    {"colour":"blue","dependencies":["a"],"id":"b","labels":null,"name":"b","priority":"high","retry":{"attempts":5},"timeout":null,"trigger":"any_failed"}
+    {"colour":"red","dependencies":["a"],"id":"c","labels":["x"],"name":"c","retry":{"attempts":2},"timeout":"5m","trigger":"all_done"}
+    {"colour":"blue","labels":["x"],"name":"by hand","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null}
+    "#);
+}
+
+#[test]
+fn json_and_yaml_say_the_same() {
+    let json = r#"{
+	"version": 1, "name": "both", "params": {"dir": {"type": "string", "default": "\/tmp"}},
+	"tasks": [
+		{"id": "a", "name": "caf\u00e9 \ud83d\ude00", "context": {"big": 18446744073709551615, "small": -9223372036854775808,
+			"float": 1.5e-3, "list": [true, null, ""]}},
+		{"id": "b", "dependencies": ["a"], "milestone": true}
+	]
+}"#;
+    let yaml = r"
+version: 1
+name: both
+params:
+  dir: {type: string, default: /tmp}
+tasks:
+- id: a
+  name: café 😀
+  context:
+    big: 18446744073709551615
+    small: -9223372036854775808
+    float: 0.0015
+    list:
+    - true
+    - ~
+    - ''
+- id: b
+  needs: a
+  milestone: true
+";
+    assert_eq!(plan(json), plan(yaml));
+    assert_eq!(plan(yaml), plan(&yaml.replace('\n', "\r\n")));
+    assert_eq!(plan(yaml), plan(&format!("\u{feff}{yaml}")));
+}
+
+#[test]
+fn multi_line_texts_keep_their_lines() {
+    let plan = plan("- id: a\n  run: |\n    set -e\n    make\n  description: >\n    one\n    line\n");
+    assert_eq!(plan.tasks[0].calls[0].spec.args["command"], "set -e\nmake\n");
+    assert_eq!(plan.tasks[0].spec.description, "one line\n");
+}
+
+#[test]
+fn a_task_knows_where_it_stands() {
+    let plan = parse_plan("tasks:\n- id: a\n  subtasks:\n  - id: b\n").unwrap();
+    let places: Vec<String> = plan.tasks.iter().map(|task| task.at.to_string()).collect();
+    assert_eq!(places, ["line 2, column 3", "line 4, column 5"]);
+}
+
+#[test]
+fn unknown_fields_survive() {
+    let text = "owner: {team: x}\ndescription: all\ntasks:\n- {id: a, ticket: [1, {k: null}], call: {run: x, shard: 2}}\n";
+    let plan = plan(text);
+    assert_eq!(plan.extra["owner"], json!({"team": "x"}));
+    assert_eq!(plan.extra["description"], "all");
+    assert_eq!(plan.tasks[0].spec.extra["ticket"], json!([1, {"k": null}]));
+    assert_eq!(plan.tasks[0].calls[0].spec.extra["shard"], 2);
+}
+
+#[test]
+fn an_empty_plan_is_a_plan() {
+    for text in ["[]", "tasks: []", "tasks:\n", "{\"tasks\": []}"] {
+        assert_eq!(plan(text), Plan { version: 1, ..Plan::default() }, "{text}");
+    }
+}
+
+#[test]
+fn tasks_and_calls_alone() {
+    let task = parse_task("id: a\nneeds: [b, c, b]\nrun: make\n").unwrap();
+    assert_eq!(task.needs_outside, [TaskId::from("b"), TaskId::from("c")]);
+    let same = task_from_json(&json!({"id": "a", "dependencies": ["b", "c"], "run": "make"})).unwrap();
+    assert_eq!(taskpawl_model::PlanTask { at: same.at, ..task }, same);
+
+    let call = parse_call("{run: make, timeout: 5s}").unwrap();
+    assert_eq!(
+        call,
+        call_from_json(&json!({"toolName": "shell", "args": {"command": "make"}, "timeout": "5s"})).unwrap()
+    );
+    assert_eq!(Origin::Plan.to_string(), "plan");
+}
+
+#[test]
+fn fields_of_a_task_change_one_by_one() {
+    let spec = parse_task("{name: a, priority: high, timeout: 5s, metadata: {k: 1}, trigger: all_done}")
+        .unwrap()
+        .spec;
+    let fields = json!({"timeout": null, "retry": 2, "metadata": {"l": 2}, "team": "x"});
+    let changed = change_spec(&spec, fields.as_object().unwrap()).unwrap();
+    let expected = TaskSpec {
+        name: "a".to_owned(),
+        priority: Priority::High,
+        trigger: Some(Trigger::AllDone),
+        retry: parse_task("{name: a, retry: 2}").unwrap().spec.retry,
+        metadata: json!({"l": 2}).as_object().unwrap().clone(),
+        extra: json!({"team": "x"}).as_object().unwrap().clone(),
+        ..TaskSpec::default()
+    };
+    assert_eq!(changed, expected);
+}
+
+#[test]
+fn places_can_be_left_out() {
+    assert_eq!(without_places(parse_plan("- a").unwrap()), plan("[a]"));
+}
