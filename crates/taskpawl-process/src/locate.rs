@@ -2,6 +2,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use crate::error::SpawnError;
 
@@ -40,6 +41,8 @@ enum Seen {
 fn runnable(file: PathBuf) -> Result<PathBuf, Seen> {
     match access(&file, Access::EXEC_OK) {
         Ok(()) if file.is_file() => Ok(file),
+        // As a rule most directories of a PATH do not have the file: one look at each has to do.
+        Err(Errno::NOENT | Errno::NOTDIR) => Err(Seen::Nothing),
         Ok(()) | Err(_) if file.exists() => Err(Seen::File),
         Ok(()) | Err(_) => Err(Seen::Nothing),
     }

@@ -38,7 +38,7 @@ async fn cancellation_ends_the_whole_group() {
 #[tokio::test]
 async fn the_deadline_ends_the_whole_group() {
     let mut bench = Bench::new();
-    bench.limits.deadline = Some(Instant::now() + Duration::from_millis(500));
+    bench.limits.deadline = Some(Instant::now() + Duration::from_millis(1500));
     let (outcome, pids) = run(&bench, STUBBORN, |_| {}).await;
     assert_eq!((outcome.end, outcome.signal), (End::TimedOut, Some(9)));
     assert_gone(pids).await;

@@ -148,7 +148,7 @@ async fn odd_output_is_kept_as_text() {
 #[tokio::test]
 async fn a_deadline_and_a_cancellation_keep_what_was_printed() {
     let mut project = Project::new();
-    project.cx.deadline = Some(Instant::now() + Duration::from_millis(500));
+    project.cx.deadline = Some(Instant::now() + Duration::from_millis(1500));
     let script = json!({"command": "echo printed; touch started; while :; do sleep 10; done"});
     let error = project.call("shell", script.clone()).await.unwrap_err();
     assert_eq!((error.class(), &error.result().unwrap()["stdout"]), ("timeout", &json!("printed\n")));
