@@ -1,1 +1,24 @@
-//! placeholder
+//! Keeps tasks and events durably and in order, for several processes at once; it does not decide what is legal.
+//!
+//! ```
+//! use taskpawl_store::{Location, open};
+//!
+//! let store = open(&Location::Memory);
+//! assert_eq!(store.view(|view| view.revision())?, 0);
+//! # Ok::<(), taskpawl_store::StoreError>(())
+//! ```
+
+mod committer;
+mod error;
+mod files;
+mod handle;
+mod location;
+mod memory;
+mod sqlite;
+mod store;
+mod words;
+
+pub use committer::Committer;
+pub use error::StoreError;
+pub use location::{Location, open};
+pub use store::{Outcome, Reply, Store};

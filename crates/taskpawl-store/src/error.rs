@@ -1,0 +1,159 @@
+//! What can go wrong with a store. What the rules refuse is no error of the store: see [`Refusal`](taskpawl_model::Refusal).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use taskpawl_model::ViewError;
+
+/// A store could not be read or written.
+///
+/// It is cheap to clone: all requests of a batch that failed get the same error.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("failed to {action} `{}`", .path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Arc<io::Error>,
+    },
+    /// There is no room. Nothing of the batch was written.
+    #[error("no space left to write `{}`", .path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its directory may not be written.
+    #[error("`{}` cannot be written", .path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("`{}` is not a taskpawl store", .path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged; it was left as it is.
+    #[error("`{}` is damaged: {detail}", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        detail: String,
+    },
+    /// The file was written by a later version; it was left as it is.
+    #[error("`{}` has schema version {found}, this taskpawl knows versions up to {known}", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of the file.
+        found: i64,
+        /// The latest version that this program knows.
+        known: i64,
+    },
+    /// Another program holds the file for longer than is usual.
+    #[error("`{}` is held by another program", .path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was deleted or replaced while it was open.
+    #[error("`{}` was replaced while it was open", .path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite failed in another way.
+    #[error("failed to use `{}`", .path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: Arc<rusqlite::Error>,
+    },
+    /// An earlier commit through this handle failed, and nobody knows how much of it is durable.
+    #[error("`{}` is closed after a failed write", .path.display())]
+    Poisoned {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What was to be done with a view failed for a reason outside the store.
+    #[error("failed to look at the store")]
+    View {
+        /// Why.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl StoreError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "check that the path exists and may be read and written",
+            Self::Full { .. } => "make room on the disk and try again: nothing was half written",
+            Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
+            Self::NotAStore { .. } => "name another file with `--store`",
+            Self::Corrupt { .. } => {
+                "keep the file with its `-wal` and put a copy of an earlier state in its place, or name another with `--store`"
+            }
+            Self::Newer { .. } => "use a newer taskpawl",
+            Self::Busy { .. } => "find the program that has it open and end its transaction",
+            Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
+            Self::Sql { .. } => "try again; if it stays, look at the file with `taskpawl doctor`",
+            Self::View { .. } => "see the cause",
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            Self::Full { path }
+        } else if source.kind() == io::ErrorKind::ReadOnlyFilesystem {
+            Self::ReadOnly { path }
+        } else {
+            Self::Io { action, path, source: Arc::new(source) }
+        }
+    }
+
+    pub(crate) fn sql(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        let path = path.to_owned();
+        if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = &source {
+            return Self::Corrupt { path, detail: format!("column {column} cannot be understood: {cause}") };
+        }
+        match source.sqlite_error_code() {
+            Some(Code::NotADatabase) => Self::NotAStore { path },
+            Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: source.to_string() },
+            Some(Code::DiskFull) => Self::Full { path },
+            Some(Code::ReadOnly) => Self::ReadOnly { path },
+            Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy { path },
+            _ => Self::Sql { path, source: Arc::new(source) },
+        }
+    }
+
+    /// Takes an error of the store back out of the error of a view.
+    pub(crate) fn from_view(error: ViewError) -> Self {
+        match error.0.downcast::<Self>() {
+            Ok(own) => *own,
+            Err(other) => Self::View { source: Arc::from(other) },
+        }
+    }
+
+    /// Returns whether the transaction is known to be undone, so that the handle may go on.
+    pub(crate) fn is_undone(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Busy { .. })
+    }
+}
+
+impl From<StoreError> for ViewError {
+    fn from(error: StoreError) -> Self {
+        Self(Box::new(error))
+    }
+}

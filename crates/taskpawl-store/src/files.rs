@@ -1,0 +1,164 @@
+//! Files and directories that only their owner may read, and locks on them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::StoreError;
+
+/// Returns `path` with `suffix` behind its last component.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Returns the directory of a file.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a directory with those above it, for its owner alone. The entries are durable.
+pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = directory_of(path);
+    make_directory(above)?;
+    match private_directory().create(path) {
+        Ok(()) => sync_directory(above),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(StoreError::io("make the directory", path, error)),
+    }
+}
+
+/// Makes the entries of a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    let sync = File::open(path).and_then(|directory| directory.sync_all());
+    sync.map_err(|error| StoreError::io("sync the directory", path, error))
+}
+
+/// Returns options that make files for their owner alone.
+pub(crate) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn private_directory() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Writes a file whole: a crash leaves the old content or the new one, and both are durable once this returns.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let fresh = with_suffix(path, ".new");
+    let write = || {
+        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        io::Write::write_all(&mut file, content)?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)
+    };
+    if let Err(error) = write() {
+        // What is left of it is in nobody's way; the error is what counts.
+        let _ = fs::remove_file(&fresh);
+        return Err(StoreError::io("write", path, error));
+    }
+    sync_directory(directory_of(path))
+}
+
+/// What tells a file from another one that takes its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+/// Returns the identity of a file, or `None` if there is none.
+pub(crate) fn identity(path: &Path) -> Result<Option<Identity>, StoreError> {
+    match fs::metadata(path) {
+        Ok(data) => Ok(Some(identity_of(&data))),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(StoreError::io("look at", path, error)),
+    }
+}
+
+#[cfg(unix)]
+fn identity_of(data: &fs::Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    Identity(data.dev(), data.ino())
+}
+
+#[cfg(not(unix))]
+fn identity_of(_: &fs::Metadata) -> Identity {
+    Identity(0, 0)
+}
+
+/// Returns the length of a file; 0 if there is none.
+pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
+    match fs::metadata(path) {
+        Ok(data) => Ok(data.len()),
+        Err(error) if is_absent(&error) => Ok(0),
+        Err(error) => Err(StoreError::io("look at", path, error)),
+    }
+}
+
+/// Returns whether the error says that there is no such file.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The lock that all processes take before they write: waiting in the kernel is fair, the retries of SQLite are not.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockFile {
+    /// Opens the lock file beside `path`, and makes it if need be.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let path = with_suffix(path, ".lock");
+        let file = private_file().read(true).write(true).create(true).truncate(false).open(&path);
+        Ok(Self { file: file.map_err(|error| StoreError::io("open", &path, error))?, path })
+    }
+
+    /// Opens the lock file beside `path` if it is there.
+    pub(crate) fn existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        let path = with_suffix(path, ".lock");
+        match File::open(&path) {
+            Ok(file) => Ok(Some(Self { file, path })),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(StoreError::io("open", &path, error)),
+        }
+    }
+
+    /// Waits until nobody else holds it.
+    pub(crate) fn lock(&self) -> Result<(), StoreError> {
+        self.retry(File::lock)
+    }
+
+    /// Waits until nobody holds it to write.
+    pub(crate) fn lock_shared(&self) -> Result<(), StoreError> {
+        self.retry(File::lock_shared)
+    }
+
+    /// Gives it back.
+    pub(crate) fn unlock(&self) {
+        // Closing the file would free it too; nothing can be done about an error here.
+        let _ = self.file.unlock();
+    }
+
+    /// A signal that the program handles must not look like a failure.
+    fn retry(&self, lock: impl Fn(&File) -> io::Result<()>) -> Result<(), StoreError> {
+        loop {
+            match lock(&self.file) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(|error| StoreError::io("lock", &self.path, error)),
+            }
+        }
+    }
+}

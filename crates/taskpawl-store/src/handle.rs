@@ -1,0 +1,256 @@
+//! The handle of a store: a queue in front of the committer, a thread that empties it when somebody cannot wait, and the
+//! bell that rings after each commit.
+
+use std::fmt::{self, Debug};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use taskpawl_model::{Request, View, ViewResult};
+
+use crate::StoreError;
+use crate::committer::{Backend, Committer};
+use crate::store::{Outcome, Reply, Store};
+
+const FIRST_POLL: Duration = Duration::from_millis(20);
+const LAST_POLL: Duration = Duration::from_millis(200);
+
+/// The reading side of a backend.
+pub(crate) trait Reader: Send + Sync + Debug {
+    /// Shows one consistent moment to `look`.
+    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
+
+    /// Starts to watch for changes by others.
+    fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError>;
+
+    /// Returns what people should be told about the store.
+    fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Notices changes by others, cheaply.
+pub(crate) trait Watch {
+    /// Returns whether something may have changed since the call before; true the first time.
+    fn has_changed(&mut self) -> Result<bool, StoreError>;
+}
+
+/// A store of any backend.
+pub(crate) struct Handle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    reader: Box<dyn Reader>,
+    committer: Mutex<Committer>,
+    queue: Mutex<Queue>,
+    /// Rung by `submit` and by the end of the handle; only the thread waits for it.
+    work: Condvar,
+    is_poisoned: AtomicBool,
+    /// The last revision that this process committed.
+    committed: Mutex<u64>,
+    /// Rung after each commit of this process.
+    bell: Condvar,
+}
+
+/// Who puts in: `submit` and `write`. Who takes out: whoever holds the committer. It is bounded by its callers: `write`
+/// waits, and a dispatcher submits only what its window of calls in flight brings.
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    thread: Option<JoinHandle<()>>,
+    is_closed: bool,
+}
+
+struct Job {
+    requests: Vec<Request>,
+    reply: Reply,
+}
+
+impl Handle {
+    pub(crate) fn new(backend: Box<dyn Backend>, reader: Box<dyn Reader>, path: &Path) -> Self {
+        let shared = Shared {
+            path: path.to_owned(),
+            reader,
+            committer: Mutex::new(Committer::new(backend, path)),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            is_poisoned: AtomicBool::new(false),
+            committed: Mutex::new(0),
+            bell: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+impl Store for Handle {
+    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.shared.check()?;
+        self.shared.reader.read(look)
+    }
+
+    fn submit(&self, requests: Vec<Request>, reply: Reply) {
+        let mut queue = lock(&self.shared.queue);
+        queue.jobs.push(Job { requests, reply });
+        if queue.thread.is_some() {
+            drop(queue);
+            self.shared.work.notify_one();
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let builder = thread::Builder::new().name("taskpawl-committer".to_owned());
+        queue.thread = builder.spawn(move || shared.serve()).ok();
+        let has_thread = queue.thread.is_some();
+        drop(queue);
+        if !has_thread {
+            // Then the caller has to wait: slower, but no less true.
+            self.shared.drain();
+        }
+    }
+
+    fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let reply: Reply = Box::new(move |result| {
+            // The receiver waits below; it cannot be gone.
+            let _ = sender.send(result);
+        });
+        lock(&self.shared.queue).jobs.push(Job { requests, reply });
+        // Another thread may commit this job with its own while we wait for the committer: then there is nothing left to do.
+        self.shared.drain();
+        receiver.recv().unwrap_or_else(|_| Err(self.shared.poisoned()))
+    }
+
+    fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
+        // A time too far to be told is for ever.
+        let deadline = Instant::now().checked_add(timeout);
+        let mut watch = self.shared.reader.watch()?;
+        let mut pause = FIRST_POLL;
+        let mut revision = 0;
+        loop {
+            self.shared.check()?;
+            if watch.has_changed()? {
+                revision = self.revision()?;
+                pause = FIRST_POLL;
+            }
+            let left =
+                deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if revision > since || left.is_zero() {
+                return Ok(revision);
+            }
+            revision = revision.max(self.shared.wait_for_bell(since, pause.min(left)));
+            pause = (pause * 2).min(LAST_POLL);
+        }
+    }
+
+    fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        self.shared.reader.warnings()
+    }
+}
+
+impl Handle {
+    fn revision(&self) -> Result<u64, StoreError> {
+        let mut revision = 0;
+        self.read(&mut |view| {
+            revision = view.revision()?;
+            Ok(())
+        })?;
+        Ok(revision)
+    }
+}
+
+impl Shared {
+    /// The thread: empties the queue until the handle is gone.
+    fn serve(&self) {
+        loop {
+            let mut queue = lock(&self.queue);
+            while queue.jobs.is_empty() && !queue.is_closed {
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            let is_done = queue.jobs.is_empty();
+            drop(queue);
+            if is_done {
+                return;
+            }
+            self.drain();
+        }
+    }
+
+    /// Commits everything that is queued and replies. The committer stays locked meanwhile, so that replies come in the
+    /// order of the commits.
+    fn drain(&self) {
+        let mut committer = lock(&self.committer);
+        let jobs = std::mem::take(&mut lock(&self.queue).jobs);
+        if jobs.is_empty() {
+            return;
+        }
+        let result = committer.commit(jobs.iter().flat_map(|job| &job.requests));
+        self.is_poisoned.store(committer.is_poisoned(), Ordering::Release);
+        match result {
+            Ok(outcomes) => self.answer(jobs, outcomes),
+            Err(error) => jobs.into_iter().for_each(|job| (job.reply)(Err(error.clone()))),
+        }
+    }
+
+    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
+        let revision = outcomes.iter().flatten().map(|answer| answer.revision).max();
+        let mut outcomes = outcomes.into_iter();
+        for job in jobs {
+            let own = outcomes.by_ref().take(job.requests.len()).collect();
+            (job.reply)(Ok(own));
+        }
+        if let Some(revision) = revision {
+            let mut committed = lock(&self.committed);
+            *committed = (*committed).max(revision);
+            self.bell.notify_all();
+        }
+    }
+
+    /// Waits for a commit of this process after `since`, at most `pause`, and returns the last one.
+    fn wait_for_bell(&self, since: u64, pause: Duration) -> u64 {
+        let committed = lock(&self.committed);
+        let (committed, _) = self
+            .bell
+            .wait_timeout_while(committed, pause, |committed| *committed <= since)
+            .unwrap_or_else(PoisonError::into_inner);
+        *committed
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.is_poisoned.load(Ordering::Acquire) { Err(self.poisoned()) } else { Ok(()) }
+    }
+
+    fn poisoned(&self) -> StoreError {
+        StoreError::Poisoned { path: self.path.clone() }
+    }
+}
+
+/// A panic of a reply leaves nothing half done behind these locks: the committer catches its own.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Handle {
+    /// Waits until everything queued is durable.
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared.queue);
+        queue.is_closed = true;
+        let thread = queue.thread.take();
+        drop(queue);
+        self.shared.work.notify_all();
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+        {
+            // A panic of the thread is one of a reply, and was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}

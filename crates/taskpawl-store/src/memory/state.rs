@@ -1,0 +1,189 @@
+//! Tasks and events in ordered maps.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use taskpawl_model::{
+    CallChange, CallRecord, Changes, EdgeChange, Event, Key, NewEvent, Node, PlanRecord, Priority, RunRecord,
+    Status, TaskChange, TaskId, TaskRecord, Work,
+};
+
+use crate::words::status_of;
+
+/// A task with everything that belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) record: TaskRecord,
+    pub(crate) node: Node,
+    pub(crate) calls: BTreeMap<u32, CallRecord>,
+    pub(crate) applied: Option<String>,
+}
+
+/// The place of a ready task among those of its kind.
+pub(crate) type ReadyPlace = (Work, Priority, i64, Key);
+
+/// Everything that a store keeps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct State {
+    pub(crate) entries: BTreeMap<Key, Entry>,
+    pub(crate) ids: BTreeMap<TaskId, Key>,
+    /// Ids of deleted tasks, with their plans.
+    pub(crate) deleted: BTreeMap<TaskId, Option<String>>,
+    /// (task, what it depends on), and the other way round.
+    pub(crate) dependencies: BTreeSet<(Key, Key)>,
+    pub(crate) dependents: BTreeSet<(Key, Key)>,
+    /// (task above, subtask).
+    pub(crate) subtasks: BTreeSet<(Key, Key)>,
+    pub(crate) ready: BTreeSet<ReadyPlace>,
+    pub(crate) plans: BTreeMap<String, PlanRecord>,
+    /// In the order in which they started.
+    pub(crate) runs: Vec<RunRecord>,
+    pub(crate) events: Vec<Event>,
+    /// Positions in `events`, by task.
+    pub(crate) history: HashMap<Key, Vec<usize>>,
+    pub(crate) counts: BTreeMap<Status, u64>,
+    pub(crate) next_key: u32,
+    pub(crate) revision: u64,
+}
+
+impl State {
+    /// Applies `changes` and returns the revision of the last event.
+    pub(crate) fn apply(&mut self, changes: &Changes) -> u64 {
+        for (key, change) in &changes.tasks {
+            self.put_task(*key, change, changes.nodes.get(key));
+        }
+        for node in changes.nodes.values() {
+            self.put_node(*node);
+        }
+        for ((key, position), change) in &changes.calls {
+            self.put_call(*key, *position, change);
+        }
+        for edge in &changes.edges {
+            self.put_edge(*edge);
+        }
+        for (key, spec) in &changes.applied {
+            if let Some(entry) = self.entries.get_mut(key) {
+                entry.applied = Some(spec.clone());
+            }
+        }
+        for (key, id, plan) in &changes.deleted {
+            self.delete(*key, id, plan.as_ref());
+        }
+        for plan in &changes.plans {
+            self.plans.insert(plan.name.clone(), plan.clone());
+        }
+        for run in changes.runs.values() {
+            self.put_run(run);
+        }
+        for event in &changes.events {
+            self.put_event(event);
+        }
+        self.revision
+    }
+
+    fn put_task(&mut self, key: Key, change: &TaskChange, node: Option<&Node>) {
+        let record = change.record.clone();
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.record = record;
+            return;
+        }
+        let node = *node.expect("BUG: a new task comes with its node");
+        self.ids.insert(record.id.clone(), key);
+        self.deleted.remove(&record.id);
+        self.next_key = self.next_key.max(key.0 + 1);
+        self.link(&node);
+        self.entries.insert(key, Entry { record, node, calls: BTreeMap::new(), applied: None });
+    }
+
+    fn put_node(&mut self, node: Node) {
+        let Some(entry) = self.entries.get_mut(&node.key) else { return };
+        let old = std::mem::replace(&mut entry.node, node);
+        self.unlink(&old);
+        self.link(&node);
+    }
+
+    fn link(&mut self, node: &Node) {
+        if node.is_ready() {
+            self.ready.insert(ready_place(node));
+        }
+        if let Some(parent) = node.parent {
+            self.subtasks.insert((parent, node.key));
+        }
+        *self.counts.entry(status_of(node.phase)).or_default() += 1;
+    }
+
+    fn unlink(&mut self, node: &Node) {
+        self.ready.remove(&ready_place(node));
+        if let Some(parent) = node.parent {
+            self.subtasks.remove(&(parent, node.key));
+        }
+        if let Some(count) = self.counts.get_mut(&status_of(node.phase)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn put_call(&mut self, key: Key, position: u32, change: &CallChange) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        match &change.record {
+            Some(record) => entry.calls.insert(position, record.clone()),
+            None => entry.calls.remove(&position),
+        };
+    }
+
+    pub(crate) fn put_edge(&mut self, edge: EdgeChange) {
+        if edge.add {
+            self.dependencies.insert((edge.task, edge.on));
+            self.dependents.insert((edge.on, edge.task));
+        } else {
+            self.dependencies.remove(&(edge.task, edge.on));
+            self.dependents.remove(&(edge.on, edge.task));
+        }
+    }
+
+    fn delete(&mut self, key: Key, id: &TaskId, plan: Option<&String>) {
+        if let Some(entry) = self.entries.remove(&key) {
+            self.unlink(&entry.node);
+            self.ids.remove(id);
+        }
+        for (task, on) in self.edges_of(key) {
+            self.put_edge(EdgeChange { task, on, add: false });
+        }
+        self.deleted.insert(id.clone(), plan.cloned());
+    }
+
+    fn edges_of(&self, key: Key) -> Vec<(Key, Key)> {
+        let own = pairs_of(&self.dependencies, key).map(|on| (key, on));
+        own.chain(pairs_of(&self.dependents, key).map(|task| (task, key))).collect()
+    }
+
+    fn put_run(&mut self, run: &RunRecord) {
+        match self.runs.iter_mut().rev().find(|known| known.id == run.id) {
+            Some(known) => known.clone_from(run),
+            None => self.runs.push(run.clone()),
+        }
+    }
+
+    pub(crate) fn put_event(&mut self, event: &NewEvent) {
+        self.revision += 1;
+        if let Some((key, _)) = &event.task {
+            self.history.entry(*key).or_default().push(self.events.len());
+        }
+        self.events.push(Event {
+            revision: self.revision,
+            at: event.at,
+            actor: event.actor.clone(),
+            run: event.run.clone(),
+            task: event.task.as_ref().map(|(_, id)| id.clone()),
+            kind: event.kind.clone(),
+            ready: event.ready.clone(),
+        });
+    }
+}
+
+fn ready_place(node: &Node) -> ReadyPlace {
+    (node.work, node.priority, node.due, node.key)
+}
+
+/// Returns the second halves of the pairs that begin with `key`, in order.
+pub(crate) fn pairs_of(pairs: &BTreeSet<(Key, Key)>, key: Key) -> impl Iterator<Item = Key> + '_ {
+    pairs.range((key, Key(0))..=(key, Key(u32::MAX))).map(|(_, other)| *other)
+}

@@ -1,0 +1,120 @@
+//! The state as the rules see it.
+
+use std::collections::BTreeMap;
+
+use taskpawl_model::{
+    CallRecord, Event, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId, TaskRecord, View,
+    ViewResult,
+};
+
+use super::state::{State, pairs_of};
+
+impl State {
+    /// Returns the position of the first event after `revision`.
+    fn first_after(&self, revision: u64) -> usize {
+        self.events.partition_point(|event| event.revision <= revision)
+    }
+}
+
+impl View for State {
+    fn key(&self, id: &str) -> ViewResult<Option<Key>> {
+        Ok(self.ids.get(id).copied())
+    }
+
+    fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
+        Ok(self.entries.get(&key).map(|entry| entry.record.id.clone()))
+    }
+
+    fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
+        let from = self.ids.range(TaskId::from(prefix)..).map(|(id, _)| id);
+        Ok(from.take_while(|id| id.as_str().starts_with(prefix)).take(limit).cloned().collect())
+    }
+
+    fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
+        Ok(self.deleted.get(id).cloned())
+    }
+
+    fn next_key(&self) -> ViewResult<Key> {
+        Ok(Key(self.next_key))
+    }
+
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        Ok(self.entries.get(&key).map(|entry| entry.node))
+    }
+
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        Ok(self.entries.get(&key).map(|entry| entry.record.clone()))
+    }
+
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        Ok(self.entries.get(&key).map(|entry| entry.calls.values().cloned().collect()).unwrap_or_default())
+    }
+
+    fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(pairs_of(&self.dependencies, key).collect())
+    }
+
+    fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(pairs_of(&self.dependents, key).collect())
+    }
+
+    fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(pairs_of(&self.subtasks, key).collect())
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        Ok(self.entries.get(&key).and_then(|entry| entry.applied.clone()))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        Ok(self.plans.get(name).cloned())
+    }
+
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        Ok(self.runs.iter().rev().find(|run| run.id == *id).cloned())
+    }
+
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        Ok(self.runs.iter().rev().take(or_all(limit)).cloned().collect())
+    }
+
+    fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
+        Ok(self.find_keys(query))
+    }
+
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.entries.values().for_each(|entry| each(entry.node));
+        Ok(())
+    }
+
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.dependencies.iter().for_each(|(task, on)| each(*task, *on));
+        Ok(())
+    }
+
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        Ok(Status::ALL
+            .iter()
+            .map(|status| (*status, self.counts.get(status).copied().unwrap_or(0)))
+            .collect())
+    }
+
+    fn revision(&self) -> ViewResult<u64> {
+        Ok(self.revision)
+    }
+
+    fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>> {
+        let first = self.first_after(after);
+        let Some(key) = task else {
+            return Ok(self.events[first..].iter().take(or_all(limit)).cloned().collect());
+        };
+        let positions = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let later = positions.iter().filter(|position| **position >= first);
+        Ok(later.take(or_all(limit)).map(|position| self.events[*position].clone()).collect())
+    }
+}
+
+/// A limit of 0 means: all.
+pub(super) fn or_all(limit: usize) -> usize {
+    if limit == 0 { usize::MAX } else { limit }
+}

@@ -1,0 +1,189 @@
+//! Finding tasks: each query is driven by one index, in the order in which the tasks are wanted.
+
+use rusqlite::types::Value;
+use serde::Deserialize;
+use taskpawl_model::{Key, Phase, Query, ViewResult, Work};
+
+use super::rows;
+use super::session::Session;
+use crate::words::{Code, Needle, status_of};
+
+/// The place of a task in the order of a query: priority and due date, where it asks for what is ready, and age.
+type Place = (i64, i64, u32);
+
+/// A statement that gives `priority, due, key` and, where a text is looked for, `id, spec`; in order.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) sql: String,
+    pub(super) params: Vec<Value>,
+}
+
+/// What the tasks are taken from.
+#[derive(Debug, Clone, Copy)]
+enum Driver<'a> {
+    Ready(Work),
+    Parent(Key),
+    Plan(&'a str),
+    Assignee(&'a str),
+    Label(&'a str),
+    Phase(Phase),
+    All,
+}
+
+impl Session {
+    pub(super) fn find_keys(&self, query: &Query) -> ViewResult<Vec<Key>> {
+        let wanted = if query.limit == 0 { usize::MAX } else { query.offset.saturating_add(query.limit) };
+        let mut places = Vec::new();
+        for statement in statements(query) {
+            places.extend(self.places(statement, query.text.as_deref(), wanted)?);
+        }
+        // Several statements give several ordered pieces; sorting finds and merges them.
+        places.sort_unstable();
+        let page = places.into_iter().skip(query.offset).take(wanted.saturating_sub(query.offset));
+        Ok(page.map(|place| Key(place.2)).collect())
+    }
+
+    fn places(&self, statement: Statement, text: Option<&str>, wanted: usize) -> ViewResult<Vec<Place>> {
+        let Statement { sql, mut params } = statement;
+        let Some(text) = text else {
+            params.push(Value::Integer(i64::try_from(wanted).unwrap_or(-1)));
+            return self.all(&sql, rusqlite::params_from_iter(params), place);
+        };
+        // The text may stand in any case and script, which the `LIKE` of SQLite does not know.
+        params.push(Value::Integer(-1));
+        let needle = Needle::new(text);
+        let mut places = Vec::new();
+        self.until(&sql, rusqlite::params_from_iter(params), |row| {
+            let title: Title = rows::json(row, 4)?;
+            if needle.is_in(&[rows::text(row, 3)?, &title.name, &title.description]) {
+                places.push(place(row)?);
+            }
+            Ok(places.len() < wanted)
+        })?;
+        Ok(places)
+    }
+}
+
+/// The texts of a specification.
+#[derive(Deserialize)]
+struct Title {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    description: String,
+}
+
+fn place(row: &rusqlite::Row<'_>) -> rusqlite::Result<Place> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+/// Returns the statements that together give what `query` asks for, without its offset.
+pub(super) fn statements(query: &Query) -> Vec<Statement> {
+    drivers(query).into_iter().map(|driver| statement(driver, query)).collect()
+}
+
+fn drivers(query: &Query) -> Vec<Driver<'_>> {
+    if let Some(works) = &query.ready {
+        let works = if works.is_empty() { Work::ALL } else { works };
+        return works.iter().copied().map(Driver::Ready).collect();
+    }
+    let one = query
+        .parent
+        .map(Driver::Parent)
+        .or_else(|| query.plan.as_deref().map(Driver::Plan))
+        .or_else(|| query.assignee.as_deref().map(Driver::Assignee))
+        .or_else(|| query.labels.first().map(|label| Driver::Label(label)));
+    match one {
+        Some(driver) => vec![driver],
+        None if query.status.is_empty() => vec![Driver::All],
+        None => phases(query).map(Driver::Phase).collect(),
+    }
+}
+
+fn phases(query: &Query) -> impl Iterator<Item = Phase> + '_ {
+    Phase::ALL.iter().copied().filter(|phase| query.status.contains(&status_of(*phase)))
+}
+
+/// Literals stand where an index has a condition: SQLite does not see through parameters there.
+fn statement(driver: Driver<'_>, query: &Query) -> Statement {
+    let mut params = Vec::new();
+    let mut wheres = Vec::new();
+    let (from, order) = match driver {
+        Driver::Ready(work) => {
+            wheres.push(format!("n.phase = 0 AND n.gate_state = 1 AND n.work = {}", work.code()));
+            (with_task("nodes n INDEXED BY nodes_ready", query), "n.priority, n.due, n.key")
+        }
+        Driver::Parent(parent) => {
+            bind(&mut wheres, &mut params, "n.parent = ?", i64::from(parent.0));
+            (with_task("nodes n INDEXED BY nodes_by_parent", query), "n.key")
+        }
+        Driver::Plan(plan) => {
+            bind(&mut wheres, &mut params, "t.plan = ?", plan.to_owned());
+            (format!("tasks t INDEXED BY tasks_by_plan {WITH_NODE}"), "t.key")
+        }
+        Driver::Assignee(assignee) => {
+            bind(&mut wheres, &mut params, "t.assignee = ?", assignee.to_owned());
+            (format!("tasks t INDEXED BY tasks_by_assignee {WITH_NODE}"), "t.key")
+        }
+        Driver::Label(label) => {
+            bind(&mut wheres, &mut params, "l.label = ?", label.to_owned());
+            let from = "labels l INDEXED BY labels_by_label CROSS JOIN nodes n ON n.key = l.task";
+            (with_task(from, query), "l.task")
+        }
+        Driver::Phase(phase) => {
+            wheres.push(format!("n.phase = {}", phase.code()));
+            (with_task("nodes n INDEXED BY nodes_by_phase", query), "n.key")
+        }
+        Driver::All => (with_task("nodes n NOT INDEXED", query), "n.key"),
+    };
+    restrict(driver, query, &mut wheres, &mut params);
+    let wheres = if wheres.is_empty() { "1".to_owned() } else { wheres.join(" AND ") };
+    let place = if query.ready.is_some() { "n.priority, n.due" } else { "0, 0" };
+    let texts = if query.text.is_some() { ", t.id, t.spec" } else { "" };
+    let sql = format!("SELECT {place}, n.key{texts} FROM {from} WHERE {wheres} ORDER BY {order} LIMIT ?");
+    Statement { sql, params }
+}
+
+const WITH_NODE: &str = "CROSS JOIN nodes n ON n.key = t.key";
+
+/// Joins the texts of a task where the query asks for them.
+fn with_task(from: &str, query: &Query) -> String {
+    if query.text.is_some() || query.assignee.is_some() || query.plan.is_some() {
+        format!("{from} CROSS JOIN tasks t ON t.key = n.key")
+    } else {
+        from.to_owned()
+    }
+}
+
+/// Adds what the driver does not take care of.
+fn restrict(driver: Driver<'_>, query: &Query, wheres: &mut Vec<String>, params: &mut Vec<Value>) {
+    if !query.status.is_empty() && !matches!(driver, Driver::Phase(_)) {
+        wheres.push(format!("n.phase IN ({})", codes(phases(query))));
+    }
+    if !query.priority.is_empty() {
+        wheres.push(format!("n.priority IN ({})", codes(query.priority.iter().copied())));
+    }
+    if let Some(parent) = query.parent.filter(|_| !matches!(driver, Driver::Parent(_))) {
+        bind(wheres, params, "n.parent = ?", i64::from(parent.0));
+    }
+    if let Some(plan) = query.plan.as_ref().filter(|_| !matches!(driver, Driver::Plan(_))) {
+        bind(wheres, params, "t.plan = ?", plan.clone());
+    }
+    if let Some(assignee) = query.assignee.as_ref().filter(|_| !matches!(driver, Driver::Assignee(_))) {
+        bind(wheres, params, "t.assignee = ?", assignee.clone());
+    }
+    let by_driver = usize::from(matches!(driver, Driver::Label(_)));
+    for label in query.labels.iter().skip(by_driver) {
+        let exists = "EXISTS (SELECT 1 FROM labels x WHERE x.task = n.key AND x.label = ?)";
+        bind(wheres, params, exists, label.clone());
+    }
+}
+
+fn bind(wheres: &mut Vec<String>, params: &mut Vec<Value>, condition: &str, value: impl Into<Value>) {
+    wheres.push(condition.to_owned());
+    params.push(value.into());
+}
+
+fn codes<T: Code>(values: impl Iterator<Item = T>) -> String {
+    values.map(|value| value.code().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,126 @@
+//! The tables, and how older files become newer ones.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::StoreError;
+
+/// Marks our files: `TPwl`.
+const APPLICATION_ID: i64 = 0x5450_776C;
+
+/// What brings a file of version `i` to version `i + 1`. Published ones never change.
+const MIGRATIONS: [&str; 1] = [V1];
+
+/// The version that this program writes: as many as there are migrations.
+pub(super) const VERSION: i64 = 1;
+
+/// Hot and cold columns of a task are apart: rows are rewritten whole, and counters change far more often than texts.
+///
+/// The slot of a call is `task << 24 | position`: one tree, in which the calls of a task lie side by side.
+const V1: &str = "
+CREATE TABLE tasks (
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, plan TEXT, assignee TEXT, created INTEGER NOT NULL, spec TEXT NOT NULL
+);
+CREATE INDEX tasks_by_plan ON tasks(plan) WHERE plan IS NOT NULL;
+CREATE INDEX tasks_by_assignee ON tasks(assignee) WHERE assignee IS NOT NULL;
+CREATE TABLE bodies (
+    key INTEGER PRIMARY KEY, version INTEGER NOT NULL, updated INTEGER NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE nodes (
+    key INTEGER PRIMARY KEY, parent INTEGER, phase INTEGER NOT NULL, work INTEGER NOT NULL, gate_state INTEGER NOT NULL,
+    opens INTEGER NOT NULL, gate_trigger INTEGER NOT NULL, entry INTEGER NOT NULL, priority INTEGER NOT NULL, due INTEGER NOT NULL,
+    dependencies_open INTEGER NOT NULL, dependencies_done INTEGER NOT NULL, dependencies_skipped INTEGER NOT NULL,
+    dependencies_failed INTEGER NOT NULL, subtasks_open INTEGER NOT NULL, subtasks_finished INTEGER NOT NULL,
+    subtasks_failed INTEGER NOT NULL, undecided INTEGER NOT NULL
+);
+CREATE INDEX nodes_by_parent ON nodes(parent) WHERE parent IS NOT NULL;
+CREATE INDEX nodes_by_phase ON nodes(phase);
+CREATE INDEX nodes_ready ON nodes(work, priority, due) WHERE phase = 0 AND gate_state = 1;
+CREATE TABLE calls (
+    slot INTEGER PRIMARY KEY, id TEXT NOT NULL, origin TEXT NOT NULL, spec TEXT NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE dependencies (
+    task INTEGER NOT NULL, dependency INTEGER NOT NULL, PRIMARY KEY (task, dependency)
+) WITHOUT ROWID;
+CREATE INDEX dependents ON dependencies(dependency, task);
+CREATE TABLE labels (task INTEGER NOT NULL, label TEXT NOT NULL, PRIMARY KEY (task, label)) WITHOUT ROWID;
+CREATE INDEX labels_by_label ON labels(label, task);
+CREATE TABLE applied (key INTEGER PRIMARY KEY, spec TEXT NOT NULL);
+CREATE TABLE deleted_ids (id TEXT PRIMARY KEY, plan TEXT) WITHOUT ROWID;
+CREATE TABLE plans (name TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE runs (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+CREATE TABLE events (
+    revision INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, run TEXT, task INTEGER, task_id TEXT,
+    data TEXT NOT NULL, ready TEXT
+);
+CREATE INDEX events_by_task ON events(task) WHERE task IS NOT NULL;
+CREATE TABLE counters (
+    only INTEGER PRIMARY KEY CHECK (only = 0), revision INTEGER NOT NULL, next_key INTEGER NOT NULL, todo INTEGER NOT NULL,
+    in_progress INTEGER NOT NULL, blocked INTEGER NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL, skipped INTEGER NOT NULL
+);
+INSERT INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+";
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing yet: made, but not filled before its maker ended.
+    Empty,
+    /// A store of a version that this program knows.
+    Store(i64),
+}
+
+/// Returns what the open file is. Reads only.
+///
+/// # Errors
+/// The file belongs to something else, is damaged, or is newer than this program.
+pub(super) fn identify(connection: &Connection, path: &Path) -> Result<Kind, StoreError> {
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let fail = |error| StoreError::sql(path, error);
+    let application = number("PRAGMA application_id").map_err(fail)?;
+    let version = number("PRAGMA user_version").map_err(fail)?;
+    if application == APPLICATION_ID {
+        return match version {
+            1..=VERSION => Ok(Kind::Store(version)),
+            found if found > VERSION => {
+                Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
+            }
+            found => Err(corrupt(path, format!("schema version {found} does not exist"))),
+        };
+    }
+    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(fail)?;
+    if application == 0 && version == 0 && tables == 0 {
+        Ok(Kind::Empty)
+    } else {
+        Err(StoreError::NotAStore { path: path.to_owned() })
+    }
+}
+
+/// Brings a file to the version of this program, in one transaction. The caller holds the lock.
+pub(super) fn migrate(connection: &mut Connection, path: &Path, kind: Kind) -> Result<(), StoreError> {
+    let from = match kind {
+        Kind::Store(VERSION) => return Ok(()),
+        Kind::Store(version) => version,
+        Kind::Empty => 0,
+    };
+    run(connection, kind, from).map_err(|error| StoreError::sql(path, error))
+}
+
+fn run(connection: &mut Connection, kind: Kind, from: i64) -> rusqlite::Result<()> {
+    if kind == Kind::Empty {
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    }
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+fn corrupt(path: &Path, detail: String) -> StoreError {
+    StoreError::Corrupt { path: path.to_owned(), detail }
+}

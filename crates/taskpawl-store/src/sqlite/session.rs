@@ -1,0 +1,157 @@
+//! One connection with what belongs to it: the counters and the nodes that its transaction knows.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+use taskpawl_model::{Key, Node, Status, ViewResult};
+
+use crate::StoreError;
+
+/// More nodes than this are not kept in memory during one transaction.
+const MAX_CACHED_NODES: usize = 1 << 16;
+
+/// Numbers that the committer keeps, so that nobody has to count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) revision: u64,
+    pub(super) next_key: u32,
+    /// How many tasks there are in each state, in the order of [`Status::ALL`].
+    pub(super) tasks: [u64; 7],
+}
+
+impl Counters {
+    pub(super) fn of(&mut self, status: Status) -> &mut u64 {
+        &mut self.tasks[status as usize]
+    }
+}
+
+/// What a writing transaction knows beside the file.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// As the transaction found them.
+    pub(super) before: Counters,
+    /// As they are now; written at its end.
+    pub(super) counters: Counters,
+    /// Nodes that were read or written: the rules read each before they change it.
+    nodes: RefCell<HashMap<Key, Node>>,
+}
+
+impl Live {
+    pub(super) fn new(counters: Counters) -> Self {
+        Self { before: counters, counters, nodes: RefCell::default() }
+    }
+
+    pub(super) fn cached(&self, key: Key) -> Option<Node> {
+        self.nodes.borrow().get(&key).copied()
+    }
+
+    pub(super) fn cache(&self, node: Node) {
+        let mut nodes = self.nodes.borrow_mut();
+        if nodes.len() >= MAX_CACHED_NODES {
+            nodes.clear();
+        }
+        nodes.insert(node.key, node);
+    }
+
+    pub(super) fn forget(&self, key: Key) {
+        self.nodes.borrow_mut().remove(&key);
+    }
+}
+
+/// A connection, for one thread at a time.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
+    /// Within a writing transaction.
+    pub(super) live: Option<Live>,
+}
+
+impl Session {
+    pub(super) fn new(connection: Connection, path: &Path) -> Self {
+        connection.set_prepared_statement_cache_capacity(128);
+        Self { connection, path: path.to_owned(), live: None }
+    }
+
+    pub(super) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// Returns an error of SQLite as one of the store.
+    pub(super) fn error(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::sql(&self.path, error)
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        self.statement(sql).and_then(|mut statement| statement.execute(params)).map_err(|e| self.error(e))
+    }
+
+    /// Returns the first row of a query, if there is one.
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> ViewResult<Option<T>> {
+        let found = self.statement(sql).and_then(|mut statement| statement.query_row(params, row).optional());
+        Ok(found.map_err(|error| self.error(error))?)
+    }
+
+    /// Calls `each` with the rows of a query until it returns false.
+    pub(super) fn until(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut each: impl FnMut(&Row<'_>) -> rusqlite::Result<bool>,
+    ) -> ViewResult<()> {
+        let run = || {
+            let mut statement = self.statement(sql)?;
+            let mut rows = statement.query(params)?;
+            while let Some(row) = rows.next()? {
+                if !each(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        Ok(run().map_err(|error| self.error(error))?)
+    }
+
+    /// Calls `each` with every row of a query.
+    pub(super) fn each(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut each: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> ViewResult<()> {
+        self.until(sql, params, |row| each(row).map(|()| true))
+    }
+
+    /// Returns every row of a query.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        row: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> ViewResult<Vec<T>> {
+        let mut found = Vec::new();
+        self.each(sql, params, |r| {
+            found.push(row(r)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Returns the numbers as the transaction has them.
+    pub(super) fn counters(&self) -> ViewResult<Counters> {
+        if let Some(live) = &self.live {
+            return Ok(live.counters);
+        }
+        let found = self.one("SELECT * FROM counters", [], super::rows::counters)?;
+        let lost =
+            || StoreError::Corrupt { path: self.path.clone(), detail: "its counters are gone".to_owned() };
+        Ok(found.ok_or_else(lost)?)
+    }
+}

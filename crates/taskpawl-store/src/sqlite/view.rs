@@ -1,0 +1,156 @@
+//! A connection as the rules see it.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+use taskpawl_model::{
+    CallRecord, Event, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId, TaskRecord, View,
+    ViewResult,
+};
+
+use super::rows;
+use super::session::Session;
+
+/// Bits of a slot that hold the position of a call within its task.
+pub(super) const POSITION_BITS: u32 = 24;
+
+impl Session {
+    fn keys(&self, sql: &str, key: Key) -> ViewResult<Vec<Key>> {
+        self.all(sql, [key.0], |row| Ok(Key(row.get(0)?)))
+    }
+
+    /// Returns a node without looking into the cache.
+    pub(super) fn stored_node(&self, key: Key) -> ViewResult<Option<Node>> {
+        self.one(rows::select_node!("WHERE key = ?1"), [key.0], rows::node)
+    }
+}
+
+/// Texts of statements, so that tests can ask for their plans.
+pub(super) mod sql {
+    pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+    pub(crate) const DEPENDENTS: &str =
+        "SELECT task FROM dependencies INDEXED BY dependents WHERE dependency = ?1 ORDER BY task";
+    pub(crate) const SUBTASKS: &str =
+        "SELECT key FROM nodes INDEXED BY nodes_by_parent WHERE parent = ?1 ORDER BY key";
+    pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
+         WHERE revision > ?1 ORDER BY revision LIMIT ?2";
+    pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \
+         WHERE task = ?3 AND revision > ?1 ORDER BY revision LIMIT ?2";
+}
+
+impl View for Session {
+    fn key(&self, id: &str) -> ViewResult<Option<Key>> {
+        self.one("SELECT key FROM tasks WHERE id = ?1", [id], |row| Ok(Key(row.get(0)?)))
+    }
+
+    fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
+        self.one("SELECT id FROM tasks WHERE key = ?1", [key.0], |row| Ok(TaskId::new(rows::text(row, 0)?)))
+    }
+
+    fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
+        let end = format!("{prefix}{}", char::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.all(sql::PREFIX, params![prefix, end, limit], |row| Ok(TaskId::new(rows::text(row, 0)?)))
+    }
+
+    fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
+        self.one("SELECT plan FROM deleted_ids WHERE id = ?1", [id], |row| row.get(0))
+    }
+
+    fn next_key(&self) -> ViewResult<Key> {
+        Ok(Key(self.counters()?.next_key))
+    }
+
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        let Some(live) = &self.live else { return self.stored_node(key) };
+        if let Some(node) = live.cached(key) {
+            return Ok(Some(node));
+        }
+        let node = self.stored_node(key)?;
+        if let Some(node) = node {
+            live.cache(node);
+        }
+        Ok(node)
+    }
+
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        let sql = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) \
+             WHERE key = ?1";
+        self.one(sql, [key.0], rows::task)
+    }
+
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        let first = i64::from(key.0) << POSITION_BITS;
+        let sql = "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
+        self.all(sql, [first, first + (1 << POSITION_BITS)], rows::call)
+    }
+
+    fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.keys("SELECT dependency FROM dependencies WHERE task = ?1 ORDER BY dependency", key)
+    }
+
+    fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.keys(sql::DEPENDENTS, key)
+    }
+
+    fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.keys(sql::SUBTASKS, key)
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        self.one("SELECT spec FROM applied WHERE key = ?1", [key.0], |row| row.get(0))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.one("SELECT record FROM plans WHERE name = ?1", [name], |row| rows::json(row, 0))
+    }
+
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        self.one("SELECT record FROM runs WHERE id = ?1", [id.as_str()], |row| rows::json(row, 0))
+    }
+
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        let sql = "SELECT record FROM runs ORDER BY position DESC LIMIT ?1";
+        self.all(sql, [or_all(limit)], |row| rows::json(row, 0))
+    }
+
+    fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
+        self.find_keys(query)
+    }
+
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.each(rows::select_node!("ORDER BY key"), [], |row| {
+            each(rows::node(row)?);
+            Ok(())
+        })
+    }
+
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.each("SELECT task, dependency FROM dependencies ORDER BY task, dependency", [], |row| {
+            each(Key(row.get(0)?), Key(row.get(1)?));
+            Ok(())
+        })
+    }
+
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        let mut counters = self.counters()?;
+        Ok(Status::ALL.iter().map(|status| (*status, *counters.of(*status))).collect())
+    }
+
+    fn revision(&self) -> ViewResult<u64> {
+        Ok(self.counters()?.revision)
+    }
+
+    fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        match task {
+            None => self.all(sql::EVENTS, [after, or_all(limit)], rows::event),
+            Some(key) => self.all(sql::EVENTS_OF_TASK, [after, or_all(limit), i64::from(key.0)], rows::event),
+        }
+    }
+}
+
+/// A limit of 0 means: all.
+fn or_all(limit: usize) -> i64 {
+    if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(-1) }
+}

@@ -1,0 +1,80 @@
+//! The contract of a store, as its callers see it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use taskpawl_model::{Answer, DecideError, Decision, Event, Refusal, Request, View, ViewResult, decide};
+
+use crate::StoreError;
+
+/// What became of one request: an answer once it is durable, or the refusal of the rules, which wrote nothing.
+pub type Outcome = Result<Answer, Box<Refusal>>;
+
+/// Takes the outcomes of the requests of one [`Store::submit`], in their order.
+///
+/// It is called once, on the thread that commits, in the order of the commits. It must be short, and must not call
+/// [`Store::write`], which would wait for itself.
+pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
+
+/// Keeps tasks and events durably and in order, for several threads and processes at once.
+///
+/// # Durability
+/// An outcome is given after its commit is durable: it survives the end of the process and, for stores in files, of the
+/// machine. An error means that nothing of the batch is visible. After a failure whose extent nobody knows, every use
+/// gives [`StoreError::Poisoned`] until the store is opened again.
+///
+/// # Concurrency
+/// Every request is decided on what its own transaction sees, behind one lock for all processes: nothing is lost or done
+/// twice, and nobody has to try again.
+pub trait Store: Send + Sync + Debug {
+    /// Shows one consistent moment of the store to `look`. A store that does not exist yet is shown empty.
+    ///
+    /// It never writes, and does not wait for writers where the store is a database. `look` must not write to the store.
+    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
+
+    /// Queues requests and returns at once; `reply` gets what became of them. Everything queued meanwhile shares a commit.
+    fn submit(&self, requests: Vec<Request>, reply: Reply);
+
+    /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.
+    fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
+
+    /// Waits until the store has a revision after `since`, or until `timeout` is over, and returns the revision then.
+    ///
+    /// Commits of this process wake it at once; those of others are noticed within 20 to 200 ms.
+    fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError>;
+
+    /// Returns what should be said to people about the store, beside any answer.
+    fn warnings(&self) -> Result<Vec<String>, StoreError>;
+}
+
+impl dyn Store + '_ {
+    /// Shows one consistent moment of the store to `look` and returns what it makes of it.
+    ///
+    /// # Panics
+    /// An implementation of [`read`](Store::read) does not look exactly once.
+    pub fn view<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
+        let mut look = Some(look);
+        let mut seen = None;
+        self.read(&mut |view| {
+            let look = look.take().expect("BUG: a store looks once");
+            seen = Some(look(view)?);
+            Ok(())
+        })?;
+        Ok(seen.expect("BUG: a read without an error has looked"))
+    }
+
+    /// Returns the events after `revision` in order, at most `limit` (0: all).
+    pub fn events_since(&self, revision: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.view(|view| view.events(revision, None, limit))
+    }
+
+    /// Returns what `request` would come to now. Nothing is written, not a byte.
+    pub fn preview(&self, request: &Request) -> Result<Result<Decision, Box<Refusal>>, StoreError> {
+        self.view(|view| match decide(view, &request.command, &request.context) {
+            Ok(decision) => Ok(Ok(decision)),
+            Err(DecideError::Refused(refusal)) => Ok(Err(refusal)),
+            Err(DecideError::View(error)) => Err(error),
+            Err(other) => Err(taskpawl_model::ViewError(Box::new(other))),
+        })
+    }
+}

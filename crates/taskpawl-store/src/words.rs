@@ -1,0 +1,62 @@
+//! How words of the model stand in a database, and texts that are searched for.
+
+use taskpawl_model::{Entry, GateState, Phase, Priority, Status, Trigger, Work};
+
+/// Returns the state that is seen from outside in this phase.
+pub(crate) fn status_of(phase: Phase) -> Status {
+    match phase {
+        Phase::Todo => Status::Todo,
+        Phase::InProgress => Status::InProgress,
+        Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => Status::Blocked,
+        Phase::Done => Status::Done,
+        Phase::Failed => Status::Failed,
+        Phase::Cancelled => Status::Cancelled,
+        Phase::Skipped => Status::Skipped,
+    }
+}
+
+/// A word as a small number. The numbers are written out, since they must stay as they are for ever.
+pub(crate) trait Code: Copy + 'static {
+    const VALUES: &'static [Self];
+
+    fn code(self) -> i64;
+
+    fn from_code(code: i64) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.code() == code)
+    }
+}
+
+macro_rules! codes {
+    ($name:ident { $($variant:ident = $code:literal),+ $(,)? }) => {
+        impl Code for $name {
+            const VALUES: &'static [Self] = Self::ALL;
+
+            fn code(self) -> i64 {
+                match self { $(Self::$variant => $code),+ }
+            }
+        }
+    };
+}
+
+codes! { Phase {
+    Todo = 0, InProgress = 1, BlockedDependency = 2, BlockedWaiting = 3, BlockedOther = 4, Done = 5, Failed = 6,
+    Cancelled = 7, Skipped = 8,
+} }
+codes! { GateState { Wait = 0, Ready = 1, Block = 2, Skip = 3 } }
+codes! { Work { Calls = 0, Manual = 1, Automatic = 2 } }
+codes! { Entry { Open = 0, Waiting = 1, Shut = 2 } }
+codes! { Trigger { AllDone = 0, AnyDone = 1, AllFinished = 2, AnyFailed = 3 } }
+codes! { Priority { Critical = 0, High = 1, Medium = 2, Low = 3 } }
+
+/// A text to look for in any case.
+pub(crate) struct Needle(String);
+
+impl Needle {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_lowercase())
+    }
+
+    pub(crate) fn is_in(&self, texts: &[&str]) -> bool {
+        texts.iter().any(|text| text.to_lowercase().contains(&self.0))
+    }
+}

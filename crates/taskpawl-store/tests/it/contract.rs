@@ -1,0 +1,338 @@
+//! What every backend does alike.
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use taskpawl_model::{
+    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Status, TaskId, TaskSpec,
+    TaskState, View, ViewResult, Work,
+};
+use taskpawl_store::{Location, Store, open};
+
+use crate::support::{accept, after, at, create, done, one, request, task, task_with_call};
+
+/// A way to open handles on one store, each as if by another process.
+type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
+
+fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
+    type Case = (&'static str, fn(Open<'_>));
+    let cases: [Case; 12] = [
+        ("empty", a_new_store_is_empty),
+        ("round trip", everything_is_read_back),
+        ("edges", edges_are_seen_from_both_sides),
+        ("ids", ids_are_found_by_prefix),
+        ("ready", ready_tasks_are_ordered),
+        ("find", filters_combine),
+        ("counts", counts_follow_the_states),
+        ("events", events_are_numbered_and_kept_by_task),
+        ("delete", ids_of_deleted_tasks_stay_taken),
+        ("batch", a_refusal_does_not_sink_its_batch),
+        ("preview", a_preview_writes_nothing),
+        ("queue", queued_requests_are_answered_in_order),
+    ];
+    for (name, case) in cases {
+        case(&|| open(name));
+    }
+}
+
+#[test]
+fn memory_keeps_the_contract() {
+    contract(&|_| open(&Location::Memory));
+}
+
+#[test]
+fn sqlite_keeps_the_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    contract(&|name| open(&Location::Sqlite(directory.path().join(name).join("tasks.db"))));
+}
+
+fn key(view: &dyn View, id: &str) -> ViewResult<Key> {
+    Ok(view.key(id)?.unwrap_or_else(|| panic!("there is a task `{id}`")))
+}
+
+fn find(store: &Arc<dyn Store>, query: &Query) -> Vec<String> {
+    let ids = store.view(|view| {
+        let keys = view.find(query)?;
+        keys.into_iter().map(|key| Ok(view.id(key)?.unwrap().to_string())).collect::<ViewResult<Vec<_>>>()
+    });
+    ids.unwrap()
+}
+
+fn a_new_store_is_empty(open: Open<'_>) {
+    let store = open();
+    store
+        .view(|view| {
+            assert_eq!(view.revision()?, 0);
+            assert_eq!(view.next_key()?, Key(0));
+            assert_eq!(view.key("a")?, None);
+            assert_eq!(view.task(Key(0))?, None);
+            assert!(view.counts()?.values().all(|count| *count == 0));
+            assert_eq!(view.events(0, None, 0)?, []);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(store.wait_change(0, Duration::ZERO).unwrap(), 0);
+}
+
+fn everything_is_read_back(open: Open<'_>) {
+    let store = open();
+    let mut new = task_with_call("build");
+    new.spec = TaskSpec {
+        description: "ä \u{1F980} \"quoted\"\nline".to_owned(),
+        priority: Priority::High,
+        due_date: Some(at(5)),
+        assignee: Some("ann".to_owned()),
+        labels: vec!["x".to_owned(), "y".to_owned()],
+        ..new.spec
+    };
+    new.spec.extra.insert("unknown".to_owned(), serde_json::json!({"deep": [1, 2.5, null]}));
+    new.context.insert("k".to_owned(), serde_json::json!("v"));
+    new.calls[0].spec.extra.insert("unknownToo".to_owned(), serde_json::json!(true));
+    let (spec, call) = (new.spec.clone(), new.calls[0].spec.clone());
+    accept(&store, create(new));
+    store
+        .view(|view| {
+            let key = key(view, "build")?;
+            let record = view.task(key)?.unwrap();
+            assert_eq!(record.id, TaskId::from("build"));
+            assert_eq!(record.spec, spec);
+            assert_eq!(record.created_at, at(0));
+            assert_eq!(record.updated_at, at(0));
+            assert_eq!(record.body.context["k"], "v");
+            let calls = view.calls(key)?;
+            assert_eq!(calls.len(), 1);
+            assert_eq!(calls[0].spec, call);
+            let node = view.node(key)?.unwrap();
+            assert_eq!(
+                (node.priority, node.work, node.due),
+                (Priority::High, Work::Calls, at(5).timestamp_millis())
+            );
+            assert!(view.next_key()? > key);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn edges_are_seen_from_both_sides(open: Open<'_>) {
+    let store = open();
+    for new in [task("a"), task("b"), after("c", &["a", "b"])] {
+        accept(&store, create(new));
+    }
+    accept(&store, create(NewTask { parent: Some("c".to_owned()), ..task("below") }));
+    let edges = |store: &Arc<dyn Store>| {
+        store.view(|view| {
+            let (a, b, c) = (key(view, "a")?, key(view, "b")?, key(view, "c")?);
+            assert_eq!(view.subtasks(c)?, [key(view, "below")?]);
+            assert_eq!(view.dependents(b)?, [c]);
+            let mut all = Vec::new();
+            view.each_dependency(&mut |task, on| all.push((task, on)))?;
+            assert_eq!(all, view.dependencies(c)?.into_iter().map(|on| (c, on)).collect::<Vec<_>>());
+            let mut nodes = Vec::new();
+            view.each_node(&mut |node| nodes.push(node))?;
+            assert_eq!(nodes.len(), 4);
+            assert!(nodes.is_sorted_by_key(|node| node.key));
+            Ok((view.dependencies(c)? == [a, b], view.dependents(a)? == [c]))
+        })
+    };
+    assert_eq!(edges(&store).unwrap(), (true, true));
+    accept(&store, request(Command::RemoveDependency { id: "c".to_owned(), on: "a".to_owned() }));
+    assert_eq!(edges(&store).unwrap(), (false, false));
+}
+
+fn ids_are_found_by_prefix(open: Open<'_>) {
+    let store = open();
+    for id in ["ab", "abc", "abd", "ac", "Ab"] {
+        accept(&store, create(task(id)));
+    }
+    let ids = |prefix: &str, limit| store.view(|view| view.ids_with_prefix(prefix, limit)).unwrap();
+    assert_eq!(ids("ab", 9), ["ab", "abc", "abd"].map(TaskId::from));
+    assert_eq!(ids("ab", 2), ["ab", "abc"].map(TaskId::from));
+    assert_eq!(ids("abc", 9), ["abc"].map(TaskId::from));
+    assert!(ids("b%", 9).is_empty());
+    assert_eq!(
+        one(&store, done("a")).unwrap_err().to_string(),
+        one(&store, done("a")).unwrap_err().to_string()
+    );
+}
+
+fn ready_tasks_are_ordered(open: Open<'_>) {
+    let store = open();
+    let with = |id: &str, priority, due: Option<i64>| {
+        let mut new = task(id);
+        new.spec.priority = priority;
+        new.spec.due_date = due.map(at);
+        new
+    };
+    for new in [
+        with("old", Priority::Medium, None),
+        with("new", Priority::Medium, None),
+        with("due late", Priority::Medium, Some(9)),
+        with("due soon", Priority::Medium, Some(3)),
+        with("urgent", Priority::Critical, None),
+        with("some day", Priority::Low, Some(1)),
+    ] {
+        let id = new.id.as_str().replace(' ', "-");
+        accept(&store, create(NewTask { id: TaskId::from(id), ..new }));
+    }
+    accept(&store, create(task_with_call("for-a-run")));
+    accept(&store, create(after("not-yet", &["old"])));
+    let ready = |works: &[Work]| find(&store, &Query { ready: Some(works.to_vec()), ..Query::default() });
+    let manual = ["urgent", "due-soon", "due-late", "old", "new", "some-day"];
+    assert_eq!(ready(&[Work::Manual]), manual);
+    assert_eq!(ready(&[Work::Calls]), ["for-a-run"]);
+    assert_eq!(ready(&[]), ["urgent", "due-soon", "due-late", "old", "new", "for-a-run", "some-day"]);
+    let answer = accept(&store, done("old"));
+    assert_eq!(answer.ready.len(), 1);
+    assert_eq!(ready(&[Work::Manual]), ["urgent", "due-soon", "due-late", "new", "not-yet", "some-day"]);
+    let page = Query { ready: Some(vec![]), offset: 2, limit: 2, ..Query::default() };
+    assert_eq!(find(&store, &page), ["due-late", "new"]);
+}
+
+fn filters_combine(open: Open<'_>) {
+    let store = open();
+    for (id, assignee, labels) in [
+        ("t1", Some("ann"), &["x"][..]),
+        ("t2", Some("ann"), &["x", "y"]),
+        ("t3", Some("bob"), &["y"]),
+        ("t4", None, &[]),
+    ] {
+        let mut new = task(id);
+        new.spec.assignee = assignee.map(str::to_owned);
+        new.spec.labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        new.spec.description = format!("Grün {id}");
+        accept(&store, create(new));
+    }
+    accept(&store, done("t2"));
+    accept(&store, create(NewTask { parent: Some("t4".to_owned()), ..task("t5") }));
+    let parent = store.view(|view| key(view, "t4")).unwrap();
+    let any = Query::default;
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let cases: Vec<(Query, &[&str])> = vec![
+        (any(), &["t1", "t2", "t3", "t4", "t5"]),
+        (Query { status: vec![Status::Todo], ..any() }, &["t1", "t3", "t4", "t5"]),
+        (Query { status: vec![Status::Todo, Status::Done], limit: 3, ..any() }, &["t1", "t2", "t3"]),
+        (Query { status: vec![Status::Blocked], ..any() }, &[]),
+        (Query { assignee: Some("ann".to_owned()), ..any() }, &["t1", "t2"]),
+        (Query { assignee: Some("ann".to_owned()), status: vec![Status::Done], ..any() }, &["t2"]),
+        (Query { labels: words(&["y"]), ..any() }, &["t2", "t3"]),
+        (Query { labels: words(&["x", "y"]), ..any() }, &["t2"]),
+        (Query { labels: words(&["x"]), ready: Some(vec![]), ..any() }, &["t1"]),
+        (Query { parent: Some(parent), ..any() }, &["t5"]),
+        (Query { plan: Some("p".to_owned()), ..any() }, &[]),
+        (Query { priority: vec![Priority::Low], ..any() }, &[]),
+        (Query { text: Some("GRÜN T".to_owned()), ..any() }, &["t1", "t2", "t3", "t4"]),
+        (Query { text: Some("%".to_owned()), ..any() }, &[]),
+        (Query { text: Some("name of".to_owned()), offset: 1, limit: 2, ..any() }, &["t2", "t3"]),
+        (Query { offset: 4, ..any() }, &["t5"]),
+        (Query { offset: 9, limit: 1, ..any() }, &[]),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(find(&store, &query), expected, "{query:?}");
+    }
+}
+
+fn counts_follow_the_states(open: Open<'_>) {
+    let store = open();
+    for new in [task("a"), task("b"), task("c"), after("d", &["c"])] {
+        accept(&store, create(new));
+    }
+    accept(&store, done("a"));
+    accept(&store, request(Command::Block { ids: vec!["b".to_owned()], reason: "why".to_owned() }));
+    let fail = Command::Fail { ids: vec!["c".to_owned()], result: None, note: None, attempt: None };
+    accept(&store, request(fail));
+    let counts = |store: &Arc<dyn Store>| {
+        let counts = store.view(|view| view.counts()).unwrap();
+        counts.into_iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&store), [(Status::Blocked, 2), (Status::Done, 1), (Status::Failed, 1)]);
+    let reason = store.view(|view| Ok(view.task(key(view, "d")?)?.unwrap().body.state)).unwrap();
+    assert_eq!(reason, TaskState::Blocked { reason: BlockedReason::Dependency { ids: vec![] } });
+    accept(&store, request(Command::Delete { ids: vec!["d".to_owned()] }));
+    assert_eq!(counts(&store), [(Status::Blocked, 1), (Status::Done, 1), (Status::Failed, 1)]);
+}
+
+fn events_are_numbered_and_kept_by_task(open: Open<'_>) {
+    let store = open();
+    let first = accept(&store, create(task("a"))).revision;
+    accept(&store, create(after("b", &["a"])));
+    let last = accept(&store, done("a")).revision;
+    let events = store.events_since(0, 0).unwrap();
+    assert_eq!(events.iter().map(|event| event.revision).collect::<Vec<_>>(), (1..=last).collect::<Vec<_>>());
+    assert_eq!(store.events_since(first, 1).unwrap(), [events[usize::try_from(first).unwrap()].clone()]);
+    assert!(matches!(events[0].kind, EventKind::Created { .. }));
+    assert_eq!((events[0].at, events[0].actor.as_str()), (at(0), "ann@host"));
+    store
+        .view(|view| {
+            let (a, b) = (key(view, "a")?, key(view, "b")?);
+            let own = view.events(0, Some(a), 0)?;
+            assert_eq!(
+                own,
+                events.iter().filter(|event| event.task == Some("a".into())).cloned().collect::<Vec<_>>()
+            );
+            assert_eq!(view.events(own[0].revision, Some(a), 1)?, own[1..2]);
+            assert!(own.iter().any(|event| event.ready == [b]));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(store.wait_change(first, Duration::MAX).unwrap(), last);
+}
+
+fn ids_of_deleted_tasks_stay_taken(open: Open<'_>) {
+    let store = open();
+    accept(&store, create(task("a")));
+    accept(&store, create(after("b", &["a"])));
+    accept(&store, request(Command::Delete { ids: vec!["b".to_owned()] }));
+    let gone = store.view(|view| {
+        assert_eq!(view.key("b")?, None);
+        assert_eq!(view.dependents(key(view, "a")?)?, []);
+        assert_eq!(view.deleted_id("a")?, None);
+        view.deleted_id("b")
+    });
+    assert_eq!(gone.unwrap(), Some(None));
+    let refusal = one(&store, create(task("b"))).unwrap_err();
+    assert!(matches!(*refusal, Refusal::DuplicateId { deleted: true, .. }));
+    accept(&store, create(task("c")));
+    assert_eq!(find(&store, &Query::default()), ["a", "c"]);
+    let deleted = store.events_since(0, 0).unwrap();
+    assert!(deleted.iter().any(|event| event.kind.name() == "deleted" && event.task == Some("b".into())));
+}
+
+fn a_refusal_does_not_sink_its_batch(open: Open<'_>) {
+    let store = open();
+    let batch =
+        vec![create(task("a")), create(task("a")), create(after("b", &["a"])), done("a"), done("nobody")];
+    let outcomes = store.write(batch).unwrap();
+    assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true, true, false]);
+    let revisions: Vec<_> = outcomes.iter().flatten().map(|answer| answer.revision).collect();
+    assert!(revisions.is_sorted() && revisions[0] < revisions[2]);
+    assert_eq!(find(&store, &Query { ready: Some(vec![]), ..Query::default() }), ["b"]);
+    let before = store.view(|view| view.revision()).unwrap();
+    assert!(store.write(vec![done("nobody")]).unwrap()[0].is_err());
+    assert!(store.write(vec![]).unwrap().is_empty());
+    assert_eq!(store.view(|view| view.revision()).unwrap(), before);
+}
+
+fn a_preview_writes_nothing(open: Open<'_>) {
+    let store = open();
+    accept(&store, create(task("a")));
+    let decision = store.preview(&done("a")).unwrap().unwrap();
+    assert!(!decision.changes.is_empty());
+    assert!(store.preview(&done("b")).unwrap().is_err());
+    assert_eq!(find(&store, &Query { status: vec![Status::Todo], ..Query::default() }), ["a"]);
+}
+
+fn queued_requests_are_answered_in_order(open: Open<'_>) {
+    let store = open();
+    let (sender, receiver) = mpsc::channel();
+    for n in 0..50 {
+        let sender = sender.clone();
+        let requests = vec![create(task(&format!("t{n}"))), done(&format!("t{n}"))];
+        store.submit(requests, Box::new(move |result| sender.send((n, result.unwrap())).unwrap()));
+    }
+    accept(&store, create(task("last")));
+    drop(sender);
+    let answers: Vec<_> = receiver.iter().collect();
+    assert_eq!(answers.iter().map(|(n, _)| *n).collect::<Vec<_>>(), (0..50).collect::<Vec<_>>());
+    assert!(answers.iter().flat_map(|(_, outcomes)| outcomes).all(Result::is_ok));
+    assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Done], 50);
+}
