@@ -1,27 +1,36 @@
 //! From a JSON or YAML text to a tree. One parser reads both: JSON is YAML's flow style.
 //!
 //! The parser hands out events, so that depth, aliases and further documents are refused before anything is built from
-//! them, and no input makes this code recurse.
+//! them, and no input makes this code recurse. A deserializer would stop at the first wrong value, where a plan is to be
+//! told of all.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag, options};
 
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
 
-/// JSON allows these characters in its texts, YAML wants them escaped.
-const ONLY_IN_JSON: [char; 3] = ['\u{7f}', '\u{fffe}', '\u{ffff}'];
+/// Returns whether JSON allows a character in its texts that YAML wants escaped.
+fn is_only_in_json(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+}
 
 /// Returns a text that the parser reads as JSON is meant, and that is the same text nearly always.
 pub(super) fn prepared(text: &str) -> Cow<'_, str> {
-    if !text.contains(ONLY_IN_JSON) || !text.trim_start().starts_with(['{', '[', '"']) {
+    if !text.contains(is_only_in_json) || !text.trim_start().starts_with(['{', '[', '"']) {
         return Cow::Borrowed(text);
     }
-    let escaped = ONLY_IN_JSON.iter().fold(text.to_owned(), |text, character| {
-        text.replace(*character, &format!("\\u{:04x}", u32::from(*character)))
-    });
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_only_in_json(character) {
+            write!(escaped, "\\u{:04x}", u32::from(character)).expect("BUG: writing to a string failed");
+        } else {
+            escaped.push(character);
+        }
+    }
     Cow::Owned(escaped)
 }
 

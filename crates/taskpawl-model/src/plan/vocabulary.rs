@@ -185,7 +185,7 @@ fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
 /// Returns the candidate that `text` is a misspelling of, or another way of joining the same words.
 pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let bare = bare(text);
-    // One letter in four: `code` is not `node`, and a short word has many neighbours.
+    // A short word has many neighbours that are words of their own.
     let limit = match bare.chars().count() {
         0..3 => 0,
         3..6 => 1,

@@ -162,6 +162,16 @@ tasks:
 }
 
 #[test]
+fn characters_that_yaml_wants_escaped_may_stand_in_json() {
+    for character in
+        ('\u{7f}'..='\u{a0}').chain(['\u{2028}', '\u{feff}', '\u{fffe}', '\u{ffff}', '\u{10ffff}'])
+    {
+        let name = format!("x{character}y");
+        assert_eq!(plan(&json!([{"name": name}]).to_string()).tasks[0].spec.name, name);
+    }
+}
+
+#[test]
 fn multi_line_texts_keep_their_lines() {
     let plan = plan("- id: a\n  run: |\n    set -e\n    make\n  description: >\n    one\n    line\n");
     assert_eq!(plan.tasks[0].calls[0].spec.args["command"], "set -e\nmake\n");

@@ -11,7 +11,7 @@ use super::plan;
 fn returns(text: &str) {
     let first = plan(text);
     let expanded = expand_plan(&first);
-    for written in [expanded.to_string(), serde_json::to_string_pretty(&expanded).unwrap()] {
+    for written in [expanded.to_string(), serde_json::to_string_pretty(&expanded).expect("JSON is text")] {
         let second = plan(&written);
         assert_eq!(first, second, "{written}");
         assert_eq!(expanded, expand_plan(&second));
