@@ -1,1 +1,21 @@
-//! placeholder
+//! Runs the tool calls of ready tasks: one dispatcher loop around [`taskpawl_model::schedule::step`], with executors that start
+//! tools and observers that are told what happens.
+//!
+//! The dispatcher writes only through the manager. It starts a call after the store has it on record as started, and writes
+//! the end of a task together with what that makes ready and what is claimed next.
+
+mod dispatcher;
+mod engine;
+mod error;
+mod executor;
+mod liveness;
+mod observer;
+mod output;
+mod recovery;
+mod summary;
+
+pub use engine::{Engine, Project, RunControl, RunOptions};
+pub use error::RunError;
+pub use observer::{Observer, RunEvent};
+pub use output::{Output, OutputPart};
+pub use summary::{FailureGroup, NotRun, RunSummary, Waiting};

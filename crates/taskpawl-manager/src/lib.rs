@@ -1,1 +1,14 @@
-//! placeholder
+//! Every command on a plan, and the reads beside them: the only gate through which anything is written.
+//!
+//! A [`Manager`] knows who asks, what time it is and where ids come from; the rules are in `taskpawl-model`, what is kept in
+//! `taskpawl-store`. It starts no tools.
+
+mod error;
+mod manager;
+mod reads;
+mod source;
+
+pub use error::Error;
+pub use manager::{ApplyOptions, Ending, Manager};
+pub use reads::{Page, RunFilter};
+pub use source::{FixedSource, Source, SystemSource};

@@ -322,6 +322,8 @@ pub struct Answer {
     pub missing_tools: Vec<(Key, String)>,
     /// What an apply did.
     pub applied: Option<ApplyReport>,
+    /// How many events the command wrote: with `revision` this tells whether others wrote in between.
+    pub events: u64,
     /// The revision after the command; set by the store.
     pub revision: u64,
 }

@@ -51,7 +51,8 @@ fn connect(draft: &Draft<'_>, from: Point, to: Point) -> Decided<Option<Vec<Poin
     let mut backward = Walk::new(to);
     loop {
         for is_forward in [true, false] {
-            let (walk, other) = if is_forward { (&mut forward, &backward) } else { (&mut backward, &forward) };
+            let (walk, other) =
+                if is_forward { (&mut forward, &backward) } else { (&mut backward, &forward) };
             let Some(point) = walk.queue.pop_front() else { return Ok(None) };
             if other.came_from.contains_key(&point) {
                 return Ok(Some(join(&forward, &backward, point)));

@@ -67,6 +67,7 @@ impl<'a> Draft<'a> {
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
+        self.answer.events = self.changes.events.len() as u64;
         Ok(Decision { changes: self.changes, answer: self.answer })
     }
 
@@ -78,14 +79,9 @@ impl<'a> Draft<'a> {
 
     /// Finds the task that `text` names: an exact id, or the only one that begins so.
     pub(crate) fn resolve(&self, text: &str) -> Decided<Key> {
-        if let Some(key) = self.find_id(text)? {
-            return Ok(key);
-        }
-        let candidates = if text.is_empty() { Vec::new() } else { self.view.ids_with_prefix(text, 5)? };
-        match candidates.as_slice() {
-            [id] => Ok(self.find_id(id.as_str())?.ok_or_else(|| missing(id))?),
-            [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: self.similar(text)? }.into()),
-            _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
+        match self.ids.get(text) {
+            Some(key) => Ok(*key),
+            None => crate::read::resolve(self.view, text),
         }
     }
 
@@ -105,17 +101,6 @@ impl<'a> Draft<'a> {
             Some(key) => Ok(Some(*key)),
             None => Ok(self.view.key(id)?),
         }
-    }
-
-    fn similar(&self, text: &str) -> Decided<Vec<TaskId>> {
-        const LOOKED_AT: usize = 500;
-        let first: String = text.chars().take(1).collect();
-        let mut near: Vec<_> = (self.view.ids_with_prefix(&first, LOOKED_AT)?.into_iter())
-            .map(|id| (strsim::osa_distance(text, id.as_str()), id))
-            .filter(|(distance, _)| *distance <= 2)
-            .collect();
-        near.sort();
-        Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
     }
 
     pub(crate) fn id(&self, key: Key) -> Decided<TaskId> {
@@ -259,7 +244,12 @@ impl<'a> Draft<'a> {
         self.refresh_node(key)
     }
 
-    fn write_task(&mut self, key: Key, spec_changed: bool, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
+    fn write_task(
+        &mut self,
+        key: Key,
+        spec_changed: bool,
+        change: impl FnOnce(&mut TaskRecord),
+    ) -> Decided<()> {
         let now = self.now();
         let entry = match self.changes.tasks.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -531,7 +521,10 @@ fn enter(record: &mut TaskRecord, to: TaskState, now: Timestamp) {
             body.finished_at = None;
         }
         TaskState::Todo | TaskState::Blocked { .. } => body.finished_at = None,
-        TaskState::Done | TaskState::Failed { .. } | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => {
+        TaskState::Done
+        | TaskState::Failed { .. }
+        | TaskState::Cancelled { .. }
+        | TaskState::Skipped { .. } => {
             body.finished_at = Some(now);
         }
     }

@@ -131,7 +131,8 @@ pub fn rebuild_nodes(nodes: &mut BTreeMap<Key, Node>, dependencies: &[(Key, Key)
             *crate::draft::subtask_count(node, phases[&key]) += 1;
         }
     }
-    let mut queue: Vec<Key> = nodes.values().filter(|node| node.parent.is_none()).map(|node| node.key).collect();
+    let mut queue: Vec<Key> =
+        nodes.values().filter(|node| node.parent.is_none()).map(|node| node.key).collect();
     while let Some(key) = queue.pop() {
         let Some(node) = nodes.get_mut(&key) else { continue };
         node.gate_state = node.gate.state();

@@ -11,10 +11,11 @@ mod id;
 mod limits;
 mod period;
 mod plan;
-mod record;
 mod read;
+mod record;
 mod refusal;
 pub mod schedule;
+mod scope;
 mod settle;
 mod spec;
 mod status;
@@ -33,14 +34,15 @@ pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::undecided;
 pub use period::{Period, PeriodError};
 pub use plan::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, call_from_json, change_spec,
-    expand_plan, parse_call, parse_plan, parse_task, task_from_json,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, call_from_json,
+    change_spec, expand_plan, parse_call, parse_plan, parse_task, task_from_json,
 };
+pub use read::{blocked_reason, resolve};
 pub use record::{
     CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TaskBody, TaskRecord, Work,
 };
-pub use read::blocked_reason;
 pub use refusal::Refusal;
+pub use scope::{Selector, select};
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
     Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,

@@ -1,7 +1,9 @@
 //! Facts that are derived on reading: what a task waits for, and what keeps it from starting.
 
+use crate::command::DecideError;
 use crate::gate::{Entry, Outcome};
 use crate::record::Node;
+use crate::refusal::Refusal;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewError};
 use crate::{Key, TaskId};
@@ -19,7 +21,9 @@ struct ViewEdges<'a>(&'a dyn View);
 
 impl ViewEdges<'_> {
     fn known<T>(found: Option<T>, key: Key) -> Result<T, ViewError> {
-        found.ok_or_else(|| ViewError(format!("the store has no task {key}, though something refers to it").into()))
+        found.ok_or_else(|| {
+            ViewError(format!("the store has no task {key}, though something refers to it").into())
+        })
     }
 }
 
@@ -51,7 +55,11 @@ pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result
     full_reason(&ViewEdges(view), key, kept)
 }
 
-pub(crate) fn full_reason<E: Edges>(edges: &E, key: Key, kept: &BlockedReason) -> Result<BlockedReason, E::Error> {
+pub(crate) fn full_reason<E: Edges>(
+    edges: &E,
+    key: Key,
+    kept: &BlockedReason,
+) -> Result<BlockedReason, E::Error> {
     Ok(match kept {
         BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: failed_before(edges, key)? },
         BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: waiting_for(edges, key)? },
@@ -91,4 +99,30 @@ pub(crate) fn waiting_for<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>, 
         }
     }
     Ok(ids)
+}
+
+/// Finds the task that `text` names: an exact id, or the only one that begins so.
+///
+/// # Errors
+/// No task is named so, or several; or the view cannot be read.
+pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
+    if let Some(key) = view.key(text)? {
+        return Ok(key);
+    }
+    let candidates = if text.is_empty() { Vec::new() } else { view.ids_with_prefix(text, 5)? };
+    match candidates.as_slice() {
+        [id] => Ok(ViewEdges::known(view.key(id.as_str())?, Key(0))?),
+        [] => Err(Refusal::UnknownTask { id: text.to_owned(), similar: similar_ids(view, text)? }.into()),
+        _ => Err(Refusal::AmbiguousId { id: text.to_owned(), candidates }.into()),
+    }
+}
+
+fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
+    const LOOKED_AT: usize = 500;
+    let first: String = text.chars().take(1).collect();
+    let near = view.ids_with_prefix(&first, LOOKED_AT)?;
+    let mut near: Vec<_> = near.into_iter().map(|id| (strsim::osa_distance(text, id.as_str()), id)).collect();
+    near.retain(|(distance, _)| *distance <= 2);
+    near.sort();
+    Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
 }

@@ -88,6 +88,8 @@ pub enum Event {
     Stop,
     /// Whether tasks that others hold may still bring work.
     MoreMayCome(bool),
+    /// Nothing more has happened for now: what came together is written in one commit.
+    Settled,
 }
 
 /// What is to be done.
@@ -130,6 +132,11 @@ impl State {
         self.stop
     }
 
+    /// Returns how many calls run at once at most.
+    pub fn jobs(&self) -> usize {
+        self.jobs
+    }
+
     /// Returns how many calls run.
     pub fn running_calls(&self) -> usize {
         self.running_calls
@@ -161,6 +168,11 @@ impl State {
         self.jobs.saturating_sub(self.running_calls + self.started.len())
     }
 
+    /// Returns whether the run would be over if nobody else brought work.
+    pub fn is_out_of_work(&self) -> bool {
+        self.is_idle() && self.ready.is_empty() && self.reports.is_empty() && self.releases.is_empty()
+    }
+
     fn is_idle(&self) -> bool {
         self.commit.is_none() && self.running_calls == 0 && self.started.is_empty()
     }
@@ -180,10 +192,13 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
         Event::Revoked(key) => revoke(state, key, &mut actions),
         Event::Stop => stop(state, &mut actions),
         Event::MoreMayCome(more) => state.more_may_come = more,
+        Event::Settled => {
+            commit(state, &mut actions);
+            finish(state, &mut actions);
+            return actions;
+        }
     }
     start_calls(state, &mut actions);
-    commit(state, &mut actions);
-    finish(state, &mut actions);
     actions
 }
 

@@ -42,8 +42,12 @@ impl Draft<'_> {
         match (node.phase, node.gate_state) {
             (Phase::Todo, GateState::Block) => self.block_by_gate(node.key),
             (Phase::BlockedWaiting, GateState::Block) => self.block_by_gate(node.key),
-            (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => self.unblock(node.key),
-            (Phase::BlockedWaiting, _) if node.gate.before_subtasks() != GateState::Wait => self.unblock(node.key),
+            (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
+                self.unblock(node.key)
+            }
+            (Phase::BlockedWaiting, _) if node.gate.before_subtasks() != GateState::Wait => {
+                self.unblock(node.key)
+            }
             (Phase::Todo, GateState::Skip) => self.skip_by_gate(node.key),
             (Phase::Todo, GateState::Ready) if node.work == Work::Automatic => {
                 self.set_state(node.key, TaskState::Done, Cause::Empty, None)

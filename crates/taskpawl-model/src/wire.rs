@@ -208,7 +208,8 @@ impl Task {
     /// # Errors
     /// A field of the options has a value that it cannot have.
     pub fn into_parts(self) -> Result<TaskParts, serde_json::Error> {
-        let calls = self.metadata.tool_calls.into_iter().map(CallRecord::try_from).collect::<Result<Vec<_>, _>>()?;
+        let calls =
+            self.metadata.tool_calls.into_iter().map(CallRecord::try_from).collect::<Result<Vec<_>, _>>()?;
         let mut context = self.metadata.context;
         for name in calls.iter().filter_map(saved_result).map(|(name, _)| name) {
             context.remove(&name);
@@ -248,18 +249,29 @@ fn saved_result(call: &CallRecord) -> Option<(String, Value)> {
     Some((call.spec.save_as.clone()?, call.body.result.clone()?))
 }
 
-fn state_of(status: Status, reason: Option<BlockedReason>, claim: Option<Claim>, error: Option<String>) -> TaskState {
+fn state_of(
+    status: Status,
+    reason: Option<BlockedReason>,
+    claim: Option<Claim>,
+    error: Option<String>,
+) -> TaskState {
     match status {
         Status::Todo => TaskState::Todo,
         Status::InProgress => TaskState::InProgress {
-            claim: claim.unwrap_or_else(|| Claim { run: None, actor: "unknown".to_owned(), lease_until: None }),
+            claim: claim.unwrap_or_else(|| Claim {
+                run: None,
+                actor: "unknown".to_owned(),
+                lease_until: None,
+            }),
         },
         Status::Blocked => {
             let imported = || BlockedReason::Manual { text: "imported".to_owned() };
             TaskState::Blocked { reason: without_ids(reason.unwrap_or_else(imported)) }
         }
         Status::Done => TaskState::Done,
-        Status::Failed => TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()) },
+        Status::Failed => {
+            TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()) }
+        }
         Status::Cancelled => TaskState::Cancelled { reason: error },
         Status::Skipped => TaskState::Skipped { reason: error },
     }
@@ -289,8 +301,24 @@ fn spec_from_options(options: Map) -> Result<TaskSpec, serde_json::Error> {
 }
 
 const SPEC_NAMES: [&str; 18] = [
-    "dueDate", "assignee", "labels", "links", "trigger", "when", "forEach", "repeat", "mode", "retry", "timeout",
-    "resources", "writes", "sandbox", "approval", "cache", "estimate", "milestone",
+    "dueDate",
+    "assignee",
+    "labels",
+    "links",
+    "trigger",
+    "when",
+    "forEach",
+    "repeat",
+    "mode",
+    "retry",
+    "timeout",
+    "resources",
+    "writes",
+    "sandbox",
+    "approval",
+    "cache",
+    "estimate",
+    "milestone",
 ];
 
 const CALL_NAMES: [&str; 9] =

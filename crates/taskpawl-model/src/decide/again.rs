@@ -54,7 +54,13 @@ impl Draft<'_> {
     }
 
     /// Collects what ran because the task was done; refuses without `cascade`.
-    fn collect_dependents(&self, key: Key, named: &[Key], cascade: bool, again: &mut Vec<Key>) -> Decided<()> {
+    fn collect_dependents(
+        &self,
+        key: Key,
+        named: &[Key],
+        cascade: bool,
+        again: &mut Vec<Key>,
+    ) -> Decided<()> {
         let mut seen = BTreeSet::from([key]);
         let mut queue = vec![key];
         while let Some(key) = queue.pop() {
@@ -86,7 +92,8 @@ impl Draft<'_> {
         for below in self.subtree(key)? {
             let phase = self.node(below)?.phase;
             let is_covered = phase == own && matches!(own, Phase::Cancelled | Phase::Skipped);
-            let is_finished = matches!(phase, Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped);
+            let is_finished =
+                matches!(phase, Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped);
             if phase == Phase::InProgress && how == How::Reopen {
                 return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into());
             }

@@ -249,7 +249,9 @@ impl<'p> Work<'p> {
         let gone: Vec<Key> = self.present.difference(&kept).copied().collect();
         for key in gone {
             let record = draft.task(key)?;
-            let prune = self.apply.prune && !is_started(draft, key, &record)? && !record.body.state.status().is_finished();
+            let prune = self.apply.prune
+                && !is_started(draft, key, &record)?
+                && !record.body.state.status().is_finished();
             if prune {
                 draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
                 self.report.pruned.push(record.id);
@@ -362,20 +364,24 @@ fn foreign(record: &TaskRecord) -> String {
 fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<Refusal> {
     let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
     match draft.resolve(id.as_str()) {
-        Err(crate::DecideError::Refused(refusal)) if matches!(*refusal, Refusal::UnknownTask { .. }) => Ok(*refusal),
+        Err(crate::DecideError::Refused(refusal)) if matches!(*refusal, Refusal::UnknownTask { .. }) => {
+            Ok(*refusal)
+        }
         Err(error @ crate::DecideError::View(_)) => Err(error),
         _ => {
-            let problem = format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");
+            let problem =
+                format!("`{name}` depends on `{id}`, which is no task of the plan nor an id in the store");
             Ok(super::author::invalid("dependencies", problem))
         }
     }
 }
 
 fn fields(applied: &Applied) -> Map {
-    let mut map = match serde_json::to_value(&applied.spec).expect("BUG: a specification is always valid JSON") {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
+    let mut map =
+        match serde_json::to_value(&applied.spec).expect("BUG: a specification is always valid JSON") {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
     map.insert("context".to_owned(), Value::Object(applied.context.clone()));
     map.insert("toolCalls".to_owned(), serde_json::json!(applied.calls));
     map.insert("dependencies".to_owned(), serde_json::json!(applied.needs));
@@ -390,7 +396,8 @@ fn changed_fields(before: &Applied, after: &Applied) -> BTreeMap<String, Change>
 fn diff(before: &Map, after: &Map) -> BTreeMap<String, Change> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let changes = names.into_iter().map(|name| {
-        let (from, to) = (before.get(name).cloned().unwrap_or_default(), after.get(name).cloned().unwrap_or_default());
+        let (from, to) =
+            (before.get(name).cloned().unwrap_or_default(), after.get(name).cloned().unwrap_or_default());
         (name.clone(), Change { from, to })
     });
     changes.filter(|(_, change)| change.from != change.to).collect()

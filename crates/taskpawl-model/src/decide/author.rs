@@ -17,26 +17,71 @@ const LISTED_DEPENDENCIES: usize = 20;
 
 /// Fields of the specification by their names on the outside, without those that commands of their own change.
 const SPEC_FIELDS: &[&str] = &[
-    "name", "description", "priority", "dueDate", "assignee", "labels", "links", "trigger", "when", "forEach", "repeat",
-    "mode", "retry", "timeout", "resources", "writes", "sandbox", "approval", "cache", "estimate", "milestone",
+    "name",
+    "description",
+    "priority",
+    "dueDate",
+    "assignee",
+    "labels",
+    "links",
+    "trigger",
+    "when",
+    "forEach",
+    "repeat",
+    "mode",
+    "retry",
+    "timeout",
+    "resources",
+    "writes",
+    "sandbox",
+    "approval",
+    "cache",
+    "estimate",
+    "milestone",
 ];
 
 /// Fields that say how a task is to run: they stand still while it does and once it is done.
 const WORK_FIELDS: &[&str] = &[
-    "trigger", "when", "forEach", "repeat", "mode", "retry", "timeout", "resources", "writes", "sandbox", "approval",
-    "cache", "milestone",
+    "trigger",
+    "when",
+    "forEach",
+    "repeat",
+    "mode",
+    "retry",
+    "timeout",
+    "resources",
+    "writes",
+    "sandbox",
+    "approval",
+    "cache",
+    "milestone",
 ];
 
 /// Fields that follow from what happens; commands of their own change them.
 const STATE_FIELDS: &[&str] = &[
-    "id", "status", "blockedReason", "subtasks", "result", "notes", "plan", "attempt", "error", "createdAt", "updatedAt",
-    "startedAt", "finishedAt", "version", "ready", "parent",
+    "id",
+    "status",
+    "blockedReason",
+    "subtasks",
+    "result",
+    "notes",
+    "plan",
+    "attempt",
+    "error",
+    "createdAt",
+    "updatedAt",
+    "startedAt",
+    "finishedAt",
+    "version",
+    "ready",
+    "parent",
 ];
 
 impl Draft<'_> {
     pub(super) fn create(&mut self, task: &NewTask) -> Decided<()> {
         check_id(task.id.as_str()).map_err(Refusal::from)?;
-        let dependencies = task.dependencies.iter().map(|id| self.resolve(id)).collect::<Decided<Vec<_>>>()?;
+        let dependencies =
+            task.dependencies.iter().map(|id| self.resolve(id)).collect::<Decided<Vec<_>>>()?;
         let parent = task.parent.as_deref().map(|id| self.resolve(id)).transpose()?;
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
@@ -111,7 +156,8 @@ impl Draft<'_> {
 
     /// Gives calls their ids: the author's, or the next free `c1`, `c2`, …
     pub(super) fn new_calls(&self, present: &[CallRecord], new: &[NewCall]) -> Decided<Vec<CallRecord>> {
-        let mut taken: std::collections::BTreeSet<CallId> = present.iter().map(|call| call.id.clone()).collect();
+        let mut taken: std::collections::BTreeSet<CallId> =
+            present.iter().map(|call| call.id.clone()).collect();
         let given = new.iter().filter_map(|call| call.id.clone());
         for id in given {
             check_id(id.as_str()).map_err(Refusal::from)?;
@@ -205,7 +251,8 @@ impl Draft<'_> {
     ) -> Decided<()> {
         let wanted: Vec<String> = match value {
             Value::Null => Vec::new(),
-            _ => serde_json::from_value(value.clone()).map_err(|_| invalid("dependencies", "expected a list of task ids"))?,
+            _ => serde_json::from_value(value.clone())
+                .map_err(|_| invalid("dependencies", "expected a list of task ids"))?,
         };
         let wanted = self.resolve_all(&wanted)?;
         let present = self.dependencies(key)?;
@@ -213,7 +260,8 @@ impl Draft<'_> {
             return Ok(());
         }
         self.refuse_changed_work(key, "its dependencies")?;
-        let (from, to) = (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(&wanted)?));
+        let (from, to) =
+            (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(&wanted)?));
         changed.insert("dependencies".to_owned(), Change { from, to });
         for on in present.iter().filter(|on| !wanted.contains(on)) {
             self.remove_edge(key, *on)?;
@@ -385,14 +433,18 @@ fn change_field(
 ) -> Decided<()> {
     let status = record.body.state.status();
     if WORK_FIELDS.contains(&field) && is_work_fixed(status) {
-        return Err(Refusal::WorkStarted { id: record.id.clone(), status, what: work_field_name(field) }.into());
+        return Err(
+            Refusal::WorkStarted { id: record.id.clone(), status, what: work_field_name(field) }.into()
+        );
     }
     let before = field_value(record, field);
     match field {
         "context" => merge(&mut record.body.context, field, value)?,
         "metadata" => merge_metadata(record, value)?,
         _ if STATE_FIELDS.contains(&field) => {
-            return Err(invalid(field, "it follows from what happens; a command of its own changes it").into());
+            return Err(
+                invalid(field, "it follows from what happens; a command of its own changes it").into()
+            );
         }
         _ if SPEC_FIELDS.contains(&field) => set_spec_field(&mut record.spec, field, value)?,
         _ => set_or_remove(&mut record.spec.extra, field, value),
@@ -416,7 +468,10 @@ fn field_value(record: &TaskRecord, field: &str) -> Value {
             map.insert("context".to_owned(), Value::Object(record.body.context.clone()));
             Value::Object(map)
         }
-        _ => spec_map(&record.spec).remove(field).or_else(|| record.spec.extra.get(field).cloned()).unwrap_or_default(),
+        _ => spec_map(&record.spec)
+            .remove(field)
+            .or_else(|| record.spec.extra.get(field).cloned())
+            .unwrap_or_default(),
     }
 }
 
@@ -430,7 +485,9 @@ fn spec_map(spec: &TaskSpec) -> Map {
 fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) -> Decided<()> {
     let value = match (field, value) {
         ("dueDate", Value::String(text)) => Value::String(full_date(text)),
-        ("name", Value::String(text)) if text.trim().is_empty() => return Err(invalid("name", "it is empty").into()),
+        ("name", Value::String(text)) if text.trim().is_empty() => {
+            return Err(invalid("name", "it is empty").into());
+        }
         ("name", Value::Null) => return Err(invalid("name", "a task needs a name").into()),
         _ => value.clone(),
     };
@@ -468,7 +525,11 @@ fn merge_metadata(record: &mut TaskRecord, value: &Value) -> Decided<()> {
         match name.as_str() {
             "context" => merge(&mut record.body.context, "metadata.context", value)?,
             "toolCalls" => {
-                return Err(invalid("metadata.toolCalls", "`add-tool-call` adds a call; the others stand as they are").into());
+                return Err(invalid(
+                    "metadata.toolCalls",
+                    "`add-tool-call` adds a call; the others stand as they are",
+                )
+                .into());
             }
             _ => set_or_remove(&mut record.spec.metadata, name, value),
         }

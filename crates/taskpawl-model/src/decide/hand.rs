@@ -86,7 +86,8 @@ impl Draft<'_> {
     }
 
     fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
-        let end = chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
+        let end =
+            chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
         Ok(end.ok_or_else(|| super::author::invalid("ttl", "the lease would end too far in the future"))?)
     }
 
@@ -236,7 +237,11 @@ impl Draft<'_> {
             match self.node(below)?.phase {
                 Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
                 Phase::Done | Phase::Cancelled | Phase::Skipped => {}
-                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther | Phase::Failed => {
+                Phase::Todo
+                | Phase::BlockedDependency
+                | Phase::BlockedWaiting
+                | Phase::BlockedOther
+                | Phase::Failed => {
                     self.set_state(below, state.clone(), Cause::Skip, reason.clone())?;
                 }
             }

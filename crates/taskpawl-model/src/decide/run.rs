@@ -46,7 +46,8 @@ impl Draft<'_> {
             self.answer.missing_tools.push((key, name));
             return Ok(());
         }
-        let claim = Claim { run: self.context.run.clone(), actor: self.context.actor.clone(), lease_until: None };
+        let claim =
+            Claim { run: self.context.run.clone(), actor: self.context.actor.clone(), lease_until: None };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
         self.answer.tasks.push(self.id(key)?);
         self.go_on(key)
@@ -84,7 +85,10 @@ impl Draft<'_> {
             body.error = None;
         })?;
         let attempt = record.body.attempt;
-        self.emit(Some(key), EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts })?;
+        self.emit(
+            Some(key),
+            EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
+        )?;
         self.answer.started.push(StartedCall {
             key,
             task: record.id.clone(),
@@ -153,7 +157,12 @@ impl Draft<'_> {
         }
         if let Some(call) = find(CallStatus::Failed) {
             let error = failure_text(call);
-            return self.set_state(key, TaskState::Failed { error: error.clone() }, Cause::Report, Some(error));
+            return self.set_state(
+                key,
+                TaskState::Failed { error: error.clone() },
+                Cause::Report,
+                Some(error),
+            );
         }
         let is_complete = calls.iter().all(|call| call.body.status.is_settled());
         if go_on || is_complete {
@@ -180,10 +189,16 @@ impl Draft<'_> {
             return Err(self.transition_refusal(key, &record, Status::InProgress, "run")?.into());
         }
         if node.work == Work::Manual {
-            return Err(Refusal::NotManual { id: record.id, what: "has neither tool calls nor subtasks", by: "run" }.into());
+            return Err(Refusal::NotManual {
+                id: record.id,
+                what: "has neither tool calls nor subtasks",
+                by: "run",
+            }
+            .into());
         }
         if let Some(field) = limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
-            let problem = format!("this version keeps it but does not evaluate it, so `{}` cannot run", record.id);
+            let problem =
+                format!("this version keeps it but does not evaluate it, so `{}` cannot run", record.id);
             return Err(super::author::invalid(field, problem).into());
         }
         if node.gate.before_subtasks() == GateState::Wait {

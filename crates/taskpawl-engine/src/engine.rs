@@ -1,0 +1,169 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use taskpawl_manager::Manager;
+use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task};
+use taskpawl_tools::Registry;
+use tokio::sync::watch;
+
+use crate::dispatcher::Dispatcher;
+use crate::error::RunError;
+use crate::liveness::RunLock;
+use crate::observer::{Observer, RunEvent};
+use crate::output::Output;
+use crate::summary::RunSummary;
+
+/// Runs plans: what is ready, in parallel, until nothing more can be done.
+///
+/// Cheap to clone. It installs no signal handler and keeps no global state; several engines work side by side, on one store or
+/// on many, on a current-thread runtime too.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) manager: Manager,
+    pub(crate) tools: Arc<Registry>,
+    pub(crate) project: Project,
+}
+
+/// Where the calls of an engine run, and where their output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The id of the project: the first part of every idempotency key.
+    pub id: String,
+    /// The root, beneath which tools work.
+    pub root: PathBuf,
+    /// The directory for run locks and output files, outside everything that tools may write.
+    pub files: PathBuf,
+    /// The machine's name, for the record.
+    pub host: String,
+}
+
+/// How a run goes.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// What it is restricted to; nothing stands for everything.
+    pub only: Vec<Selector>,
+    /// How many calls run at once; `None` stands for the number of cores plus two.
+    pub jobs: Option<usize>,
+    /// Whether it also waits for agents and people.
+    pub wait: bool,
+    /// What the host program attaches to the calls.
+    pub scope: Option<String>,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// How it is asked to stop.
+    pub control: RunControl,
+    /// The parameters, for the record.
+    pub params: Map,
+}
+
+/// Asks a run to stop: once to let what runs end, twice to end it.
+#[derive(Debug, Clone)]
+pub struct RunControl {
+    requests: Arc<watch::Sender<u32>>,
+}
+
+impl Default for RunControl {
+    fn default() -> Self {
+        Self { requests: Arc::new(watch::Sender::new(0)) }
+    }
+}
+
+impl RunControl {
+    /// Asks the run to stop. The first time nothing more starts and what runs may end; the second time what runs is ended.
+    pub fn stop(&self) {
+        self.requests.send_modify(|count| *count += 1);
+    }
+
+    /// Returns how often the run was asked to stop.
+    pub fn requests(&self) -> u32 {
+        *self.requests.borrow()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u32> {
+        self.requests.subscribe()
+    }
+}
+
+impl Engine {
+    /// Returns an engine that runs the plan behind `manager` with `tools`.
+    pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
+        Self { manager, tools, project }
+    }
+
+    /// Returns the tools.
+    pub fn tools(&self) -> &Arc<Registry> {
+        &self.tools
+    }
+
+    /// Returns where the calls run.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// Returns the output files of calls.
+    pub fn output(&self) -> Output {
+        Output::new(&self.project.files)
+    }
+
+    /// Runs everything that is ready, and what becomes ready by it, until nothing more can be done.
+    ///
+    /// # Errors
+    /// The store failed, or a selector names nothing. Failed tasks are no error: the summary has them.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends what runs, like a second [`RunControl::stop`], but leaves the record open: the next run
+    /// recovers it.
+    pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
+        let id = RunId::from(self.manager.source().new_id());
+        let manager = self.manager.clone().with_run(id.clone());
+        let lock = RunLock::take(&self.project.files, &id)?;
+        manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
+        if let Some(observer) = &options.observer {
+            observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: self.jobs(&options) });
+        }
+        let summary = Dispatcher::new(self, manager.clone(), id.clone(), &options)?.run().await?;
+        manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
+        drop(lock);
+        if let Some(observer) = &options.observer {
+            observer.event(&RunEvent::Summary(summary.clone()));
+        }
+        Ok(summary)
+    }
+
+    /// Runs one task with all below it, when its dependencies are finished; else it is blocked with the reason.
+    ///
+    /// # Errors
+    /// As of [`run_all_ready`](Self::run_all_ready), and where the state of the task does not allow it.
+    pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        let task = self.manager.get(id)?;
+        let missing_tool = self.missing_tool(&task);
+        self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
+        options.only = vec![Selector::Task(task.id.to_string())];
+        self.run_all_ready(options).await
+    }
+
+    fn missing_tool(&self, task: &Task) -> Option<String> {
+        let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
+        let mut names = left.map(|call| call.tool_name.clone());
+        names.find(|name| self.tools.get(name).is_none())
+    }
+
+    pub(crate) fn jobs(&self, options: &RunOptions) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        options.jobs.unwrap_or_else(|| cores() + 2).max(1)
+    }
+
+    fn record(&self, id: &RunId, manager: &Manager, options: &RunOptions) -> RunRecord {
+        RunRecord {
+            id: id.clone(),
+            scope: options.only.iter().map(ToString::to_string).collect(),
+            params: options.params.clone(),
+            actor: manager.actor().to_owned(),
+            host: self.project.host.clone(),
+            started_at: manager.source().now(),
+            finished_at: None,
+            exit: None,
+            counts: std::collections::BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Starts one call: everything that a tool sees, and how its end is written down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall};
+use taskpawl_tools::{CallContext, Progress, ProgressSink, RegisteredTool, ToolError, call_guarded};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::observer::{Observer, RunEvent};
+use crate::output::Output;
+
+/// How long a call may take where neither it nor its task says so.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How a call ended, with what the dispatcher needs to report it.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) key: Key,
+    pub(crate) attempt: u32,
+    pub(crate) call: CallId,
+    pub(crate) end: CallEnd,
+    pub(crate) took: Duration,
+}
+
+/// Makes calls out of what the store recorded as started.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    engine: Engine,
+    output: Output,
+    actor: String,
+    scope: Option<String>,
+    observer: Option<Arc<dyn Observer>>,
+    cancel: CancellationToken,
+    by_task: BTreeMap<Key, CancellationToken>,
+}
+
+impl Executor {
+    pub(crate) fn new(engine: &Engine, scope: Option<String>, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self {
+            output: engine.output(),
+            actor: engine.manager.actor().to_owned(),
+            engine: engine.clone(),
+            scope,
+            observer,
+            cancel: CancellationToken::new(),
+            by_task: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the future of the call; nothing happens before it is polled.
+    pub(crate) fn call(&mut self, started: StartedCall) -> impl Future<Output = Ended> + Send + 'static {
+        let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
+        let context = self.context(&started);
+        let output = self.output.clone();
+        async move {
+            let begin = Instant::now();
+            let args = Value::Object(started.call.spec.args.clone());
+            let end = match tool {
+                Some(tool) => run(tool, context, args, started.call.spec.idempotent, &output).await,
+                None => unknown_tool(&started.call.spec.tool_name),
+            };
+            let StartedCall { key, attempt, call, .. } = started;
+            Ended { key, attempt, call: call.id, end, took: begin.elapsed() }
+        }
+    }
+
+    fn context(&mut self, started: &StartedCall) -> CallContext {
+        let call = &started.call;
+        let project = &self.engine.project;
+        let output = self.output.stem(&started.task, &call.id, call.body.attempts);
+        let timeout = call.spec.timeout.or(started.timeout).map_or(DEFAULT_TIMEOUT, |period| period.0);
+        let mut context = CallContext::new(&project.root, output);
+        context.task = started.task.to_string();
+        context.call = call.id.to_string();
+        context.actor.clone_from(&self.actor);
+        context.scope.clone_from(&self.scope);
+        context.attempt = started.attempt;
+        context.idempotency_key =
+            format!("{}/{}/{}/{}", project.id, started.task, call.id, started.generation);
+        context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
+        context.deadline = tokio::time::Instant::now().checked_add(timeout);
+        context.progress = self.progress(started);
+        context
+    }
+
+    fn progress(&self, started: &StartedCall) -> Option<ProgressSink> {
+        let observer = Arc::clone(self.observer.as_ref()?);
+        let (task, call) = (started.task.clone(), started.call.id.clone());
+        Some(Arc::new(move |progress| {
+            if let Progress::Message(message) = progress {
+                observer.event(&RunEvent::Progress { task: task.clone(), call: call.clone(), message });
+            }
+        }))
+    }
+
+    pub(crate) fn kill(&mut self, key: Key) {
+        if let Some(token) = self.by_task.get(&key) {
+            token.cancel();
+        }
+    }
+
+    pub(crate) fn kill_all(&self) {
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn forget(&mut self, key: Key) {
+        self.by_task.remove(&key);
+    }
+}
+
+async fn run(
+    tool: RegisteredTool,
+    context: CallContext,
+    args: Value,
+    idempotent: Option<bool>,
+    output: &Output,
+) -> CallEnd {
+    let repeatable = idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
+    match call_guarded(tool, context, args).await {
+        Ok(result) => match output.bounded(result) {
+            Ok(result) => CallEnd::Succeeded(result),
+            Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
+        },
+        Err(ToolError::Cancelled { .. }) => CallEnd::Interrupted { repeatable },
+        Err(error) => {
+            let result = error.result().cloned().and_then(|result| output.bounded(result).ok());
+            failed(error.class(), chain(&error), result)
+        }
+    }
+}
+
+fn unknown_tool(name: &str) -> CallEnd {
+    failed("missing_tool", format!("no tool `{name}`"), None)
+}
+
+fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
+    CallEnd::Failed { error: CallError { class: class.to_owned(), message }, result }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

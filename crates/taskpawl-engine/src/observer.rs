@@ -1,0 +1,85 @@
+use std::fmt::Debug;
+
+use serde::Serialize;
+use taskpawl_model::{CallId, CallStatus, RunId, Status, TaskId};
+
+use crate::summary::RunSummary;
+
+/// Is told what happens in a run, in order, on the dispatcher's thread: it must be short and must not block.
+pub trait Observer: Send + Sync + Debug {
+    /// Takes in one event.
+    fn event(&self, event: &RunEvent);
+}
+
+/// Something that happened in a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The run is on record.
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// How many calls run at once.
+        jobs: usize,
+    },
+    /// A call starts.
+    CallStarted {
+        /// The task.
+        task: TaskId,
+        /// The name of the task.
+        name: String,
+        /// The call.
+        call: CallId,
+        /// Its tool.
+        tool: String,
+        /// The attempt of the task.
+        attempt: u32,
+    },
+    /// A call says something while it runs.
+    Progress {
+        /// The task.
+        task: TaskId,
+        /// The call.
+        call: CallId,
+        /// What it says.
+        message: String,
+    },
+    /// A call ended.
+    CallEnded {
+        /// The task.
+        task: TaskId,
+        /// The call.
+        call: CallId,
+        /// Its tool.
+        tool: String,
+        /// How.
+        status: CallStatus,
+        /// Why it failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// How long it took, in milliseconds.
+        millis: u64,
+    },
+    /// A task ended, or can no longer start.
+    TaskEnded {
+        /// The task.
+        task: TaskId,
+        /// Its name.
+        name: String,
+        /// What became of it.
+        status: Status,
+        /// Why, where it did not end well.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// Somebody asked the run to stop.
+    Stopping {
+        /// Whether what runs is ended, too.
+        hard: bool,
+        /// How many calls still run.
+        running: usize,
+    },
+    /// The run is over.
+    Summary(RunSummary),
+}

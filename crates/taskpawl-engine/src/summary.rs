@@ -1,0 +1,297 @@
+//! What a run leaves behind: the state of its scope, and what to do next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use taskpawl_model::schedule::Stop;
+use taskpawl_model::{
+    BlockedReason, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, View, ViewResult, Work,
+    read_task, undecided,
+};
+
+/// How many tasks of each kind are listed by name; the counts have all.
+const LISTED: usize = 50;
+
+/// The state of a run's scope when it is over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// The exit code: 0 all finished, 1 a task failed, 3 something waits for an approval, an agent or a decision, 4 blocked
+    /// otherwise, 130 stopped.
+    pub exit: u8,
+    /// How many tasks the scope has in each state.
+    pub counts: BTreeMap<String, u64>,
+    /// What became of tasks during the run.
+    pub ended: BTreeMap<String, u64>,
+    /// What failed, grouped by tool and class of error.
+    pub failures: Vec<FailureGroup>,
+    /// Tasks that wait for an agent, a person or a decision.
+    pub waiting: Vec<Waiting>,
+    /// Tasks that are blocked for another reason than a failure before them.
+    pub blocked: Vec<Waiting>,
+    /// Tasks that this run could not start.
+    pub not_run: Vec<NotRun>,
+    /// Commands that go on from here.
+    pub next_actions: Vec<String>,
+}
+
+/// Tasks that failed in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureGroup {
+    /// The tool; empty for tasks that somebody reported as failed.
+    pub tool: String,
+    /// The class of the error.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+    /// The tasks, with the error of each; the first 50.
+    pub tasks: Vec<(TaskId, String)>,
+    /// How many tasks cannot start because of them.
+    pub blocks: u64,
+}
+
+/// A task that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// For what.
+    pub reason: String,
+}
+
+/// A task that could not be started here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotRun {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: String,
+}
+
+/// Gathers the summary of a run.
+pub(crate) struct Summarizer {
+    pub(crate) run: RunId,
+    pub(crate) scope: Option<BTreeSet<Key>>,
+    pub(crate) ended: BTreeMap<String, u64>,
+    pub(crate) missing_tools: BTreeMap<Key, String>,
+    pub(crate) stop: Stop,
+}
+
+impl Summarizer {
+    pub(crate) fn summarize(self, view: &dyn View) -> ViewResult<RunSummary> {
+        let counts = self.counts(view)?;
+        let failures = self.failures(view)?;
+        let not_run = self.not_run(view)?;
+        let (waiting, blocked) = self.unfinished(view)?;
+        let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
+        let exit = match self.stop {
+            Stop::Soft | Stop::Hard => 130,
+            Stop::No if has(Status::Failed) => 1,
+            Stop::No if !blocked.is_empty() || !not_run.is_empty() || self.is_stuck(view)? => 4,
+            Stop::No if !waiting.is_empty() || has(Status::InProgress) => 3,
+            Stop::No if has(Status::Todo) || has(Status::Blocked) => 4,
+            Stop::No => 0,
+        };
+        let next_actions = next_actions(exit, &failures, &waiting);
+        let (run, ended) = (self.run, self.ended);
+        Ok(RunSummary { run, exit, counts, ended, failures, waiting, blocked, not_run, next_actions })
+    }
+
+    fn find(&self, view: &dyn View, query: Query) -> ViewResult<Vec<Key>> {
+        let mut keys = view.find(&query)?;
+        if let Some(scope) = &self.scope {
+            keys.retain(|key| scope.contains(key));
+        }
+        Ok(keys)
+    }
+
+    fn with_status(&self, view: &dyn View, status: Status) -> ViewResult<Vec<Key>> {
+        self.find(view, Query { status: vec![status], ..Query::default() })
+    }
+
+    fn counts(&self, view: &dyn View) -> ViewResult<BTreeMap<String, u64>> {
+        let Some(scope) = &self.scope else {
+            let counts = view.counts()?;
+            let named = counts.into_iter().filter(|(_, count)| *count > 0);
+            return Ok(named.map(|(status, count)| (status.as_str().to_owned(), count)).collect());
+        };
+        let mut counts = BTreeMap::new();
+        for key in scope {
+            if let Some(node) = view.node(*key)? {
+                *counts.entry(status_of(node.phase).as_str().to_owned()).or_default() += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    fn failures(&self, view: &dyn View) -> ViewResult<Vec<FailureGroup>> {
+        let mut groups: BTreeMap<(String, String), FailureGroup> = BTreeMap::new();
+        for key in self.with_status(view, Status::Failed)? {
+            let Some(task) = read_task(view, key)? else { continue };
+            let (tool, class) = failure_kind(&task);
+            let group = groups.entry((tool.clone(), class.clone())).or_insert_with(|| FailureGroup {
+                tool,
+                class,
+                count: 0,
+                tasks: Vec::new(),
+                blocks: 0,
+            });
+            group.count += 1;
+            group.blocks += blocked_behind(view, key)?;
+            if group.tasks.len() < LISTED {
+                group.tasks.push((task.id, task.error.unwrap_or_default()));
+            }
+        }
+        Ok(groups.into_values().collect())
+    }
+
+    fn not_run(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
+        let mut not_run = Vec::new();
+        for (key, tool) in &self.missing_tools {
+            if let Some(node) = view.node(*key)?
+                && node.is_ready()
+                && let Some(task) = view.id(*key)?
+            {
+                not_run.push(NotRun { task, reason: format!("no tool `{tool}` here") });
+            }
+        }
+        for key in self.with_status(view, Status::Todo)? {
+            let Some(node) = view.node(key)? else { continue };
+            if !node.gate.undecided {
+                continue;
+            }
+            if let (Some(task), calls) = (view.task(key)?, view.calls(key)?)
+                && let Some(field) = undecided(&task.spec, calls.iter().map(|call| &call.spec))
+            {
+                let reason = format!("it uses `{field}`, which this version keeps but does not evaluate");
+                not_run.push(NotRun { task: task.id, reason });
+            }
+        }
+        Ok(not_run)
+    }
+
+    /// Returns what waits for somebody, and what is blocked otherwise.
+    fn unfinished(&self, view: &dyn View) -> ViewResult<(Vec<Waiting>, Vec<Waiting>)> {
+        let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
+        let manual = self.find(view, Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
+        for key in manual.iter().take(LISTED) {
+            waiting.extend(line(view, *key, "a manual task that is ready")?);
+        }
+        for key in self.with_status(view, Status::InProgress)?.into_iter().take(LISTED) {
+            let holder = view.task(key)?.and_then(|task| match task.body.state {
+                taskpawl_model::TaskState::InProgress { claim } => Some(claim.actor),
+                _ => None,
+            });
+            waiting.extend(line(view, key, &format!("held by {}", holder.unwrap_or_default()))?);
+        }
+        for key in self.with_status(view, Status::Blocked)? {
+            let Some(task) = read_task(view, key)? else { continue };
+            let Some(reason) = &task.blocked_reason else { continue };
+            let entry =
+                Waiting { task: task.id.clone(), name: task.name.clone(), reason: reason_text(reason) };
+            match reason {
+                BlockedReason::Dependency { .. } => {}
+                BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => waiting.push(entry),
+                BlockedReason::Waiting { .. }
+                | BlockedReason::MissingTool { .. }
+                | BlockedReason::Manual { .. } => {
+                    blocked.push(entry);
+                }
+            }
+        }
+        Ok((waiting, blocked))
+    }
+
+    /// Returns whether something is blocked behind a task that was cancelled: nothing failed, yet it cannot go on.
+    fn is_stuck(&self, view: &dyn View) -> ViewResult<bool> {
+        for key in self.with_status(view, Status::Blocked)? {
+            if view.node(key)?.is_some_and(|node| node.phase == Phase::BlockedDependency) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> {
+    let task = view.task(key)?;
+    Ok(task.map(|task| Waiting { task: task.id, name: task.spec.name, reason: reason.to_owned() }))
+}
+
+fn status_of(phase: Phase) -> Status {
+    match phase {
+        Phase::Todo => Status::Todo,
+        Phase::InProgress => Status::InProgress,
+        Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => Status::Blocked,
+        Phase::Done => Status::Done,
+        Phase::Failed => Status::Failed,
+        Phase::Cancelled => Status::Cancelled,
+        Phase::Skipped => Status::Skipped,
+    }
+}
+
+fn failure_kind(task: &Task) -> (String, String) {
+    let failed = task.metadata.tool_calls.iter().find(|call| call.status == CallStatus::Failed);
+    match failed {
+        Some(call) => (call.tool_name.clone(), call.error_class.clone().unwrap_or_default()),
+        None => (String::new(), "reported".to_owned()),
+    }
+}
+
+/// Counts the tasks behind a failed one that cannot start because of it.
+fn blocked_behind(view: &dyn View, key: Key) -> ViewResult<u64> {
+    let mut seen = BTreeSet::from([key]);
+    let mut queue = vec![key];
+    while let Some(key) = queue.pop() {
+        let parent = view.node(key)?.and_then(|node| node.parent);
+        for behind in view.dependents(key)?.into_iter().chain(view.subtasks(key)?).chain(parent) {
+            if view.node(behind)?.is_some_and(|node| node.phase == Phase::BlockedDependency)
+                && seen.insert(behind)
+            {
+                queue.push(behind);
+            }
+        }
+    }
+    Ok(seen.len() as u64 - 1)
+}
+
+/// Returns why a task is blocked, for people and models.
+pub(crate) fn reason_text(reason: &BlockedReason) -> String {
+    let list = |ids: &[TaskId]| ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    match reason {
+        BlockedReason::Dependency { ids } => format!("cannot start because of {}", list(ids)),
+        BlockedReason::Waiting { ids } => format!("waits for {}", list(ids)),
+        BlockedReason::Approval { call } => format!("call `{call}` waits for an approval"),
+        BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
+        BlockedReason::Interrupted { call } => {
+            format!(
+                "call `{call}` was interrupted and nobody knows how far it came: look, then `done` or `fail`"
+            )
+        }
+        BlockedReason::Manual { text } => format!("blocked by hand: {text}"),
+    }
+}
+
+fn next_actions(exit: u8, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
+    let mut actions = Vec::new();
+    let first = failures.iter().find_map(|group| group.tasks.first());
+    if let Some((task, _)) = first {
+        actions.push(format!("taskpawl logs {task}"));
+        actions.push("taskpawl retry --failed && taskpawl run-all-ready".to_owned());
+    }
+    if let Some(task) = waiting.first() {
+        actions.push(format!("taskpawl show {}", task.task));
+        actions.push(format!("taskpawl done {}", task.task));
+    }
+    if exit == 130 {
+        actions.push("taskpawl run-all-ready".to_owned());
+    }
+    actions
+}

@@ -1,0 +1,266 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use taskpawl_model::{
+    Answer, Apply, ApplyReport, Command, Context, Map, NewCall, NewTask, Origin, Plan, Request, RunId, TaskId,
+};
+use taskpawl_store::Store;
+
+use crate::error::Error;
+use crate::source::{Source, SystemSource};
+
+/// Offers every command on a plan, in the name of one actor.
+///
+/// Cheap to clone. Every command is one durable commit, or is refused and changes nothing; tasks are named by their id or a
+/// unique prefix of it.
+#[derive(Debug, Clone)]
+pub struct Manager {
+    store: Arc<dyn Store>,
+    source: Arc<dyn Source>,
+    actor: String,
+    origin: Origin,
+    run: Option<RunId>,
+}
+
+/// How somebody says that a task ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ending {
+    /// What came out of it.
+    pub result: Option<Value>,
+    /// A remark; of a failure the reason.
+    pub note: Option<String>,
+    /// The attempt that the report belongs to, where the reporter knows it.
+    pub attempt: Option<u32>,
+}
+
+impl Manager {
+    /// Returns a manager of `store` in the name of `actor`.
+    pub fn new(store: Arc<dyn Store>, actor: impl Into<String>) -> Self {
+        Self {
+            store,
+            source: Arc::new(SystemSource),
+            actor: actor.into(),
+            origin: Origin::Library,
+            run: None,
+        }
+    }
+
+    /// Takes time and ids from `source`.
+    #[must_use]
+    pub fn with_source(mut self, source: Arc<dyn Source>) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Marks calls that are added with `origin`.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Acts as a run.
+    #[must_use]
+    pub fn with_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    /// Acts in the name of another actor.
+    #[must_use]
+    pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
+        self.actor = actor.into();
+        self
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Returns where time and ids come from.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// Returns in whose name commands are given.
+    pub fn actor(&self) -> &str {
+        &self.actor
+    }
+
+    /// Returns a request with who asks and when.
+    pub fn request(&self, command: Command) -> Request {
+        let context = Context {
+            now: self.source.now(),
+            actor: self.actor.clone(),
+            run: self.run.clone(),
+            origin: self.origin,
+        };
+        Request { command, context }
+    }
+
+    /// Gives one command.
+    ///
+    /// # Durability
+    /// What it answers survives the end of the process and of the machine.
+    pub fn command(&self, command: Command) -> Result<Answer, Error> {
+        let mut outcomes = self.store.write(vec![self.request(command)])?;
+        let outcome = outcomes.pop().expect("BUG: a store answers every request");
+        Ok(outcome?)
+    }
+
+    /// Returns what a command would come to, and writes nothing.
+    pub fn preview(&self, command: Command) -> Result<Answer, Error> {
+        let decision = self.store.preview(&self.request(command))?;
+        Ok(decision?.answer)
+    }
+
+    fn tasks(&self, command: Command) -> Result<Vec<TaskId>, Error> {
+        Ok(self.command(command)?.tasks)
+    }
+
+    fn task(&self, command: Command) -> Result<TaskId, Error> {
+        let mut tasks = self.tasks(command)?;
+        Ok(tasks.pop().expect("BUG: a command on a task answers the task"))
+    }
+
+    /// Makes a task and returns its id: the given one, or a new random one where it is empty.
+    pub fn create(&self, mut task: NewTask) -> Result<TaskId, Error> {
+        if task.id.as_str().is_empty() {
+            task.id = TaskId::from(self.source.new_id());
+        }
+        self.task(Command::Create(Box::new(task)))
+    }
+
+    /// Changes fields of a task, by their names on the outside; `null` takes a field away, `metadata` and `context` merge.
+    pub fn update(&self, id: &str, fields: Map, if_version: Option<u64>) -> Result<TaskId, Error> {
+        self.task(Command::Update { id: id.to_owned(), fields, if_version })
+    }
+
+    /// Deletes tasks that nothing else needs. Their ids are not used again.
+    pub fn delete(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Delete { ids: ids.to_vec() })
+    }
+
+    /// Takes a ready manual task for `lease`; the holder's own claim is renewed.
+    pub fn claim(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
+        self.task(Command::Claim { id: Some(id.to_owned()), lease })
+    }
+
+    /// Takes the first ready manual task that is for this actor or for nobody in particular.
+    pub fn claim_next(&self, lease: Duration) -> Result<TaskId, Error> {
+        self.task(Command::Claim { id: None, lease })
+    }
+
+    /// Prolongs a claim: it lasts `lease` from now.
+    pub fn renew(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
+        self.task(Command::Renew { id: id.to_owned(), lease })
+    }
+
+    /// Gives claimed tasks back.
+    pub fn release(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Release { ids: ids.to_vec() })
+    }
+
+    /// Ends manual tasks well, or says that interrupted calls ended well.
+    pub fn done(&self, ids: &[String], ending: Ending) -> Result<Vec<TaskId>, Error> {
+        let Ending { result, note, attempt } = ending;
+        self.tasks(Command::Done { ids: ids.to_vec(), result, note, attempt })
+    }
+
+    /// Ends manual tasks badly, or says that interrupted calls ended badly.
+    pub fn fail(&self, ids: &[String], ending: Ending) -> Result<Vec<TaskId>, Error> {
+        let Ending { result, note, attempt } = ending;
+        self.tasks(Command::Fail { ids: ids.to_vec(), result, note, attempt })
+    }
+
+    /// Says that tasks, with all below, are not needed.
+    pub fn skip(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Skip { ids: ids.to_vec(), reason })
+    }
+
+    /// Keeps tasks from starting.
+    pub fn block(&self, ids: &[String], reason: impl Into<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Block { ids: ids.to_vec(), reason: reason.into() })
+    }
+
+    /// Takes blocks away that were set by hand; an interrupted call starts again.
+    pub fn unblock(&self, ids: &[String]) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Unblock { ids: ids.to_vec() })
+    }
+
+    /// Starts finished tasks again where they stopped; `cascade` also what ran after them.
+    pub fn retry(&self, ids: &[String], cascade: bool) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Retry { ids: ids.to_vec(), cascade })
+    }
+
+    /// Starts finished tasks again from the beginning; `cascade` also what ran after them.
+    pub fn reopen(&self, ids: &[String], cascade: bool) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Reopen { ids: ids.to_vec(), cascade })
+    }
+
+    /// Gives tasks, with all below, up.
+    pub fn cancel(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Cancel { ids: ids.to_vec(), reason })
+    }
+
+    /// Adds a tool call to a task.
+    pub fn add_tool_call(&self, id: &str, call: NewCall) -> Result<TaskId, Error> {
+        self.task(Command::AddCall { id: id.to_owned(), call: Box::new(call) })
+    }
+
+    /// Makes a task depend on another.
+    pub fn add_dependency(&self, id: &str, on: &str) -> Result<TaskId, Error> {
+        self.task(Command::AddDependency { id: id.to_owned(), on: on.to_owned() })
+    }
+
+    /// Makes a task not depend on another any more.
+    pub fn remove_dependency(&self, id: &str, on: &str) -> Result<TaskId, Error> {
+        self.task(Command::RemoveDependency { id: id.to_owned(), on: on.to_owned() })
+    }
+
+    /// Puts an existing task below another, or at the top.
+    pub fn move_task(&self, id: &str, parent: Option<&str>) -> Result<TaskId, Error> {
+        self.task(Command::Move { id: id.to_owned(), parent: parent.map(str::to_owned) })
+    }
+
+    /// Adds a remark to a task.
+    pub fn note(&self, id: &str, text: impl Into<String>) -> Result<TaskId, Error> {
+        self.task(Command::Note { id: id.to_owned(), text: text.into() })
+    }
+
+    /// Brings a plan into the store under `name`.
+    pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
+        let answer = self.command(self.apply_command(plan, name, options))?;
+        Ok(answer.applied.expect("BUG: an apply reports"))
+    }
+
+    /// Returns what applying a plan would do; writes nothing.
+    pub fn preview_apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
+        let answer = self.preview(self.apply_command(plan, name, options))?;
+        Ok(answer.applied.expect("BUG: an apply reports"))
+    }
+
+    fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
+        let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
+        let ApplyOptions { prune, fresh } = options;
+        Command::Apply(Box::new(Apply { plan, name: name.to_owned(), fresh_ids, prune, fresh }))
+    }
+
+    fn id_if_missing(&self, given: Option<&TaskId>) -> TaskId {
+        match given {
+            Some(_) => TaskId::default(),
+            None => TaskId::from(self.source.new_id()),
+        }
+    }
+}
+
+/// How a plan is applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ApplyOptions {
+    /// Cancel tasks that are gone from the file and were not started.
+    pub prune: bool,
+    /// Reopen every task of the plan.
+    pub fresh: bool,
+}

@@ -1,0 +1,144 @@
+use std::collections::BTreeMap;
+
+use taskpawl_model::{
+    DecideError, Event, Key, Query, Refusal, RunId, RunRecord, Selector, Status, Task, View, ViewResult,
+    Work, read_task, resolve, select,
+};
+use taskpawl_store::StoreError;
+
+use crate::error::Error;
+use crate::manager::Manager;
+
+/// Some of the tasks that match, and how many there are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// How many match; only where it is known without counting them, which is for queries without a filter.
+    pub total: Option<u64>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+/// Which runs to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// At most so many, the latest first; 0 for all.
+    pub limit: usize,
+}
+
+impl Manager {
+    /// Reads one consistent moment of the store; what the rules refuse in it comes out as such.
+    pub fn read<T>(&self, look: impl FnOnce(&dyn View) -> Result<T, DecideError>) -> Result<T, Error> {
+        let seen = self.store().view(|view| match look(view) {
+            Err(DecideError::View(error)) => Err(error),
+            other => Ok(other),
+        })?;
+        Ok(seen?)
+    }
+
+    /// Returns a task.
+    pub fn get(&self, id: &str) -> Result<Task, Error> {
+        self.read(|view| {
+            let key = resolve(view, id)?;
+            let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };
+            Ok(read_task(view, key)?.ok_or_else(unknown)?)
+        })
+    }
+
+    /// Returns the tasks that match, in the order of the query.
+    pub fn list(&self, query: &Query) -> Result<Page, Error> {
+        self.read(|view| {
+            let more = Query { limit: if query.limit == 0 { 0 } else { query.limit + 1 }, ..query.clone() };
+            let mut keys = view.find(&more)?;
+            let truncated = query.limit > 0 && keys.len() > query.limit;
+            if truncated {
+                keys.truncate(query.limit);
+            }
+            let tasks = read_tasks(view, &keys)?;
+            Ok(Page { tasks, total: total(view, query)?, truncated })
+        })
+    }
+
+    /// Returns what is ready, in the order in which it is taken.
+    pub fn ready(&self, limit: usize, offset: usize) -> Result<Page, Error> {
+        let ready = Some(vec![Work::Calls, Work::Manual]);
+        self.list(&Query { ready, limit, offset, ..Query::default() })
+    }
+
+    /// Returns the ids of the tasks that the selectors and states select, by age; no selector stands for all tasks.
+    pub fn select(&self, selectors: &[Selector], status: &[Status]) -> Result<Vec<String>, Error> {
+        self.read(|view| {
+            let keys = match select(view, selectors)? {
+                Some(keys) => keys.into_iter().collect(),
+                None => view.find(&Query { status: status.to_vec(), ..Query::default() })?,
+            };
+            let mut ids = Vec::new();
+            for key in keys {
+                if has_status(view, key, status)? {
+                    ids.extend(view.id(key)?.map(|id| id.to_string()));
+                }
+            }
+            Ok(ids)
+        })
+    }
+
+    /// Returns how many tasks there are in each state.
+    pub fn counts(&self) -> Result<BTreeMap<Status, u64>, Error> {
+        Ok(self.store().view(|view| view.counts())?)
+    }
+
+    /// Returns the events after `revision`, in order; of one task where an id is given; at most `limit` (0: all).
+    pub fn history(&self, id: Option<&str>, revision: u64, limit: usize) -> Result<Vec<Event>, Error> {
+        self.read(|view| {
+            let key = id.map(|id| resolve(view, id)).transpose()?;
+            Ok(view.events(revision, key, limit)?)
+        })
+    }
+
+    /// Returns the runs, the latest first.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, Error> {
+        Ok(self.store().view(|view| view.runs(filter.limit))?)
+    }
+
+    /// Returns a run.
+    pub fn run(&self, id: &RunId) -> Result<RunRecord, Error> {
+        let found = self.store().view(|view| view.run(id))?;
+        Ok(found.ok_or_else(|| Refusal::UnknownRun { id: id.to_string() })?)
+    }
+
+    /// Returns the revision of the last event.
+    pub fn revision(&self) -> Result<u64, StoreError> {
+        self.store().view(|view| view.revision())
+    }
+}
+
+fn read_tasks(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Task>> {
+    let mut tasks = Vec::with_capacity(keys.len());
+    for key in keys {
+        tasks.extend(read_task(view, *key)?);
+    }
+    Ok(tasks)
+}
+
+fn has_status(view: &dyn View, key: Key, status: &[Status]) -> ViewResult<bool> {
+    let Some(task) = view.task(key)? else { return Ok(false) };
+    Ok(status.is_empty() || status.contains(&task.body.state.status()))
+}
+
+/// Returns how many tasks match, where the counters of the store say so.
+fn total(view: &dyn View, query: &Query) -> ViewResult<Option<u64>> {
+    let is_filtered = *query
+        != Query {
+            status: query.status.clone(),
+            limit: query.limit,
+            offset: query.offset,
+            ..Query::default()
+        };
+    if is_filtered {
+        return Ok(None);
+    }
+    let counts = view.counts()?;
+    let is_asked = |status: &Status| query.status.is_empty() || query.status.contains(status);
+    Ok(Some(counts.iter().filter(|(status, _)| is_asked(status)).map(|(_, count)| count).sum()))
+}

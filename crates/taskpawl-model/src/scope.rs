@@ -1,0 +1,85 @@
+//! Scopes: which tasks a run or a command over many is restricted to.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Key;
+use crate::command::DecideError;
+use crate::view::{Query, View, ViewError};
+
+/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id, which stands for all below it, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// The tasks of a plan.
+    Plan(String),
+    /// The tasks with a label.
+    Label(String),
+    /// A task with all below it.
+    Task(String),
+}
+
+impl FromStr for Selector {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.split_once(':') {
+            Some(("plan", name)) => Self::Plan(name.to_owned()),
+            Some(("label", name)) => Self::Label(name.to_owned()),
+            _ => Self::Task(text.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(name) => write!(f, "plan:{name}"),
+            Self::Label(name) => write!(f, "label:{name}"),
+            Self::Task(id) => f.write_str(id),
+        }
+    }
+}
+
+impl Selector {
+    /// Returns the tasks that it selects now.
+    ///
+    /// # Errors
+    /// The id of a task is unknown or not unique, or the view cannot be read.
+    pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
+        Ok(match self {
+            Self::Plan(name) => find(view, Query { plan: Some(name.clone()), ..Query::default() })?,
+            Self::Label(name) => find(view, Query { labels: vec![name.clone()], ..Query::default() })?,
+            Self::Task(id) => subtree(view, crate::read::resolve(view, id)?)?,
+        })
+    }
+}
+
+/// Returns the tasks that any of the selectors selects; `None` when there are none, which stands for all tasks.
+///
+/// # Errors
+/// The id of a task is unknown or not unique, or the view cannot be read.
+pub fn select(view: &dyn View, selectors: &[Selector]) -> Result<Option<BTreeSet<Key>>, DecideError> {
+    if selectors.is_empty() {
+        return Ok(None);
+    }
+    let mut keys = BTreeSet::new();
+    for selector in selectors {
+        keys.append(&mut selector.keys(view)?);
+    }
+    Ok(Some(keys))
+}
+
+fn find(view: &dyn View, query: Query) -> Result<BTreeSet<Key>, ViewError> {
+    Ok(view.find(&query)?.into_iter().collect())
+}
+
+fn subtree(view: &dyn View, key: Key) -> Result<BTreeSet<Key>, ViewError> {
+    let mut below = vec![key];
+    let mut next = 0;
+    while let Some(key) = below.get(next).copied() {
+        below.extend(view.subtasks(key)?);
+        next += 1;
+    }
+    Ok(below.into_iter().collect())
+}
