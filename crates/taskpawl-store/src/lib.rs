@@ -14,6 +14,7 @@ mod files;
 mod handle;
 mod location;
 mod memory;
+mod placement;
 mod sqlite;
 mod store;
 mod words;
@@ -21,4 +22,7 @@ mod words;
 pub use committer::Committer;
 pub use error::StoreError;
 pub use location::{Location, open};
+pub use placement::{
+    CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy,
+};
 pub use store::{Outcome, Reply, Store};

@@ -1,4 +1,5 @@
 //! Tests of the store: one contract for every backend, and what each backend promises beside it.
 
 mod contract;
+mod placement;
 mod support;

@@ -9,46 +9,46 @@ use taskpawl_model::{
 use taskpawl_store::Store;
 
 /// Returns the `n`th second of the tests.
-pub fn at(n: i64) -> Timestamp {
+pub(crate) fn at(n: i64) -> Timestamp {
     Timestamp::from_timestamp(1_750_000_000 + n, 123_456_789).unwrap()
 }
 
-pub fn request(command: Command) -> Request {
+pub(crate) fn request(command: Command) -> Request {
     let context = Context { now: at(0), actor: "ann@host".to_owned(), run: None, origin: Origin::Cli };
     Request { command, context }
 }
 
 /// Returns a manual task.
-pub fn task(id: &str) -> NewTask {
+pub(crate) fn task(id: &str) -> NewTask {
     let spec = TaskSpec { name: format!("name of {id}"), ..TaskSpec::default() };
     NewTask { id: TaskId::from(id), spec, ..NewTask::default() }
 }
 
 /// Returns a task with a call.
-pub fn task_with_call(id: &str) -> NewTask {
+pub(crate) fn task_with_call(id: &str) -> NewTask {
     let spec = CallSpec { tool_name: "log".to_owned(), ..CallSpec::default() };
     NewTask { calls: vec![NewCall { id: None, spec }], ..task(id) }
 }
 
-pub fn create(task: NewTask) -> Request {
+pub(crate) fn create(task: NewTask) -> Request {
     request(Command::Create(Box::new(task)))
 }
 
-pub fn after(id: &str, dependencies: &[&str]) -> NewTask {
+pub(crate) fn after(id: &str, dependencies: &[&str]) -> NewTask {
     NewTask { dependencies: dependencies.iter().map(|id| (*id).to_owned()).collect(), ..task(id) }
 }
 
-pub fn done(id: &str) -> Request {
+pub(crate) fn done(id: &str) -> Request {
     request(Command::Done { ids: vec![id.to_owned()], result: None, note: None, attempt: None })
 }
 
 /// Writes one request that the rules accept.
-pub fn accept(store: &Arc<dyn Store>, request: Request) -> Answer {
+pub(crate) fn accept(store: &Arc<dyn Store>, request: Request) -> Answer {
     one(store, request).unwrap()
 }
 
 /// Writes one request.
-pub fn one(store: &Arc<dyn Store>, request: Request) -> Result<Answer, Box<Refusal>> {
+pub(crate) fn one(store: &Arc<dyn Store>, request: Request) -> Result<Answer, Box<Refusal>> {
     let mut outcomes = store.write(vec![request]).unwrap();
     assert_eq!(outcomes.len(), 1);
     outcomes.remove(0)

@@ -1,0 +1,63 @@
+//! Why no store can be named.
+
+use std::path::PathBuf;
+
+use crate::StoreError;
+
+/// The place of a store could not be found or made.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// There is no project here, and no store was named.
+    #[error("`{}` is not in a taskpawl project", .directory.display())]
+    NoProject {
+        /// Where it was looked for, upwards.
+        directory: PathBuf,
+    },
+    /// Neither `HOME` nor `XDG_STATE_HOME` says where the state of the user is.
+    #[error("there is no state directory: neither `HOME` nor `XDG_STATE_HOME` is set to an absolute path")]
+    NoStateDirectory,
+    /// Tools of the project could write the store.
+    #[error("the state directory `{}` lies inside the project `{}`", .state.display(), .project.display())]
+    StateInsideProject {
+        /// The state directory.
+        state: PathBuf,
+        /// The project.
+        project: PathBuf,
+    },
+    /// Two directories have the same project id: somebody has to say whether they share their tasks.
+    #[error("`{}` is a copy of the project `{}`", .copy.display(), .original.display())]
+    Copied {
+        /// Where the project was recorded, and still is.
+        original: PathBuf,
+        /// The directory with the same id.
+        copy: PathBuf,
+    },
+    /// The file that marks a project cannot be understood; it was left as it is.
+    #[error("`{}` does not describe a project: {detail}", .path.display())]
+    BadProjectFile {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        detail: String,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] StoreError),
+}
+
+impl PlacementError {
+    /// Returns what the reader can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoProject { .. } => "run `taskpawl init` in the directory of the project, or name a store with `--store PATH`",
+            Self::NoStateDirectory => "set `HOME`, or name a store with `--store PATH`",
+            Self::StateInsideProject { .. } => "name a place outside the project with `taskpawl init --store PATH`",
+            Self::Copied { .. } => {
+                "say whether the copy shares the tasks of the original or gets its own: `taskpawl init --share` or `taskpawl init --new`"
+            }
+            Self::BadProjectFile { .. } => "mend the file, or name a store with `--store PATH`",
+            Self::File(error) => error.hint(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Where the store of a project is: outside everything that a tool of the project may write.
+
+mod copy;
+mod discover;
+mod error;
+mod project;
+
+use std::path::{Path, PathBuf};
+
+pub use copy::{CopyChoice, resolve_copy};
+pub use error::PlacementError;
+
+use self::discover::Found;
+use self::project::{ProjectFile, StateRecord};
+use crate::Location;
+use crate::files;
+
+/// What placement depends on. The border reads it once; nothing here looks at the environment of the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The directory of the user.
+    pub home: Option<PathBuf>,
+    /// `XDG_STATE_HOME`; ignored unless it is absolute, as its specification asks.
+    pub xdg_state_home: Option<PathBuf>,
+    /// The directory to begin at.
+    pub directory: PathBuf,
+    /// `--store`.
+    pub store_flag: Option<String>,
+    /// `TASKPAWL_STORE`.
+    pub store_variable: Option<String>,
+}
+
+/// Why a store is where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// `--store` says so.
+    Flag,
+    /// `TASKPAWL_STORE` says so.
+    Variable,
+    /// `init --store` said so; it stands in the project.
+    Project,
+    /// The project has an id, and its store lies in the state directory of the user.
+    StateDirectory,
+}
+
+/// Where a store is, and the project that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The store.
+    pub location: Location,
+    /// Why there.
+    pub rule: Rule,
+    /// The directory in which the tasks work: that of the project, or what corresponds to it in a git worktree, or without a
+    /// project the current one.
+    pub root: PathBuf,
+    /// The directory that holds `.taskpawl`.
+    pub project: Option<PathBuf>,
+    /// The id of the project.
+    pub id: Option<String>,
+    /// Where the project was when its path was last recorded, if it was moved since.
+    pub moved_from: Option<PathBuf>,
+    /// Where the path of the project is recorded.
+    state: Option<PathBuf>,
+}
+
+impl Place {
+    /// Records where the project is now, if it was moved. Commands that write call it; those that read do not.
+    pub fn record(&self) -> Result<(), PlacementError> {
+        match (&self.state, &self.project, &self.id, &self.moved_from) {
+            (Some(state), Some(project), Some(id), Some(_)) => {
+                ProjectFile { path: project.clone(), ..ProjectFile::read(project)? }.write(project)?;
+                StateRecord::new(id, project).write(state)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Finds the store that commands in this environment mean. Reads only.
+///
+/// # Errors
+/// There is neither a project nor a store named; or the project is a copy of another one that still exists.
+pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
+    let directory = discover::real(&environment.directory)?;
+    let found = discover::find(&directory)?;
+    let named = [(&environment.store_flag, Rule::Flag), (&environment.store_variable, Rule::Variable)];
+    for (text, rule) in named {
+        if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+            let location = Location::parse(text, &directory);
+            return Ok(named_place(location, rule, found, &directory));
+        }
+    }
+    match found {
+        Some(found) => place_of(environment, found),
+        None => Err(PlacementError::NoProject { directory }),
+    }
+}
+
+fn named_place(location: Location, rule: Rule, found: Option<Found>, directory: &Path) -> Place {
+    let (root, project, id) = match found {
+        Some(found) => (found.root, Some(found.project), Some(found.file.id)),
+        None => (directory.to_owned(), None, None),
+    };
+    Place { location, rule, root, project, id, moved_from: None, state: None }
+}
+
+fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementError> {
+    if let Some(text) = &found.file.store {
+        let location = Location::parse(text, &found.project);
+        let directory = found.project.clone();
+        return Ok(named_place(location, Rule::Project, Some(found), &directory));
+    }
+    let state = state_directory(environment)?.join(&found.file.id);
+    let moved_from = copy::moved_from(&found, &state)?;
+    Ok(Place {
+        location: Location::Sqlite(state.join("tasks.db")),
+        rule: Rule::StateDirectory,
+        root: found.root,
+        project: Some(found.project),
+        id: Some(found.file.id),
+        moved_from,
+        state: Some(state),
+    })
+}
+
+/// Makes the current directory a project, and returns where its store is. A directory that is one already stays as it is, but
+/// for a store that is named; and a worktree of a project belongs to that.
+///
+/// `fresh_id` is random; it is used if the project is new.
+///
+/// # Errors
+/// The state directory lies inside the project, where tools could reach the store.
+pub fn initialize(
+    environment: &Environment,
+    fresh_id: &str,
+    store: Option<&str>,
+) -> Result<Place, PlacementError> {
+    let directory = discover::real(&environment.directory)?;
+    let known = discover::at(&directory)?;
+    let project = known.as_ref().map_or(&directory, |found| &found.project).clone();
+    let mut file = match known {
+        Some(found) => found.file,
+        None => ProjectFile::new(fresh_id, &directory)?,
+    };
+    if let Some(store) = store {
+        file.store = Some(store.to_owned());
+    }
+    if file.store.is_none() {
+        check_outside(&state_directory(environment)?, &project)?;
+    }
+    file.write(&project)?;
+    let environment =
+        Environment { directory, store_flag: None, store_variable: None, ..environment.clone() };
+    let place = locate(&environment)?;
+    place.record()?;
+    if let Some(state) = place.state.as_ref().filter(|state| !StateRecord::exists(state)) {
+        StateRecord::new(&file.id, &project).write(state)?;
+    }
+    Ok(place)
+}
+
+/// Returns the directory of this program beneath the state directory of the user.
+fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
+    let xdg = environment.xdg_state_home.as_ref().filter(|path| path.is_absolute()).cloned();
+    let home = || environment.home.as_ref().map(|home| home.join(".local/state"));
+    xdg.or_else(home).map(|state| state.join("taskpawl")).ok_or(PlacementError::NoStateDirectory)
+}
+
+fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
+    let existing = state.ancestors().find(|path| path.exists()).unwrap_or(state);
+    if discover::real(existing)?.starts_with(project) {
+        return Err(PlacementError::StateInsideProject {
+            state: state.to_owned(),
+            project: project.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Makes the directory of a file and the file, for their owner alone.
+fn write_file(path: &Path, content: &[u8]) -> Result<(), PlacementError> {
+    files::make_directory(files::directory_of(path))?;
+    Ok(files::replace(path, content)?)
+}

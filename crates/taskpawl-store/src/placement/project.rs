@@ -1,0 +1,107 @@
+//! The two small files that tie a project to its store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{PlacementError, write_file};
+use crate::StoreError;
+
+/// `.taskpawl/project.json`: it goes where the project goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ProjectFile {
+    pub(super) id: String,
+    /// Where the project was when this was written.
+    pub(super) path: PathBuf,
+    /// The store that `init --store` named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<String>,
+    #[serde(flatten)]
+    pub(super) extra: Map<String, Value>,
+}
+
+impl ProjectFile {
+    pub(super) fn new(id: &str, project: &Path) -> Result<Self, PlacementError> {
+        let file = Self { id: id.to_owned(), path: project.to_owned(), store: None, extra: Map::new() };
+        file.checked(&path_in(project))
+    }
+
+    /// Returns whether `directory` is a project.
+    pub(super) fn exists(directory: &Path) -> bool {
+        path_in(directory).is_file()
+    }
+
+    pub(super) fn read(project: &Path) -> Result<Self, PlacementError> {
+        let path = path_in(project);
+        read::<Self>(&path)?.checked(&path)
+    }
+
+    /// The id becomes the name of a directory, and the file may come from a stranger.
+    fn checked(self, path: &Path) -> Result<Self, PlacementError> {
+        let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+        if self.id.is_empty() || self.id.len() > 64 || !self.id.bytes().all(is_plain) {
+            let detail = format!("`{}` is no id of a project", self.id.escape_default());
+            return Err(PlacementError::BadProjectFile { path: path.to_owned(), detail });
+        }
+        Ok(self)
+    }
+
+    /// Writes the file with a rule beside it that keeps both out of git. What says so already is not touched.
+    pub(super) fn write(&self, project: &Path) -> Result<(), PlacementError> {
+        let path = path_in(project);
+        let content = to_text(self);
+        if fs::read_to_string(&path).is_ok_and(|old| old == content) {
+            return Ok(());
+        }
+        write_file(&path, content.as_bytes())?;
+        write_file(&path.with_file_name(".gitignore"), b"*\n")
+    }
+}
+
+fn path_in(project: &Path) -> PathBuf {
+    project.join(".taskpawl").join("project.json")
+}
+
+/// `project.json` in the state directory: where the project is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StateRecord {
+    pub(super) id: String,
+    pub(super) path: PathBuf,
+    /// Copies that share the store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) copies: Vec<PathBuf>,
+}
+
+impl StateRecord {
+    pub(super) fn new(id: &str, project: &Path) -> Self {
+        Self { id: id.to_owned(), path: project.to_owned(), copies: Vec::new() }
+    }
+
+    pub(super) fn exists(state: &Path) -> bool {
+        state.join("project.json").is_file()
+    }
+
+    pub(super) fn read(state: &Path) -> Result<Option<Self>, PlacementError> {
+        if Self::exists(state) { read(&state.join("project.json")).map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn write(&self, state: &Path) -> Result<(), PlacementError> {
+        write_file(&state.join("project.json"), to_text(self).as_bytes())
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PlacementError> {
+    let text = fs::read_to_string(path).map_err(|error| StoreError::io("read", path, error))?;
+    serde_json::from_str(&text).map_err(|error| PlacementError::BadProjectFile {
+        path: path.to_owned(),
+        detail: error.to_string(),
+    })
+}
+
+fn to_text(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).expect("BUG: paths that were read are written again");
+    text + "\n"
+}
