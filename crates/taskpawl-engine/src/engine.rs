@@ -90,6 +90,11 @@ impl Engine {
         Self { manager, tools, project }
     }
 
+    /// Returns every command on the plan.
+    pub fn manager(&self) -> &Manager {
+        &self.manager
+    }
+
     /// Returns the tools.
     pub fn tools(&self) -> &Arc<Registry> {
         &self.tools

@@ -1,1 +1,38 @@
-//! placeholder
+//! taskpawl runs the plans of AI agents: it keeps a graph of tasks safely, runs the tool calls of all that is ready in parallel,
+//! records every result, and tells the truth about where the plan stands.
+//!
+//! [`Taskpawl`] is the door: it opens a store, takes plans and single tasks, and runs them.
+//!
+//! ```
+//! use taskpawl::{RunOptions, Taskpawl};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let plans = Taskpawl::open(":memory:")?;
+//! plans.apply_text("tasks: [{id: hello, run: echo hello}, {id: after, needs: hello, milestone: true}]", "greeting")?;
+//! let summary = plans.run_all_ready(RunOptions::default()).await?;
+//! assert_eq!(summary.exit, 0);
+//! assert_eq!(plans.get_task("hello")?.result.unwrap()["stdout"], "hello\n");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The library installs no signal handler, no subscriber and no global state; it works on a current-thread runtime, with the
+//! I/O and time drivers enabled. Handles are cheap to clone.
+
+mod builder;
+mod error;
+mod facade;
+
+pub use async_trait::async_trait;
+pub use builder::Builder;
+pub use error::OpenError;
+pub use facade::{StatusChange, Taskpawl};
+pub use taskpawl_engine::{
+    Engine, FailureGroup, NotRun, Observer, Output, OutputPart, Project, RunControl, RunError, RunEvent, RunOptions,
+    RunSummary, Waiting,
+};
+pub use taskpawl_manager::{ApplyOptions, Ending, Error, FixedSource, Manager, Page, RunFilter, Source, SystemSource};
+pub use taskpawl_model as model;
+pub use taskpawl_store as store;
+pub use taskpawl_tools as tools;
