@@ -5,6 +5,8 @@ mod open;
 mod rows;
 mod schema;
 mod session;
+#[cfg(test)]
+mod tests;
 mod view;
 mod write;
 

@@ -27,6 +27,10 @@ impl Session {
 
 /// Texts of statements, so that tests can ask for their plans.
 pub(super) mod sql {
+    pub(crate) const TASK: &str =
+        "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
+    pub(crate) const CALLS: &str =
+        "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
     pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
     pub(crate) const DEPENDENTS: &str =
         "SELECT task FROM dependencies INDEXED BY dependents WHERE dependency = ?1 ORDER BY task";
@@ -74,15 +78,12 @@ impl View for Session {
     }
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        let sql = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) \
-             WHERE key = ?1";
-        self.one(sql, [key.0], rows::task)
+        self.one(sql::TASK, [key.0], rows::task)
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
         let first = i64::from(key.0) << POSITION_BITS;
-        let sql = "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
-        self.all(sql, [first, first + (1 << POSITION_BITS)], rows::call)
+        self.all(sql::CALLS, [first, first + (1 << POSITION_BITS)], rows::call)
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {

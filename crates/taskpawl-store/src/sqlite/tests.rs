@@ -1,0 +1,194 @@
+//! What needs a look inside: plans of statements, a full disk, the version of the file.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use taskpawl_model::{
+    Changes, EventKind, Key, NewEvent, Node, Priority, Query, Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+};
+
+use super::find::statements;
+use super::view::sql;
+use super::{Live, SqliteBackend, open, schema};
+use crate::StoreError;
+use crate::committer::Backend;
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+    backend: SqliteBackend,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tasks.db");
+        let backend = SqliteBackend { path: path.clone(), writer: None };
+        Self { _directory: directory, path, backend }
+    }
+
+    fn write(&mut self, changes: &Changes) -> Result<u64, StoreError> {
+        self.backend.begin()?;
+        let result = self.backend.apply(changes);
+        match result {
+            Ok(revision) => self.backend.commit().map(|()| revision),
+            Err(error) => {
+                self.backend.rollback()?;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn new_task(key: u32, text: &str) -> Changes {
+    let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
+    let id = TaskId::from(format!("t{key}"));
+    let mut spec = taskpawl_model::TaskSpec { name: text.to_owned(), ..Default::default() };
+    spec.labels.push("label".to_owned());
+    let record = TaskRecord {
+        id: id.clone(),
+        spec,
+        body: taskpawl_model::TaskBody::default(),
+        plan: None,
+        created_at: now,
+        updated_at: now,
+        version: 1,
+    };
+    let event = NewEvent {
+        at: now,
+        actor: "ann".to_owned(),
+        run: None,
+        task: Some((Key(key), id)),
+        kind: EventKind::Noted { text: "x".to_owned() },
+        ready: Vec::new(),
+    };
+    let mut changes = Changes::default();
+    changes.tasks.insert(Key(key), TaskChange { record, is_new: true, spec_changed: true });
+    changes.nodes.insert(Key(key), Node::new(Key(key), Trigger::AllDone, Work::Manual));
+    changes.events.push(event);
+    changes
+}
+
+/// Returns the steps of the plan of a statement that look at more than they need.
+fn detours(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let binds = statement.parameter_count();
+    let parameters = rusqlite::params_from_iter(std::iter::repeat_n(1, binds));
+    let steps = statement.query_map(parameters, |row| row.get::<_, String>(3)).unwrap();
+    steps.map(Result::unwrap).filter(|step| step.contains("SCAN") || step.contains("TEMP B-TREE")).collect()
+}
+
+#[test]
+fn statements_look_only_at_what_they_return() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let connection = &scene.backend.writer().session.connection;
+    let text = || Some("x".to_owned());
+    let any = Query::default;
+    let queries = [
+        Query { ready: Some(vec![Work::Manual]), ..any() },
+        Query { ready: Some(vec![]), labels: vec!["x".to_owned()], plan: text(), parent: Some(Key(1)), ..any() },
+        Query { ready: Some(vec![]), text: text(), priority: vec![Priority::Low], assignee: text(), ..any() },
+        Query { status: vec![Status::Todo], ..any() },
+        Query { status: vec![Status::Blocked, Status::Done], text: text(), ..any() },
+        Query { plan: text(), status: vec![Status::Failed], ..any() },
+        Query { assignee: text(), ..any() },
+        Query { labels: vec!["x".to_owned(), "y".to_owned()], ..any() },
+        Query { parent: Some(Key(1)), plan: text(), ..any() },
+    ];
+    for query in &queries {
+        for statement in statements(query) {
+            assert_eq!(detours(connection, &statement.sql), [""; 0], "{}", statement.sql);
+        }
+    }
+    for sql in [sql::PREFIX, sql::DEPENDENTS, sql::SUBTASKS, sql::EVENTS, sql::EVENTS_OF_TASK, sql::TASK, sql::CALLS] {
+        assert_eq!(detours(connection, sql), [""; 0], "{sql}");
+    }
+    // Everything, in the order of age, is a scan; but it needs no sorting.
+    let all = statements(&any()).remove(0).sql;
+    assert_eq!(detours(connection, &all), ["SCAN n"]);
+}
+
+#[test]
+fn a_change_of_counts_leaves_texts_and_indexes_alone() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, &"long ".repeat(10_000))).unwrap();
+    let size = |scene: &Scene| std::fs::metadata(scene.path.with_extension("db-wal")).unwrap().len();
+    let before = size(&scene);
+    let mut node = Node::new(Key(0), Trigger::AllDone, Work::Manual);
+    node.gate.subtasks.finished = 7;
+    let changes = Changes { nodes: [(Key(0), node)].into(), ..Changes::default() };
+    scene.write(&changes).unwrap();
+    let page = 4096 + 24;
+    assert_eq!((size(&scene) - before) / page, 1, "one page of the nodes changes");
+    scene.backend.begin().unwrap();
+    assert_eq!(scene.backend.view().node(Key(0)).unwrap(), Some(node));
+    scene.backend.rollback().unwrap();
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_half_write() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let pages = |scene: &mut Scene, count: i64| {
+        let connection = &scene.backend.writer().session.connection;
+        connection.query_row(&format!("PRAGMA max_page_count = {count}"), [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let now = pages(&mut scene, 1);
+    let error = scene.write(&new_task(1, &"long ".repeat(100_000))).unwrap_err();
+    assert!(matches!(&error, StoreError::Full { path } if *path == scene.path), "{error}");
+    pages(&mut scene, now + 10_000);
+    assert_eq!(scene.write(&new_task(1, "b")).unwrap(), 2);
+    let (_, reader) = open(&scene.path);
+    reader
+        .read(&mut |view| {
+            assert_eq!(view.counts()?[&Status::Todo], 2);
+            assert_eq!(view.task(Key(1))?.unwrap().spec.name, "b");
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_newer_file_is_refused_and_left_alone() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let connection = &scene.backend.writer().session.connection;
+    connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
+    let (mut backend, reader) = open(&scene.path);
+    for error in [backend.begin().unwrap_err(), reader.read(&mut |_| Ok(())).unwrap_err()] {
+        assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_understood_are_damage() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let connection = &scene.backend.writer().session.connection;
+    connection.execute("UPDATE nodes SET phase = 99", []).unwrap();
+    connection.execute("UPDATE bodies SET body = '{'", []).unwrap();
+    let (_, reader) = open(&scene.path);
+    for look in [
+        |view: &dyn View| view.node(Key(0)).map(drop),
+        |view: &dyn View| view.task(Key(0)).map(drop),
+    ] {
+        let error = reader.read(&mut |view| look(view)).unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    }
+}
+
+#[test]
+fn counters_are_written_once_for_a_transaction() {
+    let mut scene = Scene::new();
+    scene.backend.begin().unwrap();
+    for key in 0..3 {
+        scene.backend.apply(&new_task(key, "a")).unwrap();
+    }
+    let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else { panic!("no transaction") };
+    assert_eq!((before.next_key, counters.next_key, counters.revision), (0, 3, 3));
+    scene.backend.commit().unwrap();
+    scene.backend.begin().unwrap();
+    assert_eq!(scene.backend.view().next_key().unwrap(), Key(3));
+    scene.backend.rollback().unwrap();
+}
