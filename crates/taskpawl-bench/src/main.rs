@@ -1,0 +1,76 @@
+//! Benchmarks: what a task costs, beside the floor that it is compared with and a peer, in one run.
+//!
+//! `cargo run --release -p taskpawl-bench -- all` prints one table. Figures are CPU time (user and system, of the process and of
+//! its ended children) and ratios: wall time on a shared machine says little.
+#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+
+mod commands;
+mod engine;
+mod measure;
+mod spawn;
+
+use clap::{Parser, Subcommand};
+
+/// What can go wrong: anything outside the program, or a figure that cannot be taken.
+type Failure = Box<dyn std::error::Error>;
+
+#[derive(Parser)]
+#[command(about = "Measures what a task costs, beside the floor and a peer")]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Everything below.
+    All,
+    /// In-process no-op tasks over a store in memory and over SQLite.
+    Engine {
+        /// How many tasks.
+        #[arg(long, default_value_t = 100_000)]
+        tasks: usize,
+    },
+    /// Spawned `true`: against `xargs` and `ninja` on the same graph.
+    Spawn {
+        /// How many tasks.
+        #[arg(long, default_value_t = 2_000)]
+        tasks: usize,
+    },
+    /// CPU of single commands with 1,000 and 100,000 tasks in the store.
+    Commands {
+        /// How many tasks are many.
+        #[arg(long, default_value_t = 100_000)]
+        tasks: usize,
+    },
+    /// One engine run in this process, for counting its system calls from outside.
+    #[command(hide = true)]
+    EngineOnce {
+        /// The store.
+        store: String,
+        /// The shape of the graph.
+        shape: engine::Shape,
+        /// How many tasks.
+        tasks: usize,
+        /// How many calls at once.
+        jobs: usize,
+    },
+}
+
+fn main() -> Result<(), Failure> {
+    match Args::parse().what {
+        What::All => {
+            engine::compare(100_000)?;
+            spawn::compare(2_000)?;
+            commands::compare(100_000)
+        }
+        What::Engine { tasks } => engine::compare(tasks),
+        What::Spawn { tasks } => spawn::compare(tasks),
+        What::Commands { tasks } => commands::compare(tasks),
+        What::EngineOnce { store, shape, tasks, jobs } => {
+            let cost = engine::run(&store, shape, tasks, jobs)?;
+            println!("{}", cost.micros());
+            Ok(())
+        }
+    }
+}
