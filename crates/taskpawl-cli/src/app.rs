@@ -1,0 +1,189 @@
+//! What commands have in common: opened when a command first needs it.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use chrono::DateTime;
+use taskpawl::model::{Origin, Timestamp};
+use taskpawl::store::{self, Place};
+use taskpawl::{Builder, FixedSource, Manager, Source, SystemSource, Taskpawl};
+
+use crate::args::Global;
+use crate::config::{ColorWord, Config, Key};
+use crate::environment::{Environment, Terminal};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::Paint;
+
+/// The state of one command of the command line.
+#[derive(Debug)]
+pub(crate) struct App {
+    global: Global,
+    environment: Environment,
+    config: OnceCell<Config>,
+    place: OnceCell<Place>,
+    plans: OnceCell<Taskpawl>,
+}
+
+impl App {
+    /// Returns an app that has touched nothing yet.
+    pub(crate) fn new(global: Global, environment: Environment) -> Self {
+        Self {
+            global,
+            environment,
+            config: OnceCell::new(),
+            place: OnceCell::new(),
+            plans: OnceCell::new(),
+        }
+    }
+
+    /// Returns whether data and errors are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.global.json || !self.global.fields.is_empty()
+    }
+
+    /// Returns what the process was started with.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Returns which streams a person sees.
+    pub(crate) fn terminal(&self) -> Terminal {
+        self.environment.terminal
+    }
+
+    /// Returns the configuration.
+    pub(crate) fn config(&self) -> Result<&Config, CliError> {
+        get_or_try_init(&self.config, || {
+            let actor = self.global.actor.clone().map(|actor| (Key::Actor, actor));
+            let color = self.global.color.map(|color| (Key::Color, format!("{color:?}").to_lowercase()));
+            let flags: Vec<_> = actor.into_iter().chain(color).collect();
+            Ok(Config::read(&self.environment, &flags)?)
+        })
+    }
+
+    /// Returns how things are printed.
+    pub(crate) fn out(&self) -> Output {
+        let terminal = self.terminal();
+        // A configuration that cannot be read is an error of the command that needs more of it than colours.
+        let color = self.config().map_or(ColorWord::Auto, |config| config.color);
+        let paint = |is_terminal: bool| Paint { is_on: self.is_coloured(color, is_terminal) };
+        Output {
+            is_json: self.is_json(),
+            is_pretty: terminal.stdout,
+            fields: self.global.fields.clone(),
+            is_quiet: self.global.quiet,
+            paint: paint(terminal.stdout),
+            paint_err: paint(terminal.stderr),
+            width: terminal.width,
+        }
+    }
+
+    fn is_coloured(&self, color: ColorWord, is_terminal: bool) -> bool {
+        match color {
+            ColorWord::Always => true,
+            ColorWord::Never => false,
+            ColorWord::Auto => {
+                let is_dumb = self.environment.text("TERM").is_none_or(|term| term == "dumb");
+                is_terminal && !is_dumb && self.environment.text("NO_COLOR").is_none()
+            }
+        }
+    }
+
+    /// Returns what the place of the store depends on.
+    pub(crate) fn placement(&self) -> store::Environment {
+        store::Environment {
+            home: self.environment.path("HOME"),
+            xdg_state_home: self.environment.path("XDG_STATE_HOME"),
+            directory: self.environment.directory.clone(),
+            store_flag: self.global.store.clone(),
+            store_variable: self.environment.text("TASKPAWL_STORE"),
+        }
+    }
+
+    /// Returns where the store is.
+    pub(crate) fn place(&self) -> Result<&Place, CliError> {
+        get_or_try_init(&self.place, || Ok(store::locate(&self.placement())?))
+    }
+
+    /// Returns where time and ids come from.
+    pub(crate) fn source(&self) -> Result<Arc<dyn Source>, CliError> {
+        // For tests: a clock that stands still, and counted ids.
+        let Some(now) = self.environment.text("TASKPAWL_TEST_NOW") else {
+            return Ok(Arc::new(SystemSource));
+        };
+        let seed = self.environment.text("TASKPAWL_TEST_SEED").unwrap_or_default();
+        let now: Option<Timestamp> = DateTime::parse_from_rfc3339(&now).ok().map(Into::into);
+        let seed = if seed.is_empty() { Some(0) } else { seed.parse().ok() };
+        match (now, seed) {
+            (Some(now), Some(seed)) => Ok(Arc::new(FixedSource::new(now, seed))),
+            _ => Err(CliError::usage("`TASKPAWL_TEST_NOW` is no time, or `TASKPAWL_TEST_SEED` no number")),
+        }
+    }
+
+    /// Returns a builder of the store with everything but the tools.
+    pub(crate) fn builder(&self) -> Result<Builder, CliError> {
+        let place = self.place()?;
+        let mut builder = Taskpawl::builder_at(place.location.clone())
+            .root(&place.root)
+            .actor(&self.config()?.actor)
+            .host(self.environment.host())
+            .origin(Origin::Cli)
+            .source(self.source()?);
+        if let Some(id) = &place.id {
+            builder = builder.project_id(id);
+        }
+        Ok(builder)
+    }
+
+    /// Returns the store for a command that only reads.
+    pub(crate) fn reader(&self) -> Result<&Taskpawl, CliError> {
+        get_or_try_init(&self.plans, || {
+            let plans = self.builder()?.without_builtin_tools().open()?;
+            self.remark_on_store(&plans)?;
+            Ok(plans)
+        })
+    }
+
+    /// Returns the store for a command that writes. A project that was moved is recorded where it is now.
+    pub(crate) fn writer(&self) -> Result<&Taskpawl, CliError> {
+        self.place()?.record()?;
+        get_or_try_init(&self.plans, || Ok(self.builder()?.without_builtin_tools().open()?))
+    }
+
+    /// Returns every command on the plan, for a command that writes.
+    pub(crate) fn manager(&self) -> Result<&Manager, CliError> {
+        Ok(self.writer()?.manager())
+    }
+
+    /// Returns the store with the built-in tools, for a command that runs them. A project that was moved is recorded.
+    #[expect(dead_code, reason = "runs need it")]
+    pub(crate) fn runner(&self) -> Result<Taskpawl, CliError> {
+        self.place()?.record()?;
+        Ok(self.builder()?.open()?)
+    }
+
+    /// A mistyped path reads as an empty store: that is worth a remark.
+    fn remark_on_store(&self, plans: &Taskpawl) -> Result<(), CliError> {
+        let out = self.out();
+        let location = &self.place()?.location;
+        if location.path().is_some_and(|path| !path.exists()) {
+            out.remark(&format!("there is no store `{location}` yet; the first command that writes makes it"));
+        }
+        for warning in plans.manager().store().warnings()? {
+            out.warn(&warning);
+        }
+        Ok(())
+    }
+}
+
+fn get_or_try_init<T>(
+    cell: &OnceCell<T>,
+    make: impl FnOnce() -> Result<T, CliError>,
+) -> Result<&T, CliError> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(cell.get_or_init(|| value))
+}

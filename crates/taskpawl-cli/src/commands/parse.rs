@@ -1,0 +1,68 @@
+//! What the words of the command line stand for.
+
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
+use taskpawl::model::{Map, Period, Priority, Status};
+
+/// Takes the name of a state.
+pub(super) fn status() -> impl TypedValueParser<Value = Status> {
+    words(Status::ALL.iter().map(|status| status.as_str()), Status::from_word)
+}
+
+/// Takes the name of a priority.
+pub(super) fn priority() -> impl TypedValueParser<Value = Priority> {
+    words(Priority::ALL.iter().map(|priority| priority.as_str()), Priority::from_word)
+}
+
+fn words<T: Clone + Send + Sync + 'static>(
+    words: impl Iterator<Item = &'static str>,
+    from_word: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    let words: Vec<&'static str> = words.collect();
+    PossibleValuesParser::new(words)
+        .map(move |word| from_word(&word).expect("BUG: only words of the list get here"))
+}
+
+/// Takes a length of time.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let period: Period = text.parse().map_err(|error: taskpawl::model::PeriodError| error.to_string())?;
+    if period.0.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(period.0) }
+}
+
+/// Takes JSON.
+pub(super) fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("{error}; text stands in quotes, as in '\"text\"'"))
+}
+
+/// Takes a JSON object.
+pub(super) fn object(text: &str) -> Result<Map, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("expected an object, as in '{\"key\": \"value\"}'".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Takes `KEY=VALUE`, where the value is JSON or else text, or a JSON object.
+pub(super) fn pairs(text: &str) -> Result<Map, String> {
+    if text.trim_start().starts_with('{') {
+        return object(text);
+    }
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, or a JSON object")?;
+    if key.is_empty() {
+        return Err("the key is empty".to_owned());
+    }
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    Ok(Map::from_iter([(key.to_owned(), value)]))
+}
+
+/// Takes `FIELD=JSON`.
+pub(super) fn field(text: &str) -> Result<(String, Value), String> {
+    let (field, value) = text.split_once('=').ok_or("expected FIELD=JSON")?;
+    if field.is_empty() {
+        return Err("the field is empty".to_owned());
+    }
+    Ok((field.to_owned(), json(value)?))
+}

@@ -1,0 +1,97 @@
+use std::process::ExitCode;
+
+use serde::Serialize;
+use taskpawl::store::{Place, Rule};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::text::{Cell, Table, style};
+
+/// Say where the store is, and why there
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl where
+  taskpawl where --fields store")]
+pub(crate) struct Args {}
+
+/// A place as `--json` shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    store: String,
+    exists: bool,
+    rule: &'static str,
+    root: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
+}
+
+/// Says where the store is.
+pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
+    print(app, app.place()?)
+}
+
+/// Prints a place.
+pub(super) fn print(app: &App, place: &Place) -> Result<ExitCode, CliError> {
+    let shown = Shown::of(place);
+    let out = app.out();
+    if out.is_json {
+        return out.data(&shown);
+    }
+    let store = if shown.exists { shown.store } else { format!("{} (made by the first write)", shown.store) };
+    let fields = [
+        ("store", Some(store)),
+        ("because", Some(meaning(place.rule).to_owned())),
+        ("root", Some(shown.root)),
+        ("project", shown.project),
+        ("id", shown.id),
+        ("moved from", shown.moved_from),
+    ];
+    let mut table = Table::new(2);
+    for (label, value) in fields {
+        if let Some(value) = value {
+            table.row(vec![Cell::styled(label, style::DIM), Cell::new(value)]);
+        }
+    }
+    out.print(&table.render(out.paint, None))
+}
+
+impl Shown {
+    fn of(place: &Place) -> Self {
+        let path = |path: &std::path::PathBuf| path.display().to_string();
+        Self {
+            store: place.location.to_string(),
+            exists: place.location.path().is_some_and(std::path::Path::exists),
+            rule: word(place.rule),
+            root: path(&place.root),
+            project: place.project.as_ref().map(path),
+            id: place.id.clone(),
+            moved_from: place.moved_from.as_ref().map(path),
+        }
+    }
+}
+
+fn word(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Flag => "flag",
+        Rule::Variable => "variable",
+        Rule::Project => "project",
+        Rule::StateDirectory => "state_directory",
+        _ => "unknown",
+    }
+}
+
+fn meaning(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Flag => "`--store` says so",
+        Rule::Variable => "`TASKPAWL_STORE` says so",
+        Rule::Project => "`taskpawl init --store` said so",
+        Rule::StateDirectory => "the project has an id, and its store lies in the state directory of the user",
+        _ => "",
+    }
+}

@@ -1,0 +1,140 @@
+//! How tasks look.
+
+use std::process::ExitCode;
+
+use taskpawl::model::{Priority, Task, TaskId};
+use taskpawl::{Manager, Page};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::output::PageInfo;
+use crate::text::{Cell, Table, style};
+
+/// How many characters of a long id a list shows; the whole is needed only where that is not unique.
+const SHOWN_ID: usize = 8;
+
+/// Prints one task that a command made or changed.
+pub(super) fn task(app: &App, id: &TaskId) -> Result<ExitCode, CliError> {
+    let task = app.manager()?.get(id.as_str())?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&task);
+    }
+    changed(app, std::slice::from_ref(&task))
+}
+
+/// Prints the tasks that a command changed, in its order.
+pub(super) fn tasks(app: &App, ids: &[TaskId]) -> Result<ExitCode, CliError> {
+    let tasks = read(app.manager()?, ids)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&tasks);
+    }
+    changed(app, &tasks)
+}
+
+fn read(manager: &Manager, ids: &[TaskId]) -> Result<Vec<Task>, CliError> {
+    let tasks = ids.iter().map(|id| manager.get(id.as_str())).collect::<Result<_, _>>()?;
+    Ok(tasks)
+}
+
+fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    if out.is_quiet {
+        let ids: String = tasks.iter().map(|task| format!("{}\n", task.id)).collect();
+        return out.print(&ids);
+    }
+    let mut table = Table::new(2);
+    for task in tasks {
+        table.row(vec![
+            Cell::styled(&task.id, style::BOLD),
+            Cell::styled(task.status.as_str(), style::of_status(task.status)),
+            Cell::new(&task.name),
+        ]);
+    }
+    out.print(&table.render(out.paint, out.width))
+}
+
+/// Prints a part of the tasks: `more` is the command that shows what follows, without `--offset`.
+pub(super) fn page(app: &App, page: &Page, limit: usize, offset: usize, more: &str) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let info = PageInfo {
+        limit,
+        offset,
+        count: page.tasks.len(),
+        total: page.total,
+        truncated: page.truncated,
+    };
+    if out.is_json {
+        return out.page(&page.tasks, &info);
+    }
+    out.print(&table_of(&page.tasks).render(out.paint, out.width))?;
+    if page.truncated {
+        let next = offset + page.tasks.len();
+        let of = page.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        out.remark(&format!(
+            "{} to {next}{of}: `{more} --offset {next}` shows what follows, `{more} --limit 0` shows all",
+            offset + 1
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table_of(tasks: &[Task]) -> Table {
+    let mut table = Table::new(3);
+    for task in tasks {
+        let priority = if task.priority == Priority::default() { "" } else { task.priority.as_str() };
+        table.row(vec![
+            Cell::styled(short(&task.id), style::BOLD),
+            Cell::styled(task.status.as_str(), style::of_status(task.status)),
+            Cell::styled(priority, style::of_priority(task.priority)),
+            Cell::new(&task.name),
+            Cell::styled(beside(task), style::DIM),
+        ]);
+    }
+    table
+}
+
+/// Returns the id as people type it: of a random one the beginning.
+fn short(id: &TaskId) -> &str {
+    let text = id.as_str();
+    let is_random = text.len() == 36 && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+    if is_random { &text[..SHOWN_ID] } else { text }
+}
+
+/// Returns what else a list says of a task.
+fn beside(task: &Task) -> String {
+    let due = task.options.get("dueDate").and_then(|due| due.as_str());
+    let assignee = task.options.get("assignee").and_then(|assignee| assignee.as_str());
+    let claim = task.claim.as_ref().map(|claim| format!("held by {}", claim.actor));
+    let parts = [
+        due.map(|due| format!("due {}", due.trim_end_matches("T00:00:00Z"))),
+        assignee.map(|assignee| format!("for {assignee}")),
+        claim,
+        task.blocked_reason.as_ref().map(reason),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Says why a task is blocked.
+pub(super) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
+    use taskpawl::model::BlockedReason as Reason;
+    match reason {
+        Reason::Dependency { ids } => format!("because of {}", some(ids)),
+        Reason::Waiting { ids } => format!("waits for {}", some(ids)),
+        Reason::Approval { call } => format!("call {call} waits for approval"),
+        Reason::MissingTool { name } => format!("no tool {name} here"),
+        Reason::Interrupted { call } => format!("call {call} was interrupted: nobody knows how it ended"),
+        Reason::Manual { text } => text.clone(),
+    }
+}
+
+/// Returns the first few ids, and how many more there are.
+pub(super) fn some(ids: &[TaskId]) -> String {
+    const SHOWN: usize = 5;
+    let mut words: Vec<String> = ids.iter().take(SHOWN).map(ToString::to_string).collect();
+    if ids.len() > SHOWN {
+        words.push(format!("{} more", ids.len() - SHOWN));
+    }
+    words.join(", ")
+}

@@ -1,0 +1,174 @@
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use taskpawl::model::{Map, Task, TaskId, ToolCall, format_time};
+
+use crate::app::App;
+use crate::commands::print;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::{clean, clean_block, style};
+
+/// Show everything about a task
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl show build
+  taskpawl show build --fields status,result")]
+pub(crate) struct Args {
+    /// The task: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Shows a task.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let task = app.reader()?.get_task(&args.id)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&task);
+    }
+    out.print(&Sheet::new(&out).of(&task))
+}
+
+/// The text of a task, as it grows.
+struct Sheet<'a> {
+    out: &'a Output,
+    text: String,
+}
+
+impl<'a> Sheet<'a> {
+    fn new(out: &'a Output) -> Self {
+        Self { out, text: String::new() }
+    }
+
+    fn of(mut self, task: &Task) -> String {
+        let id = self.out.paint.style(style::BOLD, &clean(task.id.as_str()));
+        let _ = writeln!(self.text, "{id}  {}", clean(&task.name));
+        let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
+        self.raw("status", &status);
+        self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
+        self.field("error", task.error.clone());
+        self.field("held by", task.claim.as_ref().map(holder));
+        self.field("priority", Some(task.priority.to_string()));
+        self.options(&task.options);
+        self.field("plan", task.plan.clone());
+        self.field("parent", task.parent.as_ref().map(ToString::to_string));
+        self.field("needs", list(&task.dependencies));
+        self.field("subtasks", list(&task.subtasks));
+        self.field("attempt", (task.attempt > 0).then(|| task.attempt.to_string()));
+        self.field("created", Some(format_time(task.created_at)));
+        self.field("updated", Some(format!("{} (version {})", format_time(task.updated_at), task.version)));
+        self.field("started", task.started_at.map(format_time));
+        self.field("finished", task.finished_at.map(format_time));
+        self.block("description", &task.description);
+        self.calls(&task.metadata.tool_calls);
+        self.map("context", &task.metadata.context);
+        self.map("metadata", &task.metadata.extra);
+        self.result(task);
+        self.notes(task);
+        self.text
+    }
+
+    fn raw(&mut self, label: &str, value: &str) {
+        let label = self.out.paint.style(style::DIM, &format!("{label:<10}"));
+        let _ = writeln!(self.text, "  {label}  {value}");
+    }
+
+    fn field(&mut self, label: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.raw(label, &clean(&value));
+        }
+    }
+
+    fn options(&mut self, options: &Map) {
+        for (name, value) in options {
+            self.field(&clean(name), Some(plain(value)));
+        }
+    }
+
+    fn heading(&mut self, label: &str) {
+        let _ = writeln!(self.text, "\n{}", self.out.paint.style(style::BOLD, label));
+    }
+
+    fn block(&mut self, label: &str, text: &str) {
+        if !text.is_empty() {
+            self.heading(label);
+            self.indented(text, "  ");
+        }
+    }
+
+    fn indented(&mut self, text: &str, indent: &str) {
+        for line in clean_block(text).lines() {
+            let _ = writeln!(self.text, "{}", format!("{indent}{line}").trim_end());
+        }
+    }
+
+    fn calls(&mut self, calls: &[ToolCall]) {
+        if !calls.is_empty() {
+            self.heading("tool calls");
+        }
+        for call in calls {
+            let args = Value::Object(call.args.clone());
+            let line = format!("  {}  {}  {} {args}", call.id, call.status, call.tool_name);
+            self.indented(&clean(&line), "");
+            for (name, value) in &call.options {
+                self.indented(&clean(&format!("{name}: {}", plain(value))), "      ");
+            }
+            if let Some(error) = &call.error {
+                self.indented(&format!("error: {error}"), "      ");
+            }
+            if let Some(result) = &call.result {
+                self.indented(&clean(&format!("result: {result}")), "      ");
+            }
+        }
+    }
+
+    fn map(&mut self, label: &str, map: &Map) {
+        if !map.is_empty() {
+            self.heading(label);
+        }
+        for (name, value) in map {
+            self.indented(&clean(&format!("{name}: {}", plain(value))), "  ");
+        }
+    }
+
+    /// The result of a task with calls is that of its last call, which stands there.
+    fn result(&mut self, task: &Task) {
+        if let Some(result) = task.result.as_ref().filter(|_| task.metadata.tool_calls.is_empty()) {
+            self.block("result", &plain(result));
+        }
+    }
+
+    fn notes(&mut self, task: &Task) {
+        if !task.notes.is_empty() {
+            self.heading("notes");
+        }
+        for note in &task.notes {
+            let head = format!("{} {}: ", format_time(note.at), clean(&note.actor));
+            self.indented(&format!("{head}{}", note.text), "  ");
+        }
+    }
+}
+
+fn holder(claim: &taskpawl::model::Claim) -> String {
+    let run = claim.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
+    let until = claim.lease_until.map(|end| format!(" until {}", format_time(end))).unwrap_or_default();
+    format!("{}{run}{until}", claim.actor)
+}
+
+fn list(ids: &[TaskId]) -> Option<String> {
+    (!ids.is_empty()).then(|| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))
+}
+
+/// Returns a value without the quotes of a text, and a list of texts with commas.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}

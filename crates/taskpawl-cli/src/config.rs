@@ -1,0 +1,292 @@
+//! Configuration in layers: `taskpawl.toml` of the project, then that of the user, then the environment; flags come last.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use taskpawl::model::Period;
+use toml::de::{DeTable, DeValue};
+
+use crate::environment::Environment;
+use crate::text::nearest;
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWord {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// How long a claim lasts unless somebody says otherwise.
+const LEASE: Duration = Duration::from_secs(30 * 60);
+
+/// A key of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Actor,
+    Color,
+    Jobs,
+    Lease,
+    Limit,
+}
+
+impl Key {
+    /// Every key, in the order of `config list`.
+    pub(crate) const ALL: [Self; 5] = [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit];
+
+    /// Returns the key as files write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Actor => "actor",
+            Self::Color => "color",
+            Self::Jobs => "jobs",
+            Self::Lease => "lease",
+            Self::Limit => "limit",
+        }
+    }
+
+    /// Returns the variable of the same meaning.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Self::Actor => "TASKPAWL_ACTOR",
+            Self::Color => "TASKPAWL_COLOR",
+            Self::Jobs => "TASKPAWL_JOBS",
+            Self::Lease => "TASKPAWL_LEASE",
+            Self::Limit => "TASKPAWL_LIMIT",
+        }
+    }
+
+    /// Returns what the key says.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Actor => "in whose name commands are given",
+            Self::Color => "when to use colours: auto, always or never",
+            Self::Jobs => "how many tool calls run at once",
+            Self::Lease => "how long a claim lasts, such as 30m",
+            Self::Limit => "how many tasks lists show; 0 for all",
+        }
+    }
+
+    fn is_number(self) -> bool {
+        matches!(self, Self::Jobs | Self::Limit)
+    }
+
+    /// Returns the key of this name.
+    pub(crate) fn from_name(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|key| key.as_str() == name);
+        found.ok_or_else(|| {
+            let all: Vec<_> = Self::ALL.iter().map(|key| format!("`{}`", key.as_str())).collect();
+            match nearest(name, Self::ALL.iter().map(|key| key.as_str())) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are {}", all.join(", ")),
+            }
+        })
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf),
+    Variable(&'static str),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => path.display().fmt(f),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) key: Key,
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+}
+
+/// What the layers come to.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) actor: String,
+    pub(crate) color: ColorWord,
+    /// `None` stands for the number of cores plus two.
+    pub(crate) jobs: Option<usize>,
+    pub(crate) lease: Duration,
+    pub(crate) limit: usize,
+    settings: Vec<Setting>,
+}
+
+/// The files of the configuration, whether they exist or not: that of the project, if there is one, and that of the user.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Files {
+    pub(crate) project: Option<PathBuf>,
+    pub(crate) user: Option<PathBuf>,
+}
+
+/// The configuration is wrong.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("failed to read `{}`", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{}` is no TOML", .path.display())]
+    Syntax { path: PathBuf, source: Box<toml::de::Error> },
+    #[error("`{}` line {line} has the unknown key `{key}`", .path.display())]
+    UnknownKey { path: PathBuf, line: usize, key: String, hint: String },
+    #[error("{origin}{}: `{}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")), .key.as_str())]
+    Value { origin: Origin, line: Option<usize>, key: Key, value: String, expected: &'static str },
+}
+
+impl ConfigError {
+    /// Returns what to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownKey { hint, .. } => Some(hint.clone()),
+            Self::Value { key, .. } => Some(format!("`{}` says {}", key.as_str(), key.meaning())),
+            Self::Read { .. } | Self::Syntax { .. } => Some("`taskpawl config path` names the files".to_owned()),
+        }
+    }
+}
+
+/// Returns where the files of the configuration are: the nearest `taskpawl.toml` upwards, and that of the user.
+pub(crate) fn files(environment: &Environment) -> Files {
+    let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
+    let home = || environment.path("HOME").map(|home| home.join(".config"));
+    let base = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home);
+    Files {
+        project: project.into_iter().find(|path| path.is_file()),
+        user: base.map(|base| base.join("taskpawl").join("config.toml")),
+    }
+}
+
+impl Config {
+    /// Reads every layer; `flags` are what the command line says.
+    pub(crate) fn read(environment: &Environment, flags: &[(Key, String)]) -> Result<Self, ConfigError> {
+        let mut config = Self::defaults(environment);
+        let Files { project, user } = files(environment);
+        for path in [project, user].into_iter().flatten() {
+            config.read_file(&path)?;
+        }
+        for key in Key::ALL {
+            if let Some(value) = environment.text(key.variable()) {
+                config.set(key, value, Origin::Variable(key.variable()), None)?;
+            }
+        }
+        for (key, value) in flags {
+            let flag = if *key == Key::Actor { "--actor" } else { "--color" };
+            config.set(*key, value.clone(), Origin::Flag(flag), None)?;
+        }
+        Ok(config)
+    }
+
+    fn defaults(environment: &Environment) -> Self {
+        let actor = environment.user_at_host();
+        let values = [actor.clone(), "auto".to_owned(), "cores + 2".to_owned(), "30m".to_owned(), "50".to_owned()];
+        let settings = Key::ALL.into_iter().zip(values);
+        let settings = settings.map(|(key, value)| Setting { key, value, origin: Origin::Default }).collect();
+        Self { actor, color: ColorWord::Auto, jobs: None, lease: LEASE, limit: 50, settings }
+    }
+
+    /// Returns the value of every key with where it comes from.
+    pub(crate) fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
+        };
+        let table = DeTable::parse(&text)
+            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
+        for (name, value) in table.get_ref() {
+            let line = text[..name.span().start].matches('\n').count() + 1;
+            let name = name.get_ref();
+            let key = Key::from_name(name).map_err(|hint| ConfigError::UnknownKey {
+                path: path.to_owned(),
+                line,
+                key: name.to_string(),
+                hint,
+            })?;
+            let origin = Origin::File(path.to_owned());
+            match text_of(value.get_ref(), key) {
+                Some(value) => self.set(key, value, origin, Some(line))?,
+                None => {
+                    let value = text[value.span()].to_owned();
+                    let expected = if key.is_number() { "a number" } else { "text in quotes" };
+                    return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        key: Key,
+        value: String,
+        origin: Origin,
+        line: Option<usize>,
+    ) -> Result<(), ConfigError> {
+        let expected = match key {
+            Key::Actor => {
+                self.actor.clone_from(&value);
+                None
+            }
+            Key::Color => keep(&mut self.color, ColorWord::from_str(&value, false).ok(), "auto, always or never"),
+            Key::Jobs => {
+                let jobs = value.parse().ok().filter(|jobs| *jobs > 0).map(Some);
+                keep(&mut self.jobs, jobs, "a number of at least 1")
+            }
+            Key::Lease => {
+                let lease = value.parse::<Period>().ok().map(|period| period.0);
+                keep(&mut self.lease, lease.filter(|lease| !lease.is_zero()), "a duration such as 30m")
+            }
+            Key::Limit => keep(&mut self.limit, value.parse().ok(), "a number, 0 for all"),
+        };
+        if let Some(expected) = expected {
+            return Err(ConfigError::Value { origin, line, key, value, expected });
+        }
+        for setting in self.settings.iter_mut().filter(|setting| setting.key == key) {
+            setting.value.clone_from(&value);
+            setting.origin.clone_from(&origin);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the text of a value of the right type.
+fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
+    match value {
+        DeValue::String(text) if !key.is_number() => Some(text.to_string()),
+        DeValue::Integer(number) if key.is_number() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Keeps a value that could be read; returns what was expected of one that could not.
+fn keep<T>(place: &mut T, value: Option<T>, expected: &'static str) -> Option<&'static str> {
+    match value {
+        Some(value) => {
+            *place = value;
+            None
+        }
+        None => Some(expected),
+    }
+}

@@ -1,0 +1,298 @@
+//! Why a command came to nothing, and what the caller is told: a message, a hint and an exit code.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use taskpawl::model::{PlanErrors, Position, Refusal};
+use taskpawl::store::{PlacementError, StoreError};
+use taskpawl::{Error, OpenError, RunError};
+
+use crate::config::ConfigError;
+use crate::environment::Terminal;
+use crate::output::{SCHEMA_VERSION, say, to_text, write_out};
+use crate::text::{Paint, clean_block, style};
+
+/// A command came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The command line is not understood; or help or the version was asked for.
+    #[error(transparent)]
+    Clap(#[from] clap::Error),
+    /// The command line is understood and makes no sense.
+    #[error("{message}")]
+    Usage { message: String, hint: Option<String> },
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file that the command line names cannot be read or written.
+    #[error("failed to {action} `{}`", .path.display())]
+    File { action: &'static str, path: PathBuf, source: io::Error },
+    /// A plan file is wrong.
+    #[error("the plan `{file}` has {}", if .errors.errors().len() == 1 { "an error".to_owned() } else { format!("{} errors", .errors.errors().len()) })]
+    Plan { file: String, errors: PlanErrors },
+    /// Tool calls do not fit the tools that they name.
+    #[error("the tool calls do not fit their tools")]
+    Calls { problems: Vec<Problem> },
+    /// The rules refuse it, or the store failed.
+    #[error(transparent)]
+    Command(#[from] Error),
+    /// There is no place for the store.
+    #[error(transparent)]
+    Place(#[from] PlacementError),
+    /// The store could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A run could not go on.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Standard output cannot be written.
+    #[error("failed to write to standard output")]
+    Output(#[source] io::Error),
+}
+
+/// One thing that is wrong in a file or an argument.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Problem {
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
+    /// The character in the line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) column: Option<u32>,
+    /// The field or the task.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) path: String,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    /// Returns a problem at a place of a file; a place that is not known is left out.
+    pub(crate) fn at(file: Option<&str>, at: Position, path: String, message: String) -> Self {
+        let is_known = at != Position::default();
+        Self {
+            file: file.map(str::to_owned),
+            line: is_known.then_some(at.line),
+            column: is_known.then_some(at.column),
+            path,
+            message,
+            hint: None,
+        }
+    }
+
+    /// Returns `FILE:LINE:COLUMN: PATH: message`.
+    pub(crate) fn line(&self) -> String {
+        let mut line = self.file.clone().unwrap_or_default();
+        if let (Some(at), Some(column)) = (self.line, self.column) {
+            let _ = write!(line, ":{at}:{column}");
+        }
+        for part in [&self.path, &self.message].into_iter().filter(|part| !part.is_empty()) {
+            line.push_str(if line.is_empty() { "" } else { ": " });
+            line.push_str(part);
+        }
+        line
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        Self::Command(Error::from(error))
+    }
+}
+
+impl From<Refusal> for CliError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Command(Error::from(refusal))
+    }
+}
+
+/// Which exit code an error has, with the word that `--json` shows for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Usage,
+    UnknownId,
+    Refused,
+    Store,
+}
+
+impl Class {
+    fn code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::UnknownId => 6,
+            Self::Refused => 7,
+            Self::Store => 8,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::UnknownId => "unknown_id",
+            Self::Refused => "refused",
+            Self::Store => "store",
+        }
+    }
+}
+
+impl CliError {
+    /// Returns an error about a command line that makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: None }
+    }
+
+    /// Returns an error about a command line that makes no sense, with what to do instead.
+    pub(crate) fn usage_with(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            Self::Clap(_) | Self::Usage { .. } | Self::Config(_) | Self::File { .. } => Class::Usage,
+            Self::Plan { .. } | Self::Calls { .. } => Class::Refused,
+            Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
+            Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
+                Class::Refused
+            }
+            Self::Place(_) | Self::Open(_) | Self::Run(_) | Self::Output(_) => Class::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } => hint.clone(),
+            Self::Config(error) => error.hint(),
+            Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::Place(error) => Some(error.hint().to_owned()),
+            Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
+            Self::Clap(_)
+            | Self::Plan { .. }
+            | Self::Calls { .. }
+            | Self::Open(_)
+            | Self::Run(_)
+            | Self::Output(_) => None,
+        }
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        match self {
+            Self::Plan { file, errors } => problems_of(Some(file), errors),
+            Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
+            Self::Calls { problems } => problems.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the message and what caused it, in one line.
+    fn message(&self) -> String {
+        if let Self::Clap(error) = self {
+            let text = error.render().to_string();
+            return text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        }
+        if let Self::Command(Error::Invalid(_)) = self {
+            return "the fields do not fit a task".to_owned();
+        }
+        let mut message = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let _ = write!(message, ": {error}");
+            cause = error.source();
+        }
+        message
+    }
+
+    /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
+    pub(crate) fn report(&self, is_json: bool, terminal: Terminal) -> ExitCode {
+        match self {
+            // Whoever read our output has seen enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Self::Clap(error) if !error.use_stderr() => return print_help(error),
+            Self::Clap(error) if !is_json => {
+                // When nobody takes the message there is nobody left to tell.
+                let _ = error.print();
+            }
+            _ if is_json => self.print_json(terminal.stdout),
+            _ => self.print_text(Paint { is_on: terminal.stderr }),
+        }
+        ExitCode::from(self.class().code())
+    }
+
+    fn print_text(&self, paint: Paint) {
+        say(&format!("{} {}", paint.style(style::ERROR, "error:"), clean_block(&self.message())));
+        let label = paint.style(style::HINT, "hint:");
+        for problem in self.problems() {
+            say(&format!("  {}", clean_block(&problem.line())));
+            if let Some(hint) = &problem.hint {
+                say(&format!("    {label} {}", clean_block(hint)));
+            }
+        }
+        if let Some(hint) = self.hint() {
+            say(&format!("{label} {}", clean_block(&hint)));
+        }
+    }
+
+    fn print_json(&self, is_pretty: bool) {
+        let error = ErrorJson {
+            code: self.class().code(),
+            kind: self.class().word(),
+            message: self.message(),
+            hint: self.hint(),
+            problems: self.problems(),
+        };
+        let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
+        let text = to_text(&envelope, is_pretty).expect("BUG: an error is always valid JSON");
+        // When nobody takes the message there is nobody left to tell.
+        let _ = write_out(&(text + "\n"));
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ErrorEnvelope {
+    schema_version: u32,
+    error: ErrorJson,
+}
+
+#[derive(Serialize)]
+struct ErrorJson {
+    code: u8,
+    kind: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<Problem>,
+}
+
+fn print_help(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(Class::Store.code()),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn class_of(error: &Error) -> Class {
+    match error {
+        Error::Refused(refusal) if refusal.is_about_ids() => Class::UnknownId,
+        Error::Refused(_) | Error::Invalid(_) => Class::Refused,
+        _ => Class::Store,
+    }
+}
+
+fn problems_of(file: Option<&str>, errors: &PlanErrors) -> Vec<Problem> {
+    let problem = |error: &taskpawl::model::PlanError| {
+        let problem = Problem::at(file, error.at, error.path.clone(), error.problem.to_string());
+        Problem { hint: error.hint.clone(), ..problem }
+    };
+    errors.errors().iter().map(problem).collect()
+}

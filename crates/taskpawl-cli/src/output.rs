@@ -1,0 +1,212 @@
+//! The way to standard output and standard error: data on the one, everything else on the other.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::error::CliError;
+use crate::text::{Paint, clean_block, is_harmful, nearest, style};
+
+/// The version of the shape of everything that `--json` prints.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// How things are printed.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// Whether data is JSON.
+    pub(crate) is_json: bool,
+    /// Whether JSON is spread over lines: for eyes, not for programs.
+    pub(crate) is_pretty: bool,
+    /// The fields that are printed; none stands for all.
+    pub(crate) fields: Vec<String>,
+    /// Whether remarks are left out.
+    pub(crate) is_quiet: bool,
+    /// The colours of standard output.
+    pub(crate) paint: Paint,
+    /// The colours of standard error.
+    pub(crate) paint_err: Paint,
+    /// The columns of standard output, where it is a terminal.
+    pub(crate) width: Option<usize>,
+}
+
+/// Which part of a list is printed.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PageInfo {
+    /// How many were asked for; 0 for all.
+    pub(crate) limit: usize,
+    /// How many were left out before.
+    pub(crate) offset: usize,
+    /// How many are printed.
+    pub(crate) count: usize,
+    /// How many there are, where that is known without counting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<u64>,
+    /// Whether there are more.
+    pub(crate) truncated: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a, T> {
+    schema_version: u32,
+    data: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<&'a PageInfo>,
+}
+
+impl Output {
+    /// Prints `data` in the envelope of `--json`.
+    pub(crate) fn data(&self, data: &impl Serialize) -> Result<ExitCode, CliError> {
+        self.envelope(data, None)
+    }
+
+    /// Prints a part of a list in the envelope of `--json`.
+    pub(crate) fn page(&self, data: &impl Serialize, page: &PageInfo) -> Result<ExitCode, CliError> {
+        self.envelope(data, Some(page))
+    }
+
+    fn envelope(&self, data: &impl Serialize, page: Option<&PageInfo>) -> Result<ExitCode, CliError> {
+        if self.fields.is_empty() {
+            return self.json(&Envelope { schema_version: SCHEMA_VERSION, data, page }, self.is_pretty);
+        }
+        let data = &self.selected(data)?;
+        self.json(&Envelope { schema_version: SCHEMA_VERSION, data, page }, self.is_pretty)
+    }
+
+    fn json(&self, value: &impl Serialize, is_pretty: bool) -> Result<ExitCode, CliError> {
+        let text = to_text(value, is_pretty).map_err(|error| CliError::Output(error.into()))?;
+        self.print(&(text + "\n"))
+    }
+
+    /// Prints one line of a stream of JSON objects.
+    pub(crate) fn line(&self, value: &impl Serialize) -> Result<(), CliError> {
+        if self.fields.is_empty() {
+            return self.json(value, false).map(|_| ());
+        }
+        self.json(&self.selected(value)?, false).map(|_| ())
+    }
+
+    fn selected(&self, data: &impl Serialize) -> Result<Value, CliError> {
+        let data = serde_json::to_value(data).map_err(|error| CliError::Output(error.into()))?;
+        let selection = select(&data, &self.fields);
+        for field in self.fields.iter().filter(|field| !has_field(&selection, field)) {
+            if let Some(near) = nearest(field, names(&data)) {
+                self.warn(&format!("no field `{field}` here; did you mean `{near}`?"));
+            }
+        }
+        Ok(selection)
+    }
+
+    /// Prints text that was made harmless before.
+    pub(crate) fn print(&self, text: &str) -> Result<ExitCode, CliError> {
+        write_out(text).map_err(CliError::Output)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says something beside the data, unless `--quiet`.
+    pub(crate) fn remark(&self, text: &str) {
+        if !self.is_quiet {
+            say(&clean_block(text));
+        }
+    }
+
+    /// Warns beside the data.
+    pub(crate) fn warn(&self, text: &str) {
+        let label = self.paint_err.style(style::WARNING, "warning:");
+        say(&format!("{label} {}", clean_block(text)));
+    }
+}
+
+/// Writes to standard output in one go, so that processes that share it do not mix their lines.
+pub(crate) fn write_out(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Writes a line to standard error; when nobody takes it there is nobody left to tell.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Returns JSON in which no character does anything to a terminal.
+pub(crate) fn to_text(value: &impl Serialize, is_pretty: bool) -> Result<String, serde_json::Error> {
+    let text = if is_pretty { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
+    let is_raw = |c: char| c != '\n' && is_harmful(c);
+    if !text.contains(is_raw) {
+        return Ok(text);
+    }
+    // They stand only inside strings, where this is another way of writing the same.
+    let escape = |c: char| if is_raw(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    Ok(text.chars().map(escape).collect())
+}
+
+fn select(data: &Value, fields: &[String]) -> Value {
+    match data {
+        Value::Array(items) => items.iter().map(|item| select(item, fields)).collect(),
+        Value::Object(object) => {
+            let mut selection = Map::new();
+            for field in fields {
+                copy(object, field, &mut selection);
+            }
+            Value::Object(selection)
+        }
+        other => other.clone(),
+    }
+}
+
+/// Copies one field, which may be a path such as `metadata.context`, to the same place in `to`.
+fn copy(from: &Map<String, Value>, field: &str, to: &mut Map<String, Value>) {
+    if let Some(value) = from.get(field) {
+        to.insert(field.to_owned(), value.clone());
+        return;
+    }
+    let Some((first, rest)) = field.split_once('.') else { return };
+    let Some(Value::Object(inner)) = from.get(first) else { return };
+    let below = to.entry(first).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(below) = below {
+        copy(inner, rest, below);
+    }
+}
+
+fn has_field(selection: &Value, field: &str) -> bool {
+    let first = field.split('.').next().unwrap_or(field);
+    match selection {
+        Value::Array(items) => items.is_empty() || items.iter().any(|item| has_field(item, field)),
+        Value::Object(object) => object.contains_key(field) || object.contains_key(first),
+        _ => true,
+    }
+}
+
+fn names(data: &Value) -> Vec<&str> {
+    match data {
+        Value::Array(items) => items.iter().flat_map(names).collect(),
+        Value::Object(object) => object.keys().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_selected_by_path() {
+        let data = json!([{"id": "a", "name": "A", "metadata": {"context": {"x": 1}, "toolCalls": []}}]);
+        let fields = ["id", "metadata.context", "absent"].map(str::to_owned);
+        assert_eq!(select(&data, &fields), json!([{"id": "a", "metadata": {"context": {"x": 1}}}]));
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_does_nothing_to_a_terminal() {
+        let value = json!({"name": "a\u{9b}2J\u{202e}b\u{1b}[31m\u{7f}"});
+        let text = to_text(&value, true).unwrap();
+        assert!(!text.contains(|c: char| c != '\n' && is_harmful(c)), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

@@ -1,0 +1,247 @@
+//! Text for people: made harmless, coloured where that is wanted, and laid out in tables.
+
+use clap::builder::styling::{AnsiColor, Style};
+use taskpawl::model::{Priority, Status};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Returns `text` as one line without escape sequences, control characters and marks that change the direction of reading.
+pub(crate) fn clean(text: &str) -> String {
+    strip(text, |c| matches!(c, '\n' | '\t' | '\r').then_some(' '))
+}
+
+/// Returns `text` as [`clean`] does, but keeps its lines and tabs.
+pub(crate) fn clean_block(text: &str) -> String {
+    strip(text, |c| matches!(c, '\n' | '\t').then_some(c))
+}
+
+fn strip(text: &str, space: impl Fn(char) -> Option<char>) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            skip_sequence(&mut chars);
+        } else if let Some(space) = space(c) {
+            plain.push(space);
+        } else if matches!(c, '\u{2028}' | '\u{2029}') {
+            plain.push(' ');
+        } else if !is_harmful(c) {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+/// Skips the rest of `ESC [ … letter`, of `ESC ] … BEL` and its like, or the one character of a short sequence.
+fn skip_sequence(chars: &mut std::str::Chars<'_>) {
+    let mut ahead = chars.clone();
+    match ahead.next() {
+        Some('[') => {
+            ahead.find(|c| ('@'..='~').contains(c));
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            let mut is_escaped = false;
+            ahead.find(|c| {
+                let is_end = matches!(c, '\u{7}' | '\u{9c}' | '\n') || (is_escaped && *c == '\\');
+                is_escaped = *c == '\u{1b}';
+                is_end
+            });
+        }
+        // A sequence never swallows the end of a line.
+        Some('\n') | None => return,
+        Some(_) => {}
+    }
+    *chars = ahead;
+}
+
+/// Returns whether a character does something to a terminal, or makes a line read as something that it is not.
+pub(crate) fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Puts colours around text, or leaves it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    /// Whether there are colours.
+    pub(crate) is_on: bool,
+}
+
+impl Paint {
+    /// Returns `text` in `style`.
+    pub(crate) fn style(self, style: Style, text: &str) -> String {
+        if self.is_on && !text.is_empty() {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The styles of what is printed.
+pub(crate) mod style {
+    use super::{AnsiColor, Priority, Status, Style};
+
+    pub(crate) const PLAIN: Style = Style::new();
+    pub(crate) const BOLD: Style = Style::new().bold();
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+    pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+
+    /// Returns the style of a state.
+    pub(crate) fn of_status(status: Status) -> Style {
+        match status {
+            Status::Todo => PLAIN,
+            Status::InProgress => AnsiColor::Cyan.on_default(),
+            Status::Blocked => AnsiColor::Yellow.on_default(),
+            Status::Done => AnsiColor::Green.on_default(),
+            Status::Failed => AnsiColor::Red.on_default(),
+            Status::Cancelled | Status::Skipped => DIM,
+        }
+    }
+
+    /// Returns the style of a priority.
+    pub(crate) fn of_priority(priority: Priority) -> Style {
+        match priority {
+            Priority::Critical => AnsiColor::Red.on_default(),
+            Priority::High => AnsiColor::Yellow.on_default(),
+            Priority::Medium => PLAIN,
+            Priority::Low => DIM,
+        }
+    }
+}
+
+/// A cell of a table: one line, made harmless.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// Returns a cell with this text.
+    pub(crate) fn new(text: impl AsRef<str>) -> Self {
+        Self::styled(text, style::PLAIN)
+    }
+
+    /// Returns a cell with this text in a style.
+    pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Self {
+        Self { text: clean(text.as_ref()), style }
+    }
+}
+
+/// Lines of cells beneath each other. Nothing is cut unless the width of a terminal asks for it.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<Cell>>,
+    /// The column that is cut when a line is too long.
+    flexible: usize,
+}
+
+/// The narrowest that a column is cut to.
+const LEAST: usize = 12;
+
+impl Table {
+    /// Returns a table whose column `flexible` is cut when a line is too long for the terminal.
+    pub(crate) fn new(flexible: usize) -> Self {
+        Self { rows: Vec::new(), flexible }
+    }
+
+    /// Adds a line; all lines have the same number of cells.
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// Returns the lines, each with its line break.
+    pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> String {
+        let mut widths = self.widths();
+        if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
+            let total = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
+            let too_much = total.saturating_sub(2).saturating_sub(width);
+            widths[self.flexible] = flexible.min(flexible.saturating_sub(too_much).max(LEAST));
+            for row in &mut self.rows {
+                row[self.flexible].text = cut(&row[self.flexible].text, widths[self.flexible]);
+            }
+        }
+        self.rows.iter().map(|row| line_of(row, &widths, paint)).collect()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let widest = |column: usize| self.rows.iter().map(|row| row[column].text.width()).max();
+        (0..columns).map(|column| widest(column).unwrap_or_default()).collect()
+    }
+}
+
+fn line_of(row: &[Cell], widths: &[usize], paint: Paint) -> String {
+    let mut line = String::new();
+    let mut gap = 0;
+    for (cell, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
+        if !cell.text.is_empty() {
+            line.push_str(&" ".repeat(gap));
+            line.push_str(&paint.style(cell.style, &cell.text));
+            gap = 0;
+        }
+        gap += width.saturating_sub(cell.text.width()) + 2;
+    }
+    line.push('\n');
+    line
+}
+
+/// Returns the beginning of `text` that is at most `width` columns wide, with `…` where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let needed = c.width().unwrap_or_default();
+        let fits = needed <= left;
+        left = left.saturating_sub(needed);
+        fits
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.push('…');
+    short
+}
+
+/// Returns the candidate that `text` was probably meant to be.
+pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (text.chars().count() / 3).clamp(1, 3);
+    let distances = candidates.into_iter().map(|candidate| (strsim::osa_distance(text, candidate), candidate));
+    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_gone() {
+        let hostile = "a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}P1\u{1b}\\d\u{9b}1me\u{202e}f\rg\nh\u{7f}\u{8}i";
+        assert_eq!(clean(hostile), "abcd1mef g hi");
+        assert_eq!(clean_block("x\ty\nz\u{1b}[31m!"), "x\ty\nz!");
+        assert_eq!(clean("\u{1b}"), "");
+        assert_eq!(clean_block("\u{1b}]never closed\nnext"), "next");
+        assert_eq!(clean("plain ü 漢 👍"), "plain ü 漢 👍");
+    }
+
+    #[test]
+    fn a_table_is_cut_only_where_a_terminal_is_too_narrow() {
+        let table = || {
+            let mut table = Table::new(1);
+            table.row(vec![Cell::new("a"), Cell::new("a rather long name of a task"), Cell::new("x")]);
+            table.row(vec![Cell::new("bbbb"), Cell::new("short"), Cell::new("")]);
+            table
+        };
+        let plain = Paint { is_on: false };
+        insta::assert_snapshot!(table().render(plain, None), @r"
+        a     a rather long name of a task  x
+        bbbb  short
+        ");
+        insta::assert_snapshot!(table().render(plain, Some(24)), @r"
+        a     a rather long n…  x
+        bbbb  short
+        ");
+    }
+}
