@@ -23,7 +23,7 @@ pub(crate) struct Draft<'a> {
     ids: BTreeMap<TaskId, Key>,
     edges: EdgeOverlay,
     next_key: Option<Key>,
-    was_ready: BTreeMap<Key, bool>,
+    was_ready: BTreeMap<Key, Option<Work>>,
     pub(crate) queue: VecDeque<Key>,
 }
 
@@ -56,10 +56,11 @@ impl<'a> Draft<'a> {
     /// Lets every gate that the changes touched take effect, and closes the draft.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
-        for (key, was_ready) in &self.was_ready {
+        for (key, was_ready_for) in &self.was_ready {
+            // Who ends it may have changed, too: a task that was ready for people is news for a run once it has calls.
             if let Some(node) = self.changes.nodes.get(key)
                 && node.is_ready()
-                && !was_ready
+                && *was_ready_for != Some(node.work)
             {
                 self.answer.ready.push(*node);
             }
@@ -86,10 +87,10 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn resolve_all(&self, ids: &[String]) -> Decided<Vec<Key>> {
-        let mut keys = Vec::with_capacity(ids.len());
+        let (mut keys, mut seen) = (Vec::with_capacity(ids.len()), BTreeSet::new());
         for id in ids {
             let key = self.resolve(id)?;
-            if !keys.contains(&key) {
+            if seen.insert(key) {
                 keys.push(key);
             }
         }
@@ -141,6 +142,12 @@ impl<'a> Draft<'a> {
         keys.retain(|on| !self.edges.removed.contains(&(key, *on)));
         keys.extend(self.edges.dependencies.get(&key).into_iter().flatten());
         Ok(keys)
+    }
+
+    /// Returns whether the task depends directly on another, without reading what else a new task depends on.
+    pub(crate) fn depends_on(&self, key: Key, on: Key) -> Decided<bool> {
+        let is_added = self.edges.dependencies.get(&key).is_some_and(|keys| keys.contains(&on));
+        Ok(is_added || (!self.is_new(key) && self.dependencies(key)?.contains(&on)))
     }
 
     pub(crate) fn dependents(&self, key: Key) -> Decided<Vec<Key>> {
@@ -200,7 +207,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn insert_task(&mut self, node: Node, record: TaskRecord, calls: Vec<CallRecord>) {
         let key = node.key;
         self.ids.insert(record.id.clone(), key);
-        self.was_ready.insert(key, false);
+        self.was_ready.insert(key, None);
         self.changes.nodes.insert(key, node);
         self.changes.tasks.insert(key, TaskChange { record, is_new: true, spec_changed: true });
         for (position, call) in (0..).zip(&calls) {
@@ -211,23 +218,31 @@ impl<'a> Draft<'a> {
         self.queue.push_back(key);
     }
 
-    pub(crate) fn delete_task(&mut self, key: Key) -> Decided<()> {
-        let record = self.task(key)?;
-        for on in self.dependencies(key)? {
-            self.remove_edge(key, on)?;
+    /// Deletes tasks that nothing else depends on or is below.
+    pub(crate) fn delete_tasks(&mut self, keys: &[Key]) -> Decided<()> {
+        let mut deleted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let record = self.task(*key)?;
+            deleted.push((*key, record.id, record.plan));
+            for on in self.dependencies(*key)? {
+                self.remove_edge(*key, on)?;
+            }
+            self.set_parent(*key, None)?;
         }
-        self.set_parent(key, None)?;
-        self.queue.retain(|queued| *queued != key);
-        self.was_ready.remove(&key);
-        self.changes.nodes.remove(&key);
-        self.changes.tasks.remove(&key);
-        self.changes.deleted.push((key, record.id, record.plan));
+        for (key, ..) in &deleted {
+            self.was_ready.remove(key);
+            self.changes.nodes.remove(key);
+            self.changes.tasks.remove(key);
+        }
+        let gone: BTreeSet<&Key> = keys.iter().collect();
+        self.queue.retain(|queued| !gone.contains(queued));
+        self.changes.deleted.extend(deleted);
         Ok(())
     }
 
     pub(crate) fn update_node(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> Decided<Node> {
         let mut node = self.node(key)?;
-        self.was_ready.entry(key).or_insert_with(|| node.is_ready());
+        self.was_ready.entry(key).or_insert_with(|| node.is_ready().then_some(node.work));
         change(&mut node);
         self.changes.nodes.insert(key, node);
         Ok(node)

@@ -129,12 +129,12 @@ impl Gate {
 
     /// Returns whether the subtree of the task may start: the task above and the dependencies agree.
     ///
-    /// What can no longer open says so at once. Everything else waits for the task above, so that the answer depends on
-    /// how its inputs ended and not on the order in which they did.
+    /// Everything waits for the task above, also what could say already that it can no longer open: the task above may yet
+    /// be skipped with all below, and then the answer would depend on the order in which things ended.
     pub fn before_subtasks(self) -> GateState {
         let dependencies = self.dependencies();
         match (self.entry, dependencies) {
-            (Entry::Shut, _) | (_, GateState::Block) => GateState::Block,
+            (Entry::Shut, _) => GateState::Block,
             (Entry::Waiting, _) => GateState::Wait,
             (Entry::Open, GateState::Ready) if self.undecided => GateState::Wait,
             (Entry::Open, state) => state,

@@ -1,9 +1,10 @@
 //! Facts that are derived on reading: what a task waits for, and what keeps it from starting.
 
 use crate::command::DecideError;
-use crate::gate::{Entry, Outcome};
+use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::record::Node;
 use crate::refusal::Refusal;
+use crate::spec::Trigger;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewError};
 use crate::{Key, TaskId};
@@ -75,8 +76,16 @@ pub(crate) fn failed_before<E: Edges>(edges: &E, key: Key) -> Result<Vec<TaskId>
     let node = edges.node(key)?;
     let above = node.parent.filter(|_| node.gate.entry == Entry::Shut);
     let mut ids = Vec::new();
+    let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
+    let is_shut = own.before_subtasks() == GateState::Block;
+    // Where one has to be done, those that were skipped stand in the way, too.
+    let is_in_the_way = |outcome| match outcome {
+        Outcome::Failed => is_shut,
+        Outcome::Skipped => is_shut && own.trigger == Trigger::AnyDone,
+        Outcome::Open | Outcome::Done => false,
+    };
     for other in above.into_iter().chain(edges.dependencies(key)?) {
-        if Some(other) == above || edges.node(other)?.phase.outcome() == Outcome::Failed {
+        if Some(other) == above || is_in_the_way(edges.node(other)?.phase.outcome()) {
             ids.push(edges.id(other)?);
         }
     }

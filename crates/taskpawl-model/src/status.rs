@@ -268,7 +268,9 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Empty => from == S::Todo && to == S::Done,
         Cause::Gate => match (from, to) {
             (S::Todo, S::Blocked | S::Skipped) => true,
-            (S::Blocked, S::Todo | S::Blocked) => by_itself,
+            (S::Blocked, S::Todo) => by_itself,
+            // What it waited for ended, and not well.
+            (S::Blocked, S::Blocked) => matches!(reason, Some(BlockedReason::Waiting { .. })),
             _ => false,
         },
         Cause::Report => from == S::InProgress && matches!(to, S::Done | S::Failed),
@@ -276,7 +278,8 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::RunOne => from == S::Todo && to == S::Blocked,
         Cause::Done => match to {
             S::Done => from == S::Todo || interrupted,
-            S::Todo => interrupted,
+            // Calls are left; or another one was interrupted, too, or failed beside it.
+            S::Todo | S::Blocked | S::Failed => interrupted,
             _ => false,
         },
         Cause::Fail => (from == S::Todo || interrupted) && to == S::Failed,

@@ -19,27 +19,19 @@ pub(super) enum How {
 
 impl Draft<'_> {
     pub(super) fn start_again(&mut self, ids: &[String], how: How, cascade: bool) -> Decided<()> {
-        let keys = self.resolve_all(ids)?;
-        let mut again = Vec::new();
-        for key in &keys {
-            self.refuse_unfinished(*key, how)?;
-            if self.node(*key)?.phase == Phase::Done {
-                self.collect_dependents(*key, &keys, cascade, &mut again)?;
-            }
-            self.answer.tasks.push(self.id(*key)?);
+        let mut starting = Vec::new();
+        for key in self.resolve_all(ids)? {
+            self.refuse_unfinished(key, how)?;
+            starting.push(key);
+            starting.extend(self.subtasks_to_start_again(key, how)?);
+            self.answer.tasks.push(self.id(key)?);
         }
+        let after = self.collect_dependents(&starting, cascade)?;
         let mut seen = BTreeSet::new();
-        for key in keys {
-            let with = self.subtasks_to_start_again(key, how)?;
-            for key in std::iter::once(key).chain(with) {
-                if seen.insert(key) {
-                    self.start_one_again(key, how)?;
-                }
-            }
-        }
-        for key in again {
+        let with_how = starting.into_iter().map(|key| (key, how));
+        for (key, how) in with_how.chain(after.into_iter().map(|key| (key, How::Reopen))) {
             if seen.insert(key) {
-                self.start_one_again(key, How::Reopen)?;
+                self.start_one_again(key, how)?;
             }
         }
         Ok(())
@@ -53,36 +45,45 @@ impl Draft<'_> {
         Err(self.transition_refusal(key, &record, Status::Todo, how.cause().as_str())?.into())
     }
 
-    /// Collects what ran because the task was done; refuses without `cascade`.
-    fn collect_dependents(
-        &self,
-        key: Key,
-        named: &[Key],
-        cascade: bool,
-        again: &mut Vec<Key>,
-    ) -> Decided<()> {
-        let mut seen = BTreeSet::from([key]);
-        let mut queue = vec![key];
+    /// Collects what ran because a task had ended: refuses without `cascade`.
+    fn collect_dependents(&self, starting: &[Key], cascade: bool) -> Decided<Vec<Key>> {
+        let named: BTreeSet<Key> = starting.iter().copied().collect();
+        let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
         while let Some(key) = queue.pop() {
-            let behind = self.dependents(key)?.into_iter().chain(self.node(key)?.parent);
-            let below = if seen.len() > 1 { self.subtasks(key)? } else { Vec::new() };
-            for other in behind.chain(below) {
-                let ran = matches!(self.node(other)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
+            for other in self.opened_by(key, !named.contains(&key))? {
+                let phase = self.node(other)?.phase;
+                let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
                 if !ran || !seen.insert(other) {
                     continue;
                 }
-                if !cascade && !named.contains(&other) {
+                if !cascade {
                     let dependents = vec![self.id(other)?];
                     return Err(Refusal::DependentsRan { id: self.id(key)?, dependents }.into());
                 }
-                if self.node(other)?.phase == Phase::InProgress {
+                if phase == Phase::InProgress {
                     return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
                 }
                 again.push(other);
                 queue.push(other);
             }
         }
-        Ok(())
+        Ok(again)
+    }
+
+    /// Returns what the end of a task let start: what depends on it, the task above, and with `below` its subtasks.
+    fn opened_by(&self, key: Key, below: bool) -> Decided<Vec<Key>> {
+        let node = self.node(key)?;
+        let mut opened = Vec::new();
+        if matches!(node.phase, Phase::Done | Phase::Skipped) {
+            opened.extend(self.dependents(key)?);
+        }
+        if matches!(node.phase, Phase::Done | Phase::Skipped | Phase::Cancelled) {
+            opened.extend(node.parent);
+        }
+        if below {
+            opened.extend(self.subtasks(key)?);
+        }
+        Ok(opened)
     }
 
     /// Skipping and cancelling cover what is below, so starting again does, too; reopening clears all of it.
@@ -126,7 +127,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn clear_all(&mut self, key: Key) -> Decided<()> {
+    pub(super) fn clear_all(&mut self, key: Key) -> Decided<()> {
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::command::{Apply, ApplyReport};
+use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::record::{Phase, PlanRecord, TaskRecord};
@@ -44,6 +45,7 @@ impl Draft<'_> {
         work.make_new(self)?;
         work.change_present(self)?;
         work.refuse_conflicts()?;
+        work.attach_all(self)?;
         work.leave_gone(self)?;
         if apply.fresh {
             work.reopen_all(self)?;
@@ -62,6 +64,17 @@ struct Work<'p> {
     ids: Vec<TaskId>,
     /// Tasks that the store has of this plan.
     present: BTreeSet<Key>,
+    /// What gets other edges, by position: all old edges go before new ones come, so that a file may turn one round.
+    to_attach: Vec<Attach>,
+}
+
+/// A task of the plan that gets edges.
+struct Attach {
+    position: usize,
+    /// The task above before; the same where it does not change.
+    from: Option<Key>,
+    moves: bool,
+    links: Vec<Key>,
 }
 
 impl<'p> Work<'p> {
@@ -69,7 +82,8 @@ impl<'p> Work<'p> {
         let query = Query { plan: Some(apply.name.clone()), ..Query::default() };
         let present = draft.view.find(&query)?.into_iter().collect();
         let report = ApplyReport { plan: apply.name.clone(), ..ApplyReport::default() };
-        Ok(Self { apply, report, conflicts: Vec::new(), keys: Vec::new(), ids: Vec::new(), present })
+        let (conflicts, keys, ids, to_attach) = Default::default();
+        Ok(Self { apply, report, conflicts, keys, ids, present, to_attach })
     }
 
     /// Finds the tasks of the plan that the store has: by id, and those without by their name.
@@ -122,28 +136,58 @@ impl<'p> Work<'p> {
             new.push(position);
         }
         for position in new {
-            self.link_new(draft, position)?;
+            let links = self.needs(draft, &plan.tasks[position])?;
+            self.to_attach.push(Attach { position, from: None, moves: true, links });
         }
         Ok(())
     }
 
-    fn link_new(&mut self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
-        let task = &self.apply.plan.tasks[position];
-        let key = self.key(position);
-        let needs = self.needs(draft, task)?;
-        let parent = task.parent.map(|parent| self.key(parent));
+    /// Gives tasks their new edges. The plan itself was checked for circles: one can only lead through a task that was there.
+    fn attach_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        let search = !self.present.is_empty();
+        let to_attach = std::mem::take(&mut self.to_attach);
+        for attach in to_attach.iter().filter(|attach| attach.moves) {
+            self.put_in_place(draft, attach, search)?;
+        }
+        for Attach { position, links, .. } in &to_attach {
+            for on in links {
+                draft.link(self.key(*position), *on, search)?;
+            }
+        }
+        for Attach { position, .. } in to_attach {
+            self.close_task(draft, position)?;
+        }
+        Ok(())
+    }
+
+    fn put_in_place(&self, draft: &mut Draft<'_>, attach: &Attach, search: bool) -> Decided<()> {
+        let key = self.key(attach.position);
+        let parent = self.apply.plan.tasks[attach.position].parent.map(|parent| self.key(parent));
         if let Some(parent) = parent {
+            if search {
+                draft.refuse_cycle(Edge::Subtask { task: key, parent })?;
+            }
             draft.put_below(key, parent)?;
         }
-        // The plan itself was checked for circles: one can only arise below a task that was there before.
-        let search = parent.is_some_and(|parent| !draft.is_new(parent));
-        for on in &needs {
-            draft.link(key, *on, search)?;
+        if draft.is_new(key) || attach.from == parent {
+            return Ok(());
         }
-        super::author::check_trigger(&self.ids[position], &task.spec, !needs.is_empty())?;
-        draft.emit_created(key, parent, &needs, Some(&self.apply.name))?;
-        self.write_applied(draft, position)?;
-        self.report.created.push(self.ids[position].clone());
+        let from = attach.from.map(|key| draft.id(key)).transpose()?;
+        let to = parent.map(|key| draft.id(key)).transpose()?;
+        draft.emit(Some(key), EventKind::Moved { from, to })
+    }
+
+    fn close_task(&mut self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let key = self.key(position);
+        let dependencies = draft.dependencies(key)?;
+        let trigger = draft.task(key)?.spec;
+        super::author::check_trigger(&self.ids[position], &trigger, !dependencies.is_empty())?;
+        if draft.is_new(key) {
+            let parent = draft.node(key)?.parent;
+            draft.emit_created(key, parent, &dependencies, Some(&self.apply.name))?;
+            self.write_applied(draft, position)?;
+            self.report.created.push(self.ids[position].clone());
+        }
         Ok(())
     }
 
@@ -155,8 +199,9 @@ impl<'p> Work<'p> {
             }
             let before = applied(draft, key)?;
             let after = self.wanted(draft, position)?;
-            self.bring_back_pruned(draft, key)?;
+            let is_back = self.bring_back_pruned(draft, key)?;
             match before {
+                Some(before) if before == after && is_back => self.report.changed.push(draft.id(key)?),
                 Some(before) if before == after => self.report.unchanged += 1,
                 before => self.change_one(draft, position, before, after)?,
             }
@@ -164,12 +209,18 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    fn bring_back_pruned(&self, draft: &mut Draft<'_>, key: Key) -> Decided<()> {
-        let state = draft.task(key)?.body.state;
-        if matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED) {
-            draft.start_one_again(key, How::Retry)?;
+    /// Brings a task back that an earlier apply pruned, with what was cancelled only because it lay below.
+    fn bring_back_pruned(&self, draft: &mut Draft<'_>, key: Key) -> Decided<bool> {
+        if !is_pruned(draft, key)? {
+            return Ok(false);
         }
-        Ok(())
+        draft.start_one_again(key, How::Retry)?;
+        for below in draft.subtree(key)? {
+            if !self.present.contains(&below) && is_pruned(draft, below)? {
+                draft.start_one_again(below, How::Retry)?;
+            }
+        }
+        Ok(true)
     }
 
     fn change_one(
@@ -191,6 +242,7 @@ impl<'p> Work<'p> {
             return Ok(());
         }
         self.follow(draft, position, before.as_ref(), &after)?;
+        self.detach(draft, position, before.as_ref(), &after)?;
         draft.emit(Some(key), EventKind::Updated { fields: changed })?;
         self.write_applied(draft, position)?;
         self.report.changed.push(record.id);
@@ -217,46 +269,60 @@ impl<'p> Work<'p> {
             let calls = draft.new_calls(&[], &calls)?;
             draft.replace_calls(key, calls)?;
         }
-        let task = &self.apply.plan.tasks[position];
-        if before.is_none_or(|before| before.parent != after.parent) {
-            let parent = task.parent.map(|parent| self.ids[parent].to_string());
-            draft.move_task(self.ids[position].as_str(), parent.as_ref())?;
-            draft.answer.tasks.pop();
-        }
-        if before.is_none_or(|before| before.needs != after.needs) {
-            self.follow_needs(draft, position)?;
-        }
-        let has_dependencies = !draft.dependencies(key)?.is_empty();
-        super::author::check_trigger(&self.ids[position], &after.spec, has_dependencies)
+        Ok(())
     }
 
-    fn follow_needs(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+    /// Takes the edges away that the file no longer has, and notes those that it has now.
+    fn detach(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        before: Option<&Applied>,
+        after: &Applied,
+    ) -> Decided<()> {
         let key = self.key(position);
-        let wanted = self.needs(draft, &self.apply.plan.tasks[position])?;
+        let wanted: BTreeSet<Key> =
+            self.needs(draft, &self.apply.plan.tasks[position])?.into_iter().collect();
         for on in draft.dependencies(key)? {
-            if !wanted.contains(&on) {
+            let was_in_file = match before {
+                Some(before) => before.needs.contains(&draft.id(on)?),
+                None => true,
+            };
+            if was_in_file && !wanted.contains(&on) {
                 draft.remove_edge(key, on)?;
             }
         }
+        let mut links = Vec::new();
         for on in wanted {
-            draft.link(key, on, true)?;
+            if before.is_none_or(|before| before.needs != after.needs) && !draft.depends_on(key, on)? {
+                links.push(on);
+            }
         }
+        let (from, moves) =
+            (draft.node(key)?.parent, before.is_none_or(|before| before.parent != after.parent));
+        if moves {
+            draft.set_parent(key, None)?;
+        }
+        self.to_attach.push(Attach { position, from, moves, links });
         Ok(())
     }
 
     fn leave_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let kept: BTreeSet<Key> = self.keys.iter().copied().flatten().collect();
         let gone: Vec<Key> = self.present.difference(&kept).copied().collect();
+        let mut to_prune = Vec::new();
         for key in gone {
-            let record = draft.task(key)?;
-            let prune = self.apply.prune
-                && !is_started(draft, key, &record)?
-                && !record.body.state.status().is_finished();
-            if prune {
-                draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
-                self.report.pruned.push(record.id);
+            if self.apply.prune && is_prunable(draft, key, &kept)? {
+                to_prune.push(key);
+                self.report.pruned.push(draft.id(key)?);
             } else {
-                self.report.gone.push(record.id);
+                self.report.gone.push(draft.id(key)?);
+            }
+        }
+        for key in to_prune {
+            // One above it may have taken it along.
+            if draft.node(key)?.phase != Phase::Cancelled {
+                draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
             }
         }
         Ok(())
@@ -269,6 +335,13 @@ impl<'p> Work<'p> {
                 Phase::InProgress => running.push(draft.id(key)?),
                 Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped => {
                     draft.start_one_again(key, How::Reopen)?;
+                    self.report.reopened += 1;
+                }
+                // It was given back half done, or retried: nothing of that stays.
+                Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting
+                    if draft.task(key)?.body.started_at.is_some() =>
+                {
+                    draft.clear_all(key)?;
                     self.report.reopened += 1;
                 }
                 Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {}
@@ -352,6 +425,25 @@ fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied>> {
 fn is_started(draft: &Draft<'_>, key: Key, record: &TaskRecord) -> Decided<bool> {
     let ran = matches!(draft.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
     Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
+}
+
+fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
+    let state = draft.task(key)?.body.state;
+    Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
+}
+
+/// Returns whether nothing of the task or below it was started or is still in the file.
+fn is_prunable(draft: &Draft<'_>, key: Key, kept: &BTreeSet<Key>) -> Decided<bool> {
+    let record = draft.task(key)?;
+    if record.body.state.status().is_finished() || is_started(draft, key, &record)? {
+        return Ok(false);
+    }
+    for below in draft.subtree(key)? {
+        if kept.contains(&below) || is_started(draft, below, &draft.task(below)?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn foreign(record: &TaskRecord) -> String {

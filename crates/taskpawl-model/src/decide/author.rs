@@ -1,5 +1,7 @@
 //! Commands of authors: make, change, link and delete tasks.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::command::NewTask;
@@ -75,6 +77,8 @@ const STATE_FIELDS: &[&str] = &[
     "version",
     "ready",
     "parent",
+    "claim",
+    "generation",
 ];
 
 impl Draft<'_> {
@@ -156,8 +160,7 @@ impl Draft<'_> {
 
     /// Gives calls their ids: the author's, or the next free `c1`, `c2`, …
     pub(super) fn new_calls(&self, present: &[CallRecord], new: &[NewCall]) -> Decided<Vec<CallRecord>> {
-        let mut taken: std::collections::BTreeSet<CallId> =
-            present.iter().map(|call| call.id.clone()).collect();
+        let mut taken: BTreeSet<CallId> = present.iter().map(|call| call.id.clone()).collect();
         let given = new.iter().filter_map(|call| call.id.clone());
         for id in given {
             check_id(id.as_str()).map_err(Refusal::from)?;
@@ -198,13 +201,10 @@ impl Draft<'_> {
         if search || key == on {
             self.refuse_cycle(Edge::Dependency { task: key, on })?;
         }
-        if self.dependencies(key)?.contains(&on) {
-            return Ok(());
-        }
-        self.add_edge(key, on)
+        if self.depends_on(key, on)? { Ok(()) } else { self.add_edge(key, on) }
     }
 
-    fn refuse_cycle(&self, edge: Edge) -> Decided<()> {
+    pub(super) fn refuse_cycle(&self, edge: Edge) -> Decided<()> {
         match cycle::find(self, edge)? {
             Some(path) => Err(Refusal::Cycle { path: self.ids_of(&path)? }.into()),
             None => Ok(()),
@@ -220,7 +220,7 @@ impl Draft<'_> {
             let id = record.id;
             return Err(Refusal::VersionMismatch { id, expected, current: record.version }.into());
         }
-        let mut changed = std::collections::BTreeMap::new();
+        let mut changed = BTreeMap::new();
         let mut after = record.clone();
         for (field, value) in fields {
             match field.as_str() {
@@ -230,6 +230,9 @@ impl Draft<'_> {
         }
         check_milestone(&after.spec, !self.calls(key)?.is_empty())?;
         check_trigger(&record.id, &after.spec, !self.dependencies(key)?.is_empty())?;
+        if changed.contains_key("dependencies") {
+            self.update_task(key, |_| ())?;
+        }
         if after != record {
             self.update_spec(key, |record| {
                 record.spec = after.spec;
@@ -247,7 +250,7 @@ impl Draft<'_> {
         &mut self,
         key: Key,
         value: &Value,
-        changed: &mut std::collections::BTreeMap<String, Change>,
+        changed: &mut BTreeMap<String, Change>,
     ) -> Decided<()> {
         let wanted: Vec<String> = match value {
             Value::Null => Vec::new(),
@@ -256,18 +259,20 @@ impl Draft<'_> {
         };
         let wanted = self.resolve_all(&wanted)?;
         let present = self.dependencies(key)?;
-        if wanted.iter().collect::<std::collections::BTreeSet<_>>() == present.iter().collect() {
+        let (after, before): (BTreeSet<&Key>, BTreeSet<&Key>) =
+            (wanted.iter().collect(), present.iter().collect());
+        if after == before {
             return Ok(());
         }
         self.refuse_changed_work(key, "its dependencies")?;
         let (from, to) =
             (serde_json::json!(self.ids_of(&present)?), serde_json::json!(self.ids_of(&wanted)?));
         changed.insert("dependencies".to_owned(), Change { from, to });
-        for on in present.iter().filter(|on| !wanted.contains(on)) {
-            self.remove_edge(key, *on)?;
+        for on in before.difference(&after) {
+            self.remove_edge(key, **on)?;
         }
-        for on in wanted {
-            self.link(key, on, true)?;
+        for on in after.difference(&before) {
+            self.link(key, **on, true)?;
         }
         Ok(())
     }
@@ -283,13 +288,14 @@ impl Draft<'_> {
 
     pub(super) fn delete(&mut self, ids: &[String]) -> Decided<()> {
         let keys = self.resolve_all(ids)?;
+        let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in &keys {
             let id = self.id(*key)?;
             if self.node(*key)?.phase == Phase::InProgress {
                 return Err(Refusal::InProgress { tasks: vec![id] }.into());
             }
             let needed = self.dependents(*key)?.into_iter().chain(self.subtasks(*key)?);
-            let by: Vec<_> = needed.filter(|other| !keys.contains(other)).take(5).collect();
+            let by: Vec<_> = needed.filter(|other| !named.contains(other)).take(5).collect();
             if !by.is_empty() {
                 return Err(Refusal::StillNeeded { id, by: self.ids_of(&by)? }.into());
             }
@@ -300,15 +306,7 @@ impl Draft<'_> {
             self.emit(Some(*key), EventKind::Deleted { task })?;
             self.answer.tasks.push(self.id(*key)?);
         }
-        for key in &keys {
-            for dependent in self.dependents(*key)? {
-                self.remove_edge(dependent, *key)?;
-            }
-        }
-        for key in keys.iter().rev() {
-            self.delete_task(*key)?;
-        }
-        Ok(())
+        self.delete_tasks(&keys)
     }
 
     pub(super) fn add_call_to(&mut self, id: &str, call: &NewCall) -> Decided<()> {
@@ -331,7 +329,7 @@ impl Draft<'_> {
     pub(super) fn add_dependency(&mut self, id: &str, on: &str) -> Decided<()> {
         let (key, on) = (self.resolve(id)?, self.resolve(on)?);
         self.refuse_changed_work(key, "its dependencies")?;
-        if self.dependencies(key)?.contains(&on) {
+        if self.depends_on(key, on)? {
             return Err(Refusal::Dependency { id: self.id(key)?, on: self.id(on)?, exists: true }.into());
         }
         self.link(key, on, true)?;
@@ -429,7 +427,7 @@ fn change_field(
     record: &mut TaskRecord,
     field: &str,
     value: &Value,
-    changed: &mut std::collections::BTreeMap<String, Change>,
+    changed: &mut BTreeMap<String, Change>,
 ) -> Decided<()> {
     let status = record.body.state.status();
     if WORK_FIELDS.contains(&field) && is_work_fixed(status) {

@@ -1,17 +1,19 @@
 //! Commands of agents and people: claim, report, skip, block and cancel.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Key;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::record::{CallError, Phase, TaskRecord, Work};
+use crate::gate::{Gate, GateState};
+use crate::record::{CallError, Node, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::Timestamp;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::view::Query;
+use crate::{Key, limits};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -52,37 +54,80 @@ impl Draft<'_> {
     }
 
     pub(super) fn claim_next(&mut self, lease: Duration) -> Decided<()> {
+        let returned = self.return_all_expired()?;
+        let found = self.first_ready_for_me()?;
+        let first = returned.into_iter().chain(found).min_by_key(|node| (node.priority, node.due, node.key));
+        let Some(Node { key, .. }) = first else { return Err(Refusal::NothingReady.into()) };
+        let record = self.task(key)?;
+        self.take(key, &record, lease, "claim")?;
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    fn first_ready_for_me(&self) -> Decided<Option<Node>> {
         const PAGE: usize = 50;
         for offset in (0..).step_by(PAGE) {
             let ready = Some(vec![Work::Manual]);
             let page = self.view.find(&Query { ready, limit: PAGE, offset, ..Query::default() })?;
             for key in &page {
-                let record = self.task(*key)?;
-                let is_for_me = record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor);
-                if is_for_me {
-                    self.take(*key, &record, lease, "claim")?;
-                    self.answer.tasks.push(record.id);
-                    return Ok(());
+                if self.is_for_me(&self.task(*key)?) {
+                    return Ok(Some(self.node(*key)?));
                 }
             }
             if page.len() < PAGE {
                 break;
             }
         }
-        Err(Refusal::NothingReady.into())
+        Ok(None)
+    }
+
+    fn is_for_me(&self, record: &TaskRecord) -> bool {
+        record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor)
+    }
+
+    /// Gives every task back whose lease is over, and returns those that this actor may take.
+    fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
+        let held = Query { status: vec![Status::InProgress], ..Query::default() };
+        let mut returned = Vec::new();
+        for key in self.view.find(&held)? {
+            self.return_expired(key)?;
+            let node = self.node(key)?;
+            if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(key)?) {
+                returned.push(node);
+            }
+        }
+        Ok(returned)
     }
 
     fn take(&mut self, key: Key, record: &TaskRecord, lease: Duration, by: &'static str) -> Decided<()> {
         if record.body.state != TaskState::Todo {
             return Err(self.transition_refusal(key, record, Status::InProgress, by)?.into());
         }
-        if !self.node(key)?.is_ready() {
+        let node = self.node(key)?;
+        if !node.is_ready() {
+            if (Gate { undecided: false, ..node.gate }).state() == GateState::Ready {
+                self.refuse_undecided(key, record)?;
+            }
             let (open, failed) = self.obstacles(key)?;
             return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
         }
         let claim =
             Claim { run: None, actor: self.context.actor.clone(), lease_until: Some(self.lease_end(lease)?) };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
+    }
+
+    /// Refuses to start what uses something that this version does not evaluate.
+    pub(super) fn refuse_undecided(&mut self, key: Key, record: &TaskRecord) -> Decided<()> {
+        match limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
+            Some(field) => {
+                let problem = format!(
+                    "this version keeps it but does not evaluate it, so `{}` cannot start",
+                    record.id
+                );
+                Err(super::author::invalid(field, problem).into())
+            }
+            None => Ok(()),
+        }
     }
 
     fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
@@ -169,6 +214,7 @@ impl Draft<'_> {
             }
             match &record.body.state {
                 TaskState::Blocked { reason: BlockedReason::Interrupted { call } } => {
+                    check_attempt(&record, end.attempt)?;
                     self.resolve_interrupted(key, call.as_str(), end)?;
                 }
                 TaskState::InProgress { claim } => {
@@ -178,6 +224,8 @@ impl Draft<'_> {
                 }
                 _ => self.end_unclaimed(key, &record, end)?,
             }
+            // The next one may be ready only now.
+            self.settle()?;
             self.answer.tasks.push(record.id);
         }
         Ok(())
@@ -212,21 +260,47 @@ impl Draft<'_> {
                     .then(|| CallError { class: "reported".to_owned(), message: end.error_text() });
             })?;
         }
-        let is_complete = self.calls(key)?.iter().all(|call| call.body.status.is_settled());
-        let (to, cause) = match (end.good, is_complete) {
-            (true, false) => (TaskState::Todo, Cause::Done),
-            (true, true) => (TaskState::Done, Cause::Done),
-            (false, _) => (end.state(), Cause::Fail),
-        };
+        let cause = if end.good { Cause::Done } else { Cause::Fail };
+        let to = if end.good { self.after_interrupted(key)? } else { end.state() };
         self.set_state(key, to, cause, end.note.clone())
     }
 
+    /// Returns what becomes of a task whose interrupted call ended well: parallel calls may have ended otherwise.
+    fn after_interrupted(&mut self, key: Key) -> Decided<TaskState> {
+        let calls = self.calls(key)?;
+        let find = |status| calls.iter().find(|call| call.body.status == status);
+        Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
+            (Some(call), _) => {
+                TaskState::Blocked { reason: BlockedReason::Interrupted { call: call.id.clone() } }
+            }
+            (None, Some(call)) => TaskState::Failed { error: super::run::failure_text(call) },
+            (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,
+            (None, None) => TaskState::Todo,
+        })
+    }
+
     pub(super) fn skip(&mut self, ids: &[String], reason: Option<&String>) -> Decided<()> {
-        for key in self.resolve_all(ids)? {
-            self.skip_tree(key, Cause::Skip, reason.cloned())?;
+        let keys = self.resolve_all(ids)?;
+        let named: BTreeSet<Key> = keys.iter().copied().collect();
+        for key in keys {
+            if !self.is_below_one_of(key, &named)? {
+                self.skip_tree(key, Cause::Skip, reason.cloned())?;
+            }
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())
+    }
+
+    /// Returns whether a command that covers subtrees takes the task along with one of those that it names.
+    fn is_below_one_of(&self, key: Key, named: &BTreeSet<Key>) -> Decided<bool> {
+        let mut above = self.node(key)?.parent.filter(|_| named.len() > 1);
+        while let Some(key) = above {
+            if named.contains(&key) {
+                return Ok(true);
+            }
+            above = self.node(key)?.parent;
+        }
+        Ok(false)
     }
 
     /// Skips a task with everything below it that has not ended well.
@@ -235,6 +309,8 @@ impl Draft<'_> {
         self.set_state(key, state.clone(), cause, reason.clone())?;
         for below in self.subtree(key)? {
             match self.node(below)?.phase {
+                // What a gate does by itself cannot be refused: the end of another task would be lost. This one ends as it will.
+                Phase::InProgress if cause == Cause::Gate => {}
                 Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
                 Phase::Done | Phase::Cancelled | Phase::Skipped => {}
                 Phase::Todo
@@ -250,8 +326,12 @@ impl Draft<'_> {
     }
 
     pub(super) fn cancel(&mut self, ids: &[String], reason: Option<&String>) -> Decided<()> {
-        for key in self.resolve_all(ids)? {
-            self.cancel_tree(key, reason)?;
+        let keys = self.resolve_all(ids)?;
+        let named: BTreeSet<Key> = keys.iter().copied().collect();
+        for key in keys {
+            if !self.is_below_one_of(key, &named)? {
+                self.cancel_tree(key, reason)?;
+            }
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())

@@ -6,11 +6,11 @@ use crate::command::{CallEnd, Report, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::gate::GateState;
-use crate::record::{CallError, CallRecord, Phase, RunRecord, TaskRecord, Work};
+use crate::record::{CallBody, CallError, CallRecord, Phase, RunRecord, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::Mode;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
-use crate::{CallId, Key, RunId, TaskId, limits};
+use crate::{CallId, Key, RunId, TaskId};
 
 impl Draft<'_> {
     pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
@@ -174,8 +174,16 @@ impl Draft<'_> {
 
     pub(super) fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
         self.check_report(key, attempt)?;
-        self.clear_unfinished_calls(key)?;
-        self.set_state(key, TaskState::Todo, Cause::Release, None)
+        for position in 0..self.calls(key)?.len() {
+            if self.calls(key)?[position].body.status == CallStatus::Running {
+                self.update_call(key, position, |call| {
+                    let attempts = call.body.attempts;
+                    call.body = CallBody { attempts, ..CallBody::default() };
+                })?;
+            }
+        }
+        // Calls beside it may have ended badly: that stands.
+        self.after_calls(key, false)
     }
 
     pub(super) fn run_one(&mut self, id: &str, missing_tool: Option<&String>) -> Decided<()> {
@@ -196,11 +204,7 @@ impl Draft<'_> {
             }
             .into());
         }
-        if let Some(field) = limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
-            let problem =
-                format!("this version keeps it but does not evaluate it, so `{}` cannot run", record.id);
-            return Err(super::author::invalid(field, problem).into());
-        }
+        self.refuse_undecided(key, &record)?;
         if node.gate.before_subtasks() == GateState::Wait {
             let reason = BlockedReason::Waiting { ids: Vec::new() };
             return self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None);
@@ -257,7 +261,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
     }
 }
 
-fn failure_text(call: &CallRecord) -> String {
+pub(super) fn failure_text(call: &CallRecord) -> String {
     let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
     format!("call `{}` ({}): {message}", call.id, call.spec.tool_name)
 }

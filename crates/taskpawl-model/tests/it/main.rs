@@ -1,3 +1,5 @@
 //! Tests of the model through what it makes public.
 
 mod plan;
+mod schedule;
+mod tables;

@@ -1,0 +1,253 @@
+//! What a run does next, as scripts: an event a line, and below it what is to be done.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use taskpawl_model::schedule::{Action, Event, State, step};
+use taskpawl_model::{
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Node, Origin, Priority, StartedCall, TaskId,
+    Trigger, Work,
+};
+
+/// A run, and what happened in it so far.
+struct Script {
+    state: State,
+    text: String,
+}
+
+impl Script {
+    fn new(jobs: usize) -> Self {
+        Self { state: State::new(jobs, BTreeMap::new()), text: String::new() }
+    }
+
+    fn tell(&mut self, what: &str, event: Event) -> &mut Self {
+        writeln!(self.text, "{what}").unwrap();
+        for action in step(&mut self.state, event) {
+            writeln!(self.text, "  {}", action_text(&action)).unwrap();
+        }
+        self
+    }
+
+    fn ready(&mut self, keys: &[u32]) -> &mut Self {
+        self.tell(&format!("ready {keys:?}"), Event::Ready(keys.iter().map(|key| node(*key)).collect()))
+    }
+
+    fn committed(&mut self, calls: &[(u32, &str)], ready: &[u32]) -> &mut Self {
+        let started = calls.iter().map(|(key, call)| started(*key, call)).collect();
+        let ready_nodes = ready.iter().map(|key| node(*key)).collect();
+        self.tell(
+            &format!("committed, started {calls:?}, ready {ready:?}"),
+            Event::Committed { started, ready: ready_nodes },
+        )
+    }
+
+    fn ended(&mut self, key: u32, call: &str) -> &mut Self {
+        let end = CallEnd::Succeeded(serde_json::Value::Null);
+        self.tell(&format!("ended {key}/{call}"), ended(key, call, end))
+    }
+
+    fn settled(&mut self) -> &mut Self {
+        self.tell("settled", Event::Settled)
+    }
+
+    fn stop(&mut self) -> &mut Self {
+        self.tell("stop", Event::Stop)
+    }
+}
+
+fn ended(key: u32, call: &str, end: CallEnd) -> Event {
+    Event::Ended { key: Key(key), attempt: 1, call: CallId::from(call), end }
+}
+
+fn node(key: u32) -> Node {
+    Node::new(Key(key), Trigger::AllDone, Work::Calls)
+}
+
+fn started(key: u32, call: &str) -> StartedCall {
+    let spec = CallSpec { tool_name: "t".to_owned(), ..CallSpec::default() };
+    let record = CallRecord { id: CallId::from(call), spec, origin: Origin::Cli, body: CallBody::default() };
+    StartedCall {
+        key: Key(key),
+        task: TaskId::from(format!("t{key}")),
+        attempt: 1,
+        generation: 0,
+        call: record,
+        timeout: None,
+    }
+}
+
+fn action_text(action: &Action) -> String {
+    match action {
+        Action::Commit(commit) => {
+            let reports = commit.reports.iter().map(|report| {
+                let end = match &report.end {
+                    CallEnd::Succeeded(_) => "ok",
+                    CallEnd::Failed { .. } => "failed",
+                    CallEnd::Interrupted { repeatable: true } => "not started",
+                    CallEnd::Interrupted { repeatable: false } => "interrupted",
+                };
+                format!(
+                    "{}/{} {end}{}",
+                    report.task.0,
+                    report.call,
+                    if report.go_on { "" } else { " and no more" }
+                )
+            });
+            let mut parts: Vec<String> = reports.collect();
+            parts.extend(commit.releases.iter().map(|(key, _)| format!("give {} back", key.0)));
+            parts.extend(commit.claims.iter().map(|key| format!("claim {}", key.0)));
+            format!("commit: {}", parts.join(", "))
+        }
+        Action::Start(call) => format!("start {}/{}", call.key.0, call.call.id),
+        Action::Kill(key) => format!("kill {}", key.0),
+        Action::KillAll => "kill all".to_owned(),
+        Action::Finish => "finish".to_owned(),
+    }
+}
+
+#[test]
+fn a_chain_runs_one_after_the_other_and_the_end_shares_a_commit_with_the_next_claim() {
+    let mut script = Script::new(4);
+    script.ready(&[1]).settled().committed(&[(1, "c1")], &[]).settled();
+    script.ended(1, "c1").settled().committed(&[], &[2]).settled();
+    script.committed(&[(2, "c1")], &[]).ended(2, "c1").settled().committed(&[], &[]).settled().settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn ready_tasks_are_taken_by_priority_due_date_rank_and_age() {
+    let ranks = BTreeMap::from([(Key(5), 9), (Key(6), 2)]);
+    let mut state = State::new(100, ranks);
+    let with = |key, priority, due| Node { priority, due, ..node(key) };
+    let nodes = vec![
+        with(1, Priority::Low, 0),
+        with(3, Priority::Medium, i64::MAX),
+        with(2, Priority::Medium, i64::MAX),
+        with(6, Priority::Medium, i64::MAX),
+        with(5, Priority::Medium, i64::MAX),
+        with(4, Priority::Medium, 10),
+        with(8, Priority::High, i64::MAX),
+        with(7, Priority::High, 10),
+        with(9, Priority::Critical, i64::MAX),
+    ];
+    step(&mut state, Event::Ready(nodes));
+    let actions = step(&mut state, Event::Settled);
+    let [Action::Commit(commit)] = actions.as_slice() else { panic!("{actions:?}") };
+    let claims: Vec<u32> = commit.claims.iter().map(|key| key.0).collect();
+    assert_eq!(claims, [9, 7, 8, 4, 5, 6, 2, 3, 1]);
+}
+
+#[test]
+fn a_task_that_becomes_more_urgent_while_it_waits_is_taken_once() {
+    let mut script = Script::new(1);
+    let urgent = Node { priority: Priority::Critical, ..node(2) };
+    script.ready(&[1, 2]).tell("2 is urgent", Event::Ready(vec![urgent]));
+    script.settled().committed(&[], &[]).settled().committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text, @"
+    ready [1, 2]
+    2 is urgent
+    settled
+      commit: claim 2
+    committed, started [], ready []
+    settled
+      commit: claim 1
+    committed, started [], ready []
+    settled
+      finish
+    ");
+}
+
+#[test]
+fn no_more_calls_run_than_there_are_jobs_also_of_parallel_tasks() {
+    let mut script = Script::new(2);
+    script.ready(&[1, 2, 3]).settled();
+    script.committed(&[(1, "c1"), (1, "c2"), (1, "c3"), (2, "c1")], &[]).settled();
+    script.ended(1, "c2").settled().committed(&[], &[]);
+    script.ended(1, "c1").ended(1, "c3").settled().committed(&[], &[]);
+    script.ended(2, "c1").settled().committed(&[(3, "c1")], &[]).ended(3, "c1").settled();
+    script.committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn only_one_commit_is_under_way_and_what_comes_meanwhile_shares_the_next() {
+    let mut script = Script::new(3);
+    script.ready(&[1]).settled().ready(&[2]).settled().ready(&[3]).settled();
+    script.committed(&[(1, "c1")], &[]).settled();
+    script.ended(1, "c1").settled().committed(&[(2, "c1"), (3, "c1")], &[]).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn a_soft_stop_starts_nothing_and_gives_back_what_never_started() {
+    let mut script = Script::new(1);
+    script.ready(&[1, 2, 3]).settled().committed(&[(1, "c1"), (1, "c2"), (2, "c1")], &[]).stop();
+    script.settled().committed(&[], &[]).settled();
+    script.ended(1, "c1").settled().committed(&[], &[]).settled().settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn what_a_commit_under_way_starts_after_a_stop_is_given_back() {
+    let mut script = Script::new(2);
+    script.ready(&[1]).settled().stop().settled().committed(&[(1, "c1")], &[]).settled();
+    script.committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text, @"
+    ready [1]
+    settled
+      commit: claim 1
+    stop
+    settled
+    committed, started [(1, \"c1\")], ready []
+    settled
+      commit: give 1 back
+    committed, started [], ready []
+    settled
+      finish
+    ");
+}
+
+#[test]
+fn a_hard_stop_ends_what_runs() {
+    let mut script = Script::new(2);
+    script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (2, "c1")], &[]).stop().settled().stop();
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: false })).settled();
+    script.ended(2, "c1").committed(&[], &[]).settled().committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn a_revoked_task_is_killed_and_its_waiting_calls_never_start() {
+    let mut script = Script::new(1);
+    script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (1, "c2"), (2, "c1")], &[]);
+    script.tell("revoked 1", Event::Revoked(Key(1))).tell("revoked 7", Event::Revoked(Key(7)));
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: true })).settled();
+    script.committed(&[], &[]).ended(2, "c1").settled().committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn a_run_waits_for_others_and_ends_once() {
+    let mut script = Script::new(1);
+    script.tell("others may bring more", Event::MoreMayCome(true)).settled().ready(&[1]).settled();
+    script.committed(&[(1, "c1")], &[]).ended(1, "c1").settled().committed(&[], &[]).settled();
+    script.tell("nobody brings more", Event::MoreMayCome(false)).settled().settled();
+    insta::assert_snapshot!(script.text, @"
+    others may bring more
+    settled
+    ready [1]
+    settled
+      commit: claim 1
+    committed, started [(1, \"c1\")], ready []
+      start 1/c1
+    ended 1/c1
+    settled
+      commit: 1/c1 ok
+    committed, started [], ready []
+    settled
+    nobody brings more
+    settled
+      finish
+    settled
+    ");
+}

@@ -1,0 +1,132 @@
+//! The tables of the states and of the gate, whole.
+
+use std::fmt::Write as _;
+
+use taskpawl_model::{
+    BlockedReason, CallId, Cause, DependencyCounts, Entry, Gate, GateState, Status, SubtaskCounts, Trigger,
+    check_transition,
+};
+
+fn reasons() -> Vec<BlockedReason> {
+    let call = CallId::from("c1");
+    vec![
+        BlockedReason::Dependency { ids: Vec::new() },
+        BlockedReason::Waiting { ids: Vec::new() },
+        BlockedReason::MissingTool { name: "t".to_owned() },
+        BlockedReason::Approval { call: call.clone() },
+        BlockedReason::Interrupted { call },
+        BlockedReason::Manual { text: "why".to_owned() },
+    ]
+}
+
+/// Every state that a task can be in, as far as the table of states tells them apart.
+fn states() -> Vec<(Status, Option<BlockedReason>)> {
+    let mut states = Vec::new();
+    for status in Status::ALL.iter().copied() {
+        match status {
+            Status::Blocked => states.extend(reasons().into_iter().map(|reason| (status, Some(reason)))),
+            _ => states.push((status, None)),
+        }
+    }
+    states
+}
+
+#[test]
+fn the_table_of_states() {
+    let mut table = String::new();
+    for (from, reason) in states() {
+        let kind = reason.as_ref().map_or_else(String::new, |reason| format!(" {{{}}}", reason.kind()));
+        writeln!(table, "{from}{kind}").unwrap();
+        for to in Status::ALL.iter().copied() {
+            let causes: Vec<&str> = (Cause::ALL.iter().copied())
+                .filter(|cause| check_transition(from, reason.as_ref(), to, *cause).is_ok())
+                .map(Cause::as_str)
+                .collect();
+            if !causes.is_empty() {
+                writeln!(table, "  → {to:<11} {}", causes.join(" ")).unwrap();
+            }
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn a_refused_step_names_both_states_and_what_asked() {
+    let error = check_transition(Status::Done, None, Status::InProgress, Cause::Claim).unwrap_err();
+    insta::assert_snapshot!(error, @"a task that is `done` cannot become `in_progress` by `claim`");
+}
+
+fn letter(state: GateState) -> char {
+    match state {
+        GateState::Wait => '·',
+        GateState::Ready => 'R',
+        GateState::Block => 'B',
+        GateState::Skip => 'S',
+    }
+}
+
+fn subtasks(open: u32, finished: u32, failed: u32) -> SubtaskCounts {
+    SubtaskCounts { open, finished, failed }
+}
+
+/// Returns one letter for each of: no subtasks, finished ones, an open one, a failed one, an open and a failed one.
+fn cell(gate: Gate) -> String {
+    let below = [(0, 0, 0), (0, 2, 0), (1, 1, 0), (0, 1, 1), (1, 0, 1)];
+    below
+        .iter()
+        .map(|(open, finished, failed)| {
+            letter(Gate { subtasks: subtasks(*open, *finished, *failed), ..gate }.state())
+        })
+        .collect()
+}
+
+/// One row for each combination of dependencies, counted as none or some; the columns are the entry and whether something
+/// is undecided.
+#[test]
+fn the_table_of_the_gate() {
+    let mut table = String::from(
+        "R ready  B block  S skip  · wait; five letters: no subtasks, finished, one open, one failed, open and failed\n",
+    );
+    for trigger in Trigger::ALL.iter().copied() {
+        writeln!(
+            table,
+            "\n{trigger}\ndependencies              open   undecided  waiting  undecided  shut   undecided"
+        )
+        .unwrap();
+        for bits in 0..16_u32 {
+            let count = |bit: u32| (bits >> bit) & 1;
+            let dependencies =
+                DependencyCounts { done: count(0), skipped: count(1), failed: count(2), open: count(3) };
+            let gate = |entry, undecided| Gate { entry, undecided, dependencies, ..Gate::new(trigger) };
+            let columns =
+                Entry::ALL.iter().flat_map(|entry| [cell(gate(*entry, false)), cell(gate(*entry, true))]);
+            let names = ["done", "skipped", "failed", "open"];
+            let some: Vec<&str> =
+                (0..4).filter(|bit| count(*bit) == 1).map(|bit| names[bit as usize]).collect();
+            let some = if some.is_empty() { "none".to_owned() } else { some.join(" ") };
+            let [a, b, c, d, e, f] = columns.collect::<Vec<_>>().try_into().unwrap();
+            writeln!(table, "{some:<25} {a}  {b}      {c}    {d}      {e}  {f}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// Counts matter only as none or some: the rows of the table stand for all counts.
+#[test]
+fn more_of_the_same_changes_no_gate() {
+    for trigger in Trigger::ALL.iter().copied() {
+        for numbers in 0..81_u32 {
+            let digit = |place: u32| (numbers / 3_u32.pow(place)) % 3;
+            let gate = |of: &dyn Fn(u32) -> u32| Gate {
+                dependencies: DependencyCounts {
+                    done: of(digit(0)),
+                    skipped: of(digit(1)),
+                    failed: of(digit(2)),
+                    open: of(digit(3)),
+                },
+                ..Gate::new(trigger)
+            };
+            assert_eq!(gate(&|n| n).state(), gate(&|n| n.min(1)).state(), "{:?}", gate(&|n| n));
+        }
+    }
+}
