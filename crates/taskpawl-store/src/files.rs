@@ -87,13 +87,13 @@ pub(crate) fn identity(path: &Path) -> Result<Option<Identity>, StoreError> {
 }
 
 #[cfg(unix)]
-fn identity_of(data: &fs::Metadata) -> Identity {
+pub(crate) fn identity_of(data: &fs::Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
     Identity(data.dev(), data.ino())
 }
 
 #[cfg(not(unix))]
-fn identity_of(_: &fs::Metadata) -> Identity {
+pub(crate) fn identity_of(_: &fs::Metadata) -> Identity {
     Identity(0, 0)
 }
 

@@ -12,6 +12,7 @@ mod committer;
 mod error;
 mod files;
 mod handle;
+mod json;
 mod location;
 mod memory;
 mod placement;
@@ -22,7 +23,5 @@ mod words;
 pub use committer::Committer;
 pub use error::StoreError;
 pub use location::{Location, open};
-pub use placement::{
-    CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy,
-};
+pub use placement::{CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy};
 pub use store::{Outcome, Reply, Store};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::committer::Backend;
 use crate::handle::{Handle, Reader};
 use crate::store::Store;
-use crate::{memory, sqlite};
+use crate::{json, memory, sqlite};
 
 /// What a store is and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Location {
     Memory,
     /// A database file.
     Sqlite(PathBuf),
+    /// A readable file.
+    Json(PathBuf),
 }
 
 impl Location {
@@ -25,7 +27,10 @@ impl Location {
     pub fn parse(text: &str, directory: &Path) -> Self {
         match text {
             ":memory:" | "memory" => Self::Memory,
-            path => Self::Sqlite(directory.join(path)),
+            path => match path.strip_prefix("json:") {
+                Some(path) => Self::Json(directory.join(path)),
+                None => Self::Sqlite(directory.join(path)),
+            },
         }
     }
 
@@ -34,6 +39,7 @@ impl Location {
         match self {
             Self::Memory => memory::open(),
             Self::Sqlite(path) => sqlite::open(path),
+            Self::Json(path) => json::open(path),
         }
     }
 
@@ -46,7 +52,7 @@ impl Location {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,
-            Self::Sqlite(path) => Some(path),
+            Self::Sqlite(path) | Self::Json(path) => Some(path),
         }
     }
 }
@@ -56,6 +62,7 @@ impl fmt::Display for Location {
         match self {
             Self::Memory => f.write_str(":memory:"),
             Self::Sqlite(path) => path.display().fmt(f),
+            Self::Json(path) => write!(f, "json:{}", path.display()),
         }
     }
 }

@@ -87,11 +87,17 @@ impl State {
             return;
         }
         let node = *node.expect("BUG: a new task comes with its node");
-        self.ids.insert(record.id.clone(), key);
-        self.deleted.remove(&record.id);
+        self.insert(Entry { record, node, calls: BTreeMap::new(), applied: None });
+    }
+
+    /// Takes in a new task.
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let key = entry.node.key;
+        self.ids.insert(entry.record.id.clone(), key);
+        self.deleted.remove(&entry.record.id);
         self.next_key = self.next_key.max(key.0 + 1);
-        self.link(&node);
-        self.entries.insert(key, Entry { record, node, calls: BTreeMap::new(), applied: None });
+        self.link(&entry.node);
+        self.entries.insert(key, entry);
     }
 
     fn put_node(&mut self, node: Node) {

@@ -50,9 +50,13 @@ impl PlacementError {
     /// Returns what the reader can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoProject { .. } => "run `taskpawl init` in the directory of the project, or name a store with `--store PATH`",
+            Self::NoProject { .. } => {
+                "run `taskpawl init` in the directory of the project, or name a store with `--store PATH`"
+            }
             Self::NoStateDirectory => "set `HOME`, or name a store with `--store PATH`",
-            Self::StateInsideProject { .. } => "name a place outside the project with `taskpawl init --store PATH`",
+            Self::StateInsideProject { .. } => {
+                "name a place outside the project with `taskpawl init --store PATH`"
+            }
             Self::Copied { .. } => {
                 "say whether the copy shares the tasks of the original or gets its own: `taskpawl init --share` or `taskpawl init --new`"
             }

@@ -95,10 +95,8 @@ impl StateRecord {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PlacementError> {
     let text = fs::read_to_string(path).map_err(|error| StoreError::io("read", path, error))?;
-    serde_json::from_str(&text).map_err(|error| PlacementError::BadProjectFile {
-        path: path.to_owned(),
-        detail: error.to_string(),
-    })
+    serde_json::from_str(&text)
+        .map_err(|error| PlacementError::BadProjectFile { path: path.to_owned(), detail: error.to_string() })
 }
 
 fn to_text(value: &impl Serialize) -> String {

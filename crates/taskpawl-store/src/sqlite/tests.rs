@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, EventKind, Key, NewEvent, Node, Priority, Query, Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+    Changes, EventKind, Key, NewEvent, Node, Priority, Query, Status, TaskChange, TaskId, TaskRecord,
+    Trigger, View, Work,
 };
 
 use super::find::statements;
@@ -87,7 +88,13 @@ fn statements_look_only_at_what_they_return() {
     let any = Query::default;
     let queries = [
         Query { ready: Some(vec![Work::Manual]), ..any() },
-        Query { ready: Some(vec![]), labels: vec!["x".to_owned()], plan: text(), parent: Some(Key(1)), ..any() },
+        Query {
+            ready: Some(vec![]),
+            labels: vec!["x".to_owned()],
+            plan: text(),
+            parent: Some(Key(1)),
+            ..any()
+        },
         Query { ready: Some(vec![]), text: text(), priority: vec![Priority::Low], assignee: text(), ..any() },
         Query { status: vec![Status::Todo], ..any() },
         Query { status: vec![Status::Blocked, Status::Done], text: text(), ..any() },
@@ -101,7 +108,9 @@ fn statements_look_only_at_what_they_return() {
             assert_eq!(detours(connection, &statement.sql), [""; 0], "{}", statement.sql);
         }
     }
-    for sql in [sql::PREFIX, sql::DEPENDENTS, sql::SUBTASKS, sql::EVENTS, sql::EVENTS_OF_TASK, sql::TASK, sql::CALLS] {
+    for sql in
+        [sql::PREFIX, sql::DEPENDENTS, sql::SUBTASKS, sql::EVENTS, sql::EVENTS_OF_TASK, sql::TASK, sql::CALLS]
+    {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
     }
     // Everything, in the order of age, is a scan; but it needs no sorting.
@@ -132,7 +141,9 @@ fn a_full_disk_is_an_error_and_no_half_write() {
     scene.write(&new_task(0, "a")).unwrap();
     let pages = |scene: &mut Scene, count: i64| {
         let connection = &scene.backend.writer().session.connection;
-        connection.query_row(&format!("PRAGMA max_page_count = {count}"), [], |row| row.get::<_, i64>(0)).unwrap()
+        connection
+            .query_row(&format!("PRAGMA max_page_count = {count}"), [], |row| row.get::<_, i64>(0))
+            .unwrap()
     };
     let now = pages(&mut scene, 1);
     let error = scene.write(&new_task(1, &"long ".repeat(100_000))).unwrap_err();
@@ -169,10 +180,8 @@ fn values_that_cannot_be_understood_are_damage() {
     connection.execute("UPDATE nodes SET phase = 99", []).unwrap();
     connection.execute("UPDATE bodies SET body = '{'", []).unwrap();
     let (_, reader) = open(&scene.path);
-    for look in [
-        |view: &dyn View| view.node(Key(0)).map(drop),
-        |view: &dyn View| view.task(Key(0)).map(drop),
-    ] {
+    for look in [|view: &dyn View| view.node(Key(0)).map(drop), |view: &dyn View| view.task(Key(0)).map(drop)]
+    {
         let error = reader.read(&mut |view| look(view)).unwrap_err();
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     }
@@ -185,7 +194,9 @@ fn counters_are_written_once_for_a_transaction() {
     for key in 0..3 {
         scene.backend.apply(&new_task(key, "a")).unwrap();
     }
-    let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else { panic!("no transaction") };
+    let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else {
+        panic!("no transaction")
+    };
     assert_eq!((before.next_key, counters.next_key, counters.revision), (0, 3, 3));
     scene.backend.commit().unwrap();
     scene.backend.begin().unwrap();

@@ -27,8 +27,7 @@ impl Session {
 
 /// Texts of statements, so that tests can ask for their plans.
 pub(super) mod sql {
-    pub(crate) const TASK: &str =
-        "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
+    pub(crate) const TASK: &str = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
     pub(crate) const CALLS: &str =
         "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
     pub(crate) const PREFIX: &str = "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";

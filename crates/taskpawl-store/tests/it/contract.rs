@@ -46,6 +46,12 @@ fn sqlite_keeps_the_contract() {
     contract(&|name| open(&Location::Sqlite(directory.path().join(name).join("tasks.db"))));
 }
 
+#[test]
+fn json_keeps_the_contract() {
+    let directory = tempfile::tempdir().unwrap();
+    contract(&|name| open(&Location::Json(directory.path().join(name).join("plan.json"))));
+}
+
 fn key(view: &dyn View, id: &str) -> ViewResult<Key> {
     Ok(view.key(id)?.unwrap_or_else(|| panic!("there is a task `{id}`")))
 }

@@ -90,7 +90,8 @@ fn writes_leave_the_log_in_place() {
 
 /// Checks that neither a read nor a write gets through, and that the files stay as they are.
 fn refused(path: &Path, is_expected: fn(&StoreError) -> bool) {
-    let bytes = || files(path.parent().unwrap()).into_iter().filter(|(name, _)| !name.ends_with("tasks.db.lock"));
+    let bytes =
+        || files(path.parent().unwrap()).into_iter().filter(|(name, _)| !name.ends_with("tasks.db.lock"));
     let before: Vec<_> = bytes().collect();
     let read = store(path).view(|view| view.counts().and_then(|_| view.events(0, None, 0))).unwrap_err();
     let write = store(path).write(vec![create(task("new"))]).unwrap_err();
@@ -127,7 +128,8 @@ fn files_of_others_are_refused() {
 
 #[test]
 fn damaged_files_are_refused() {
-    let is_damage = |error: &StoreError| matches!(error, StoreError::Corrupt { .. } | StoreError::NotAStore { .. });
+    let is_damage =
+        |error: &StoreError| matches!(error, StoreError::Corrupt { .. } | StoreError::NotAStore { .. });
     for cut in [0, 100, 4096, 10_000] {
         let directory = tempfile::tempdir().unwrap();
         let path = single_file(directory.path());
@@ -203,7 +205,9 @@ fn several_handles_lose_nothing() {
             })
         })
         .collect();
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for writer in writers {
+        writer.join().unwrap();
+    }
     let store = store(&path);
     assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Done], 100);
     let events = store.events_since(0, 0).unwrap();

@@ -141,6 +141,8 @@ fn a_named_store_needs_no_project() {
     assert_eq!(locate(&both).unwrap().rule, Rule::Flag);
     let variable = Environment { store_flag: None, ..both };
     assert_eq!(locate(&variable).unwrap().location, Location::Memory);
+    let json = Environment { store_variable: Some("json:../p.json".to_owned()), ..variable };
+    assert_eq!(locate(&json).unwrap().location, Location::Json(directory.join("../p.json")));
     accept(&open(&place.location), create(task("a")));
     assert_eq!(open(&place.location).view(|view| view.key("a")).unwrap().map(|key| key.0), Some(0));
 }

@@ -1,0 +1,194 @@
+//! From the content of the file to a state, with everything that is derived.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taskpawl_model::{
+    CallRecord, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Phase, Task, TaskId, TaskParts,
+    TaskRecord, Timestamp, Work, rebuild_nodes, undecided,
+};
+
+use super::document::{Document, seal};
+use crate::memory::{Entry, State};
+
+/// Returns the state of `document`. If its tasks were edited from outside since a store wrote them, the state has an event that
+/// says so, as of `changed_at`: the same for all who read the file before the next write.
+///
+/// # Errors
+/// Says what does not fit.
+pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result<State, String> {
+    let edited = edited(document);
+    let tasks = std::mem::take(&mut document.tasks);
+    let keys = keys_of(document, &tasks)?;
+    let edges = Edges::new(&tasks, &keys)?;
+    let mut parts = BTreeMap::new();
+    for task in tasks {
+        let id = task.id.clone();
+        let read = task.into_parts().map_err(|error| format!("task `{id}`: {error}"))?;
+        parts.insert(keys[&id], read);
+    }
+    let nodes = nodes_of(&parts, &edges);
+    check_order(&parts, &edges)?;
+    let mut state =
+        State { next_key: document.index.next_key, revision: document.revision, ..State::default() };
+    fill(&mut state, document, parts, &nodes);
+    for (task, on) in edges.dependencies {
+        state.put_edge(EdgeChange { task, on, add: true });
+    }
+    if !edited.is_empty() {
+        note_edit(&mut state, edited, changed_at);
+    }
+    Ok(state)
+}
+
+/// Returns the tasks that are not as a store wrote them, those that are gone included.
+fn edited(document: &Document) -> Vec<TaskId> {
+    let marks = &document.index.tasks;
+    let changed =
+        document.tasks.iter().filter(|task| marks.get(&task.id).is_none_or(|mark| mark.seal != seal(task)));
+    let present: BTreeSet<_> = document.tasks.iter().map(|task| &task.id).collect();
+    let gone = marks.keys().filter(|id| !present.contains(id));
+    changed.map(|task| task.id.clone()).chain(gone.cloned()).collect()
+}
+
+/// Returns the key of each task: the one that it had, or a fresh one.
+fn keys_of(document: &mut Document, tasks: &[Task]) -> Result<BTreeMap<TaskId, Key>, String> {
+    let index = &mut document.index;
+    let highest = index.tasks.values().map(|mark| mark.key.0.saturating_add(1)).max().unwrap_or(0);
+    index.next_key = index.next_key.max(highest);
+    let mut keys = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    for task in tasks {
+        let key = index.tasks.get(&task.id).map_or(Key(index.next_key), |mark| mark.key);
+        index.next_key = index.next_key.max(key.0.saturating_add(1));
+        if keys.insert(task.id.clone(), key).is_some() {
+            return Err(format!("there are two tasks `{}`", task.id));
+        }
+        if !taken.insert(key) {
+            return Err(format!("task `{}` has the key of another one", task.id));
+        }
+    }
+    Ok(keys)
+}
+
+/// The edges by key.
+#[derive(Debug, Default)]
+struct Edges {
+    dependencies: Vec<(Key, Key)>,
+    parents: BTreeMap<Key, Key>,
+}
+
+impl Edges {
+    /// An edit may name a subtask at either end.
+    fn new(tasks: &[Task], keys: &BTreeMap<TaskId, Key>) -> Result<Self, String> {
+        let mut edges = Self::default();
+        let find = |task: &Task, other: &TaskId| {
+            keys.get(other)
+                .copied()
+                .ok_or_else(|| format!("task `{}` refers to `{other}`, which does not exist", task.id))
+        };
+        for task in tasks {
+            let key = keys[&task.id];
+            for other in &task.dependencies {
+                edges.dependencies.push((key, find(task, other)?));
+            }
+            for other in &task.subtasks {
+                edges.put_below(find(task, other)?, key, other)?;
+            }
+            if let Some(parent) = &task.parent {
+                edges.put_below(key, find(task, parent)?, &task.id)?;
+            }
+        }
+        Ok(edges)
+    }
+
+    fn put_below(&mut self, task: Key, parent: Key, id: &TaskId) -> Result<(), String> {
+        match self.parents.insert(task, parent) {
+            Some(other) if other != parent => Err(format!("task `{id}` is below two tasks")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn nodes_of(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> BTreeMap<Key, Node> {
+    let parents: BTreeSet<_> = edges.parents.values().copied().collect();
+    let node = |(key, task): (&Key, &TaskParts)| {
+        let mut node = node_of(*key, &task.record, &task.calls, parents.contains(key));
+        node.parent = edges.parents.get(key).copied();
+        (*key, node)
+    };
+    let mut nodes = parts.iter().map(node).collect();
+    rebuild_nodes(&mut nodes, &edges.dependencies);
+    nodes
+}
+
+fn node_of(key: Key, record: &TaskRecord, calls: &[CallRecord], has_subtasks: bool) -> Node {
+    let work = match (calls.is_empty(), record.spec.milestone || has_subtasks) {
+        (false, _) => Work::Calls,
+        (true, true) => Work::Automatic,
+        (true, false) => Work::Manual,
+    };
+    let mut node = Node::new(key, record.spec.trigger(), work);
+    node.phase = Phase::of(&record.body.state);
+    node.gate.undecided = undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
+    node.priority = record.spec.priority;
+    node.due = record.spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
+    node
+}
+
+/// Checks that no task waits for itself.
+fn check_order(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> Result<(), String> {
+    let mut graph = Graph::default();
+    for key in parts.keys() {
+        graph.add_task(*key);
+    }
+    for (task, parent) in &edges.parents {
+        graph.add_subtask(*task, *parent);
+    }
+    for (task, on) in &edges.dependencies {
+        graph.add_dependency(*task, *on);
+    }
+    match graph.find_cycle() {
+        None => Ok(()),
+        Some(circle) => {
+            let ids: Vec<_> = circle.iter().map(|key| format!("`{}`", parts[key].record.id)).collect();
+            Err(format!("tasks wait for one another in a circle: {}", ids.join(", ")))
+        }
+    }
+}
+
+fn fill(
+    state: &mut State,
+    document: &mut Document,
+    parts: BTreeMap<Key, TaskParts>,
+    nodes: &BTreeMap<Key, Node>,
+) {
+    state.deleted = std::mem::take(&mut document.deleted_ids);
+    for (key, TaskParts { record, calls, .. }) in parts {
+        let applied = document.applied.remove(&record.id);
+        let calls = (0..).zip(calls).collect();
+        state.insert(Entry { record, node: nodes[&key], calls, applied });
+    }
+    for id in document.index.tasks.keys().filter(|id| !state.ids.contains_key(*id)) {
+        state.deleted.insert(id.clone(), None);
+    }
+    state.plans =
+        std::mem::take(&mut document.plans).into_iter().map(|plan| (plan.name.clone(), plan)).collect();
+    state.runs = std::mem::take(&mut document.runs);
+    state.events = std::mem::take(&mut document.events);
+    for (position, event) in state.events.iter().enumerate() {
+        if let Some(key) = event.task.as_ref().and_then(|id| state.ids.get(id)) {
+            state.history.entry(*key).or_default().push(position);
+        }
+    }
+}
+
+fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) {
+    state.put_event(&NewEvent {
+        at,
+        actor: "an edit of the file".to_owned(),
+        run: None,
+        task: None,
+        kind: EventKind::ExternalEdit { tasks },
+        ready: Vec::new(),
+    });
+}

@@ -1,0 +1,236 @@
+//! The store in one readable file: for few tasks, and for people who want to look at them or to keep them in git.
+
+mod document;
+mod load;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+use taskpawl_model::{Changes, Timestamp, View, ViewResult};
+
+use self::document::{Document, VERSION};
+use crate::StoreError;
+use crate::committer::Backend;
+use crate::files::{self, LockFile};
+use crate::handle::{Reader, Watch};
+use crate::memory::State;
+
+/// Above this many tasks people are told that a database suits them better.
+const MANY_TASKS: usize = 2_000;
+
+/// Returns both sides of the store at `path`. Nothing is touched before the first use.
+pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
+    let file = Arc::new(JsonFile { path: path.to_owned(), cache: Mutex::default() });
+    let backend = JsonBackend { file: Arc::clone(&file), lock: None, working: None };
+    (Box::new(backend), Box::new(JsonReader { file }))
+}
+
+/// The file and what was last read from it.
+#[derive(Debug)]
+struct JsonFile {
+    path: PathBuf,
+    cache: Mutex<Option<Loaded>>,
+}
+
+#[derive(Debug, Clone)]
+struct Loaded {
+    signature: Option<Signature>,
+    state: Arc<State>,
+    extra: Map<String, Value>,
+}
+
+/// What tells one content of the file from the next without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Signature {
+    identity: files::Identity,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Signature {
+    fn of(data: &fs::Metadata) -> Self {
+        Self { identity: files::identity_of(data), length: data.len(), modified: data.modified().ok() }
+    }
+}
+
+impl JsonFile {
+    /// Returns what the file holds now. A file that is not there holds nothing.
+    fn load(&self) -> Result<Loaded, StoreError> {
+        let signature = self.signature()?;
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = cache.as_ref().filter(|loaded| loaded.signature == signature) {
+            return Ok(loaded.clone());
+        }
+        let loaded = self.read()?;
+        *cache = Some(loaded.clone());
+        Ok(loaded)
+    }
+
+    fn signature(&self) -> Result<Option<Signature>, StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(data) => Ok(Some(Signature::of(&data))),
+            Err(error) if files::is_absent(&error) => Ok(None),
+            Err(error) => Err(StoreError::io("look at", &self.path, error)),
+        }
+    }
+
+    fn read(&self) -> Result<Loaded, StoreError> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if files::is_absent(&error) => {
+                return Ok(Loaded { signature: None, state: Arc::default(), extra: Map::new() });
+            }
+            Err(error) => return Err(StoreError::io("open", &self.path, error)),
+        };
+        let mut read = || {
+            let signature = Signature::of(&file.metadata()?);
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((signature, bytes))
+        };
+        let (signature, bytes) =
+            read().map_err(|error: io::Error| StoreError::io("read", &self.path, error))?;
+        let mut document = self.parse(&bytes)?;
+        let state = load::state_of(&mut document, timestamp(signature.modified))
+            .map_err(|detail| self.corrupt(detail))?;
+        Ok(Loaded { signature: Some(signature), state: Arc::new(state), extra: document.extra })
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Document, StoreError> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| self.corrupt(error.to_string()))?;
+        let Some(version) = value.get("schemaVersion").and_then(Value::as_i64) else {
+            return Err(StoreError::NotAStore { path: self.path.clone() });
+        };
+        if version != VERSION {
+            let path = self.path.clone();
+            return Err(StoreError::Newer { path, found: version, known: VERSION });
+        }
+        // Once more from the text: only so does the error say in which line.
+        serde_json::from_slice(bytes).map_err(|error| self.corrupt(error.to_string()))
+    }
+
+    fn save(&self, state: State, extra: Map<String, Value>) -> Result<(), StoreError> {
+        let document = Document::new(&state, extra).map_err(StoreError::from_view)?;
+        files::replace(&self.path, document.to_text().as_bytes())?;
+        let loaded = Loaded { signature: self.signature()?, state: Arc::new(state), extra: document.extra };
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        Ok(())
+    }
+
+    fn corrupt(&self, detail: String) -> StoreError {
+        StoreError::Corrupt { path: self.path.clone(), detail }
+    }
+}
+
+/// Returns when a file was changed, as far as the system tells.
+fn timestamp(modified: Option<SystemTime>) -> Timestamp {
+    let since_1970 = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let nanos = since_1970.and_then(|time| i64::try_from(time.as_nanos()).ok());
+    Timestamp::from_timestamp_nanos(nanos.unwrap_or(0))
+}
+
+#[derive(Debug)]
+struct JsonBackend {
+    file: Arc<JsonFile>,
+    lock: Option<LockFile>,
+    /// The state of the transaction, and what the file has beside it.
+    working: Option<(State, Map<String, Value>)>,
+}
+
+impl JsonBackend {
+    fn lock(&mut self) -> Result<(), StoreError> {
+        if self.lock.is_none() {
+            files::make_directory(files::directory_of(&self.file.path))?;
+            self.lock = Some(LockFile::open(&self.file.path)?);
+        }
+        self.lock.as_ref().map_or(Ok(()), LockFile::lock)
+    }
+
+    fn unlock(&mut self) {
+        self.lock.iter().for_each(LockFile::unlock);
+    }
+}
+
+impl Backend for JsonBackend {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.lock()?;
+        match self.file.load() {
+            Ok(Loaded { state, extra, .. }) => {
+                self.working = Some(((*state).clone(), extra));
+                Ok(())
+            }
+            Err(error) => {
+                self.unlock();
+                Err(error)
+            }
+        }
+    }
+
+    fn view(&self) -> &dyn View {
+        &self.working.as_ref().expect("BUG: a view is taken within a transaction").0
+    }
+
+    fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
+        let (state, _) = self.working.as_mut().expect("BUG: changes are applied within a transaction");
+        Ok(state.apply(changes))
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let (state, extra) = self.working.take().expect("BUG: a commit ends a transaction");
+        let result = self.file.save(state, extra);
+        self.unlock();
+        result
+    }
+
+    fn rollback(&mut self) -> Result<(), StoreError> {
+        self.working = None;
+        self.unlock();
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct JsonReader {
+    file: Arc<JsonFile>,
+}
+
+impl Reader for JsonReader {
+    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        look(&*self.file.load()?.state).map_err(StoreError::from_view)
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {
+        Ok(Box::new(FileWatch { file: &self.file, has_looked: false, last: None }))
+    }
+
+    fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        let count = self.file.load()?.state.entries.len();
+        if count <= MANY_TASKS {
+            return Ok(Vec::new());
+        }
+        let path = self.file.path.display();
+        Ok(vec![format!(
+            "`{path}` holds {count} tasks and is written whole with every change: above {MANY_TASKS} a database is faster"
+        )])
+    }
+}
+
+struct FileWatch<'a> {
+    file: &'a JsonFile,
+    has_looked: bool,
+    last: Option<Signature>,
+}
+
+impl Watch for FileWatch<'_> {
+    fn has_changed(&mut self) -> Result<bool, StoreError> {
+        let now = self.file.signature()?;
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
+        Ok(std::mem::replace(&mut self.last, now) != now || is_first)
+    }
+}

@@ -1,0 +1,231 @@
+//! What only a file that people edit has to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use taskpawl_model::{
+    Command, Context, Event, EventKind, NewTask, Origin, Request, Status, TaskId, TaskSpec,
+};
+
+use crate::{Location, Store, StoreError, open};
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Scene {
+    /// Returns a store with a task `a` and `b` after it.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.json");
+        let scene = Self { _directory: directory, path };
+        scene.create("a", &[]);
+        scene.create("b", &["a"]);
+        scene
+    }
+
+    /// Returns a handle as another process would have it.
+    fn open(&self) -> Arc<dyn Store> {
+        open(&Location::Json(self.path.clone()))
+    }
+
+    fn create(&self, id: &str, dependencies: &[&str]) {
+        let dependencies = dependencies.iter().map(|id| (*id).to_owned()).collect();
+        let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
+        let task = NewTask { id: TaskId::from(id), spec, dependencies, ..NewTask::default() };
+        let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
+        let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+        let request = Request { command: Command::Create(Box::new(task)), context };
+        self.open().write(vec![request]).unwrap().remove(0).unwrap();
+    }
+
+    fn edit(&self, edit: impl FnOnce(&mut Value)) {
+        let mut value = self.content();
+        edit(&mut value);
+        fs::write(&self.path, serde_json::to_string(&value).unwrap()).unwrap();
+    }
+
+    fn content(&self) -> Value {
+        serde_json::from_slice(&fs::read(&self.path).unwrap()).unwrap()
+    }
+
+    fn edits(&self) -> Vec<Event> {
+        let events = self.open().events_since(0, 0).unwrap();
+        events.into_iter().filter(|event| matches!(event.kind, EventKind::ExternalEdit { .. })).collect()
+    }
+
+    fn refusal(&self) -> String {
+        let before = fs::read(&self.path).unwrap();
+        let read = self.open().view(|view| view.counts()).unwrap_err();
+        let write = self.open().write(Vec::new()).unwrap_err();
+        assert_eq!(read.to_string(), write.to_string());
+        assert!(matches!(read, StoreError::Corrupt { .. }), "{read:?}");
+        assert!(fs::read(&self.path).unwrap() == before);
+        let name = self.path.display().to_string();
+        read.to_string().replace(&name, "plan.json")
+    }
+}
+
+#[test]
+fn the_file_has_the_names_of_the_outside() {
+    let scene = Scene::new();
+    let content = scene.content();
+    let names: Vec<_> = content["tasks"][1].as_object().unwrap().keys().map(String::as_str).collect();
+    for name in [
+        "id",
+        "name",
+        "description",
+        "status",
+        "priority",
+        "dependencies",
+        "subtasks",
+        "metadata",
+        "createdAt",
+        "updatedAt",
+    ] {
+        assert!(names.contains(&name), "{name} is missing: {names:?}");
+    }
+    assert_eq!(content["tasks"][1]["dependencies"], serde_json::json!(["a"]));
+    assert_eq!(content["tasks"][1]["metadata"], serde_json::json!({"toolCalls": [], "context": {}}));
+    assert_eq!(content["schemaVersion"], 1);
+    assert_eq!(fs::read_to_string(&scene.path).unwrap().lines().next(), Some("{"));
+}
+
+#[test]
+fn reading_and_writing_keep_everything() {
+    let scene = Scene::new();
+    scene.edit(|file| {
+        file["stranger"] = serde_json::json!({"x": 0.1});
+        file["tasks"][0]["stranger"] = serde_json::json!([0.3, 1e300]);
+        file["tasks"][0]["metadata"]["stranger"] = serde_json::json!("m");
+    });
+    assert_eq!(scene.edits().len(), 1);
+    scene.create("c", &[]);
+    let once = scene.content();
+    assert_eq!(once["stranger"]["x"], 0.1);
+    assert_eq!(once["tasks"][0]["stranger"], serde_json::json!([0.3, 1e300]));
+    assert_eq!(once["tasks"][0]["metadata"]["stranger"], "m");
+    scene.create("d", &[]);
+    let again = scene.content();
+    (0..3).for_each(|n| assert_eq!(again["tasks"][n], once["tasks"][n]));
+    assert_eq!(scene.edits().len(), 1);
+}
+
+#[test]
+fn an_edit_from_outside_is_one_event_and_opens_gates() {
+    let scene = Scene::new();
+    assert!(scene.edits().is_empty());
+    scene.edit(|file| file["tasks"][0]["status"] = "done".into());
+    let seen = scene.edits();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].kind, EventKind::ExternalEdit { tasks: vec!["a".into()] });
+    let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
+    assert!(node.unwrap().is_ready());
+    assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Done], 1);
+    scene.create("c", &["a"]);
+    assert_eq!(scene.edits(), seen, "the next write keeps the event as it was seen");
+    scene.create("d", &[]);
+    assert_eq!(scene.edits().len(), 1);
+}
+
+#[test]
+fn tasks_may_be_added_and_taken_away_from_outside() {
+    let scene = Scene::new();
+    scene.edit(|file| {
+        let mut task = file["tasks"][0].clone();
+        task["id"] = "new".into();
+        file["tasks"][1]["dependencies"] = serde_json::json!(["new"]);
+        file["tasks"].as_array_mut().unwrap().push(task);
+        file["tasks"].as_array_mut().unwrap().remove(0);
+    });
+    assert_eq!(
+        scene.edits()[0].kind,
+        EventKind::ExternalEdit { tasks: vec!["b".into(), "new".into(), "a".into()] }
+    );
+    scene.create("c", &["new"]);
+    let store = scene.open();
+    let keys = store
+        .view(|view| Ok((view.key("a")?, view.key("b")?, view.key("new")?, view.deleted_id("a")?)))
+        .unwrap();
+    let (gone, kept, new, deleted) = keys;
+    assert_eq!((gone, kept.unwrap().0, new.unwrap().0, deleted), (None, 1, 2, Some(None)));
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_refused_and_left_alone() {
+    type Edit = fn(&mut Value);
+    let cases: [(&str, Edit); 5] = [
+        ("two", |file| file["tasks"][1]["id"] = "a".into()),
+        ("unknown", |file| file["tasks"][1]["dependencies"] = serde_json::json!(["x"])),
+        ("circle", |file| file["tasks"][0]["dependencies"] = serde_json::json!(["b"])),
+        ("state", |file| file["tasks"][0]["status"] = "ready".into()),
+        ("option", |file| file["tasks"][0]["timeout"] = true.into()),
+    ];
+    let mut found = Vec::new();
+    for (name, edit) in cases {
+        let scene = Scene::new();
+        scene.edit(edit);
+        found.push(format!("{name}: {}", scene.refusal()));
+    }
+    let scene = Scene::new();
+    let text = fs::read(&scene.path).unwrap();
+    fs::write(&scene.path, &text[..text.len() / 2]).unwrap();
+    found.push(format!("cut: {}", scene.refusal().split(": ").next().unwrap()));
+    fs::write(&scene.path, "").unwrap();
+    found.push(format!("empty: {}", scene.refusal()));
+    insta::assert_snapshot!(found.join("\n"), @r"
+    two: `plan.json` is damaged: there are two tasks `a`
+    unknown: `plan.json` is damaged: task `b` refers to `x`, which does not exist
+    circle: `plan.json` is damaged: tasks wait for one another in a circle: `a`, `b`
+    state: `plan.json` is damaged: unknown variant `ready`, expected one of `todo`, `in_progress`, `blocked`, `done`, `failed`, `cancelled`, `skipped` at line 1 column 649
+    option: `plan.json` is damaged: task `a`: invalid type: boolean `true`, expected a string
+    cut: `plan.json` is damaged
+    empty: `plan.json` is damaged: EOF while parsing a value at line 1 column 0
+    ");
+}
+
+#[test]
+fn other_files_and_newer_ones_are_refused() {
+    let scene = Scene::new();
+    scene.edit(|file| file["schemaVersion"] = 2.into());
+    let error = scene.open().view(|view| view.counts()).unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }));
+    fs::write(&scene.path, r#"{"name": "package"}"#).unwrap();
+    let error = scene.open().view(|view| view.counts()).unwrap_err();
+    assert!(matches!(error, StoreError::NotAStore { .. }));
+}
+
+#[test]
+fn many_tasks_are_warned_about() {
+    let scene = Scene::new();
+    assert!(scene.open().warnings().unwrap().is_empty());
+    scene.edit(|file| {
+        let tasks = file["tasks"].as_array_mut().unwrap();
+        for n in 0..2_000 {
+            let mut task = tasks[0].clone();
+            task["id"] = format!("t{n}").into();
+            tasks.push(task);
+        }
+    });
+    let warnings = scene.open().warnings().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("2002 tasks"), "{warnings:?}");
+}
+
+#[test]
+fn a_read_makes_no_file_and_a_write_only_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plan.json");
+    let names = |directory: &Path| {
+        let mut names: Vec<_> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(open(&Location::Json(path)).view(|view| view.revision()).unwrap(), 0);
+    assert!(names(directory.path()).is_empty());
+    let scene = Scene::new();
+    assert_eq!(names(scene.path.parent().unwrap()), ["plan.json", "plan.json.lock"]);
+}
