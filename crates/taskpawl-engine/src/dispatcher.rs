@@ -9,7 +9,7 @@ use std::time::Duration;
 use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, State, Stop, step};
 use taskpawl_model::{
-    Answer, CallEnd, CallStatus, Command, DecideError, EventKind, Graph, Key, Node, Query, Request, RunId,
+    Answer, CallEnd, CallStatus, Command, DecideError, EventKind, Graph, Key, Node, Query, Round, RunId,
     Selector, StartedCall, Status, TaskId, View, ViewResult, Work, select,
 };
 use taskpawl_store::{Outcome, StoreError};
@@ -35,7 +35,7 @@ pub(crate) struct Dispatcher {
     run: RunId,
     wait: bool,
     selectors: Vec<Selector>,
-    scope: Option<BTreeSet<Key>>,
+    scope: Option<Arc<BTreeSet<Key>>>,
     tool_names: Arc<BTreeSet<String>>,
     state: State,
     executor: Executor,
@@ -128,7 +128,7 @@ impl Dispatcher {
         })?;
         self.state = jobs_state(ranks);
         self.seen = seen;
-        self.scope = scope;
+        self.scope = scope.map(Arc::new);
         Ok(Event::Ready(ready))
     }
 
@@ -220,16 +220,10 @@ impl Dispatcher {
     }
 
     fn commit(&self, commit: Commit) {
-        let Commit { reports, releases, claims } = commit;
-        let mut commands: Vec<Command> =
-            reports.into_iter().map(|report| Command::Report(Box::new(report))).collect();
-        commands
-            .extend(releases.into_iter().map(|(task, attempt)| Command::ReleaseFromRun { task, attempt }));
-        if !claims.is_empty() {
-            commands.push(Command::ClaimForRun { tasks: claims, tools: Arc::clone(&self.tool_names) });
-        }
-        let requests: Vec<Request> =
-            commands.into_iter().map(|command| self.manager.request(command)).collect();
+        let Commit { reports, releases, claims, places } = commit;
+        let (tools, scope) = (Arc::clone(&self.tool_names), self.scope.clone());
+        let round = Round { reports, releases, claims, places, tools, scope };
+        let requests = vec![self.manager.request(Command::Round(Box::new(round)))];
         let sender = self.committed.0.clone();
         let reply = Box::new(move |outcomes| {
             // Nobody receives when the run was dropped: its record stays open for the next one.
@@ -370,11 +364,11 @@ impl Dispatcher {
     /// Keeps what a run may take: ready tasks with calls, within its scope.
     fn in_scope(&mut self, mut nodes: Vec<Node>) -> Result<Vec<Node>, RunError> {
         nodes.retain(|node| node.work == Work::Calls && node.is_ready());
-        let is_unknown = |scope: &BTreeSet<Key>| nodes.iter().any(|node| !scope.contains(&node.key));
+        let is_unknown = |scope: &Arc<BTreeSet<Key>>| nodes.iter().any(|node| !scope.contains(&node.key));
         if self.scope.as_ref().is_some_and(is_unknown) {
             // A task that was made meanwhile may belong to the scope.
             let selectors = self.selectors.clone();
-            self.scope = self.manager.read(|view| select(view, &selectors))?;
+            self.scope = self.manager.read(|view| select(view, &selectors))?.map(Arc::new);
         }
         if let Some(scope) = &self.scope {
             nodes.retain(|node| scope.contains(&node.key));
@@ -387,7 +381,7 @@ impl Dispatcher {
         if self.state.stop() != Stop::No {
             return Ok(false);
         }
-        let (run, scope, wait) = (&self.run, self.scope.as_ref(), self.wait);
+        let (run, scope, wait) = (&self.run, self.scope.as_deref(), self.wait);
         let is_inside = |key: &Key| scope.is_none_or(|scope| scope.contains(key));
         let (runs, agents) = self.manager.read(|view| {
             let mut held = recovery::held_by_runs(view)?;
@@ -405,7 +399,7 @@ impl Dispatcher {
     fn summarize(self) -> Result<RunSummary, RunError> {
         let summarizer = Summarizer {
             run: self.run,
-            scope: self.scope,
+            scope: self.scope.map(Arc::unwrap_or_clone),
             ended: self.ended,
             missing_tools: self.missing_tools,
             stop: self.state.stop(),

@@ -187,22 +187,10 @@ pub enum Command {
         /// What became of the tasks that it ended.
         counts: std::collections::BTreeMap<String, u64>,
     },
-    /// Takes ready tasks with calls for a run and starts their first calls. What is no longer ready is left out.
-    ClaimForRun {
-        /// The tasks.
-        tasks: Vec<Key>,
-        /// The tools that the run knows: tasks whose next call needs another stay as they are.
-        tools: Arc<BTreeSet<String>>,
-    },
+    /// Everything that a run writes at once: how calls ended, what that makes ready, and what is claimed next.
+    Round(Box<Round>),
     /// Says how a call of a run ended, and starts what comes next in the task.
     Report(Box<Report>),
-    /// Gives a task of a run back without starting more of its calls.
-    ReleaseFromRun {
-        /// The task.
-        task: Key,
-        /// The attempt.
-        attempt: u32,
-    },
     /// Asks for one task to run: blocks it where its dependencies are unfinished.
     RunOne {
         /// The task.
@@ -252,6 +240,24 @@ pub struct Apply {
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
+}
+
+/// One round of a run. What is of no account any more (a report about a task that was taken away, a claim of a task that is no
+/// longer ready) is left out; the rest is done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Round {
+    /// How calls ended.
+    pub reports: Vec<Report>,
+    /// Tasks given back before their calls started, with the attempt.
+    pub releases: Vec<(Key, u32)>,
+    /// Tasks to claim.
+    pub claims: Vec<Key>,
+    /// How many more may be claimed of those that become ready by this.
+    pub places: usize,
+    /// The tools that the run knows: tasks whose next calls need another stay as they are.
+    pub tools: Arc<BTreeSet<String>>,
+    /// What the run is restricted to.
+    pub scope: Option<Arc<BTreeSet<Key>>>,
 }
 
 /// How a call ended.

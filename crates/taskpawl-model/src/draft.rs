@@ -56,20 +56,21 @@ impl<'a> Draft<'a> {
     /// Lets every gate that the changes touched take effect, and closes the draft.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
-        for (key, was_ready_for) in &self.was_ready {
-            // Who ends it may have changed, too: a task that was ready for people is news for a run once it has calls.
-            if let Some(node) = self.changes.nodes.get(key)
-                && node.is_ready()
-                && *was_ready_for != Some(node.work)
-            {
-                self.answer.ready.push(*node);
-            }
-        }
+        self.answer.ready = self.newly_ready().collect();
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
         self.answer.events = self.changes.events.len() as u64;
         Ok(Decision { changes: self.changes, answer: self.answer })
+    }
+
+    /// Returns the tasks that are ready now and were not before.
+    pub(crate) fn newly_ready(&self) -> impl Iterator<Item = Node> {
+        self.was_ready.iter().filter_map(|(key, was_ready_for)| {
+            // Who ends it may have changed, too: a task that was ready for people is news for a run once it has calls.
+            let node = self.changes.nodes.get(key)?;
+            (node.is_ready() && *was_ready_for != Some(node.work)).then_some(*node)
+        })
     }
 
     // Reading.
@@ -119,6 +120,13 @@ impl<'a> Draft<'a> {
         match self.changes.nodes.get(&key) {
             Some(node) => Ok(*node),
             None => Ok(self.view.node(key)?.ok_or_else(|| missing(key))?),
+        }
+    }
+
+    pub(crate) fn find_node(&self, key: Key) -> Decided<Option<Node>> {
+        match self.changes.nodes.get(&key) {
+            Some(node) => Ok(Some(*node)),
+            None => Ok(self.view.node(key)?),
         }
     }
 

@@ -23,7 +23,7 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request,
+    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request, Round,
     StartedCall, TaskRef,
 };
 pub use decide::decide;

@@ -57,6 +57,8 @@ pub struct Commit {
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
+    /// How many more may be claimed of those that become ready by it.
+    pub places: usize,
 }
 
 /// Something happened.
@@ -264,9 +266,10 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
     let commit = Commit {
         reports: std::mem::take(&mut state.reports),
         releases: std::mem::take(&mut state.releases),
+        places: places - claims.len(),
         claims,
     };
-    if commit != Commit::default() {
+    if !(commit.reports.is_empty() && commit.releases.is_empty() && commit.claims.is_empty()) {
         state.commit = Some(commit.clone());
         actions.push(Action::Commit(commit));
     }

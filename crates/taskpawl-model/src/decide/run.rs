@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::command::{CallEnd, Report, StartedCall};
+use crate::command::{CallEnd, DecideError, Report, Round, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::gate::GateState;
-use crate::record::{CallBody, CallError, CallRecord, Phase, RunRecord, TaskRecord, Work};
+use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::Mode;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
@@ -29,9 +29,33 @@ impl Draft<'_> {
         self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
     }
 
-    pub(super) fn claim_for_run(&mut self, tasks: &[Key], tools: &BTreeSet<String>) -> Decided<()> {
+    pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
+        for report in &round.reports {
+            leave_out_refused(self.report(report))?;
+        }
+        for (task, attempt) in &round.releases {
+            leave_out_refused(self.release_from_run(*task, *attempt))?;
+        }
+        self.settle()?;
+        self.claim_for_run(&round.claims, &round.tools)?;
+        if round.places > 0 {
+            let next = self.became_ready(round);
+            self.claim_for_run(&next, &round.tools)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first of the tasks that became ready in this round, in the order of the store.
+    fn became_ready(&self, round: &Round) -> Vec<Key> {
+        let is_inside = |key: &Key| round.scope.as_ref().is_none_or(|scope| scope.contains(key));
+        let mut nodes: Vec<Node> = self.newly_ready().filter(|node| is_inside(&node.key)).collect();
+        nodes.sort_by_key(|node| (node.priority, node.due, node.key));
+        nodes.iter().filter(|node| node.work == Work::Calls).take(round.places).map(|node| node.key).collect()
+    }
+
+    fn claim_for_run(&mut self, tasks: &[Key], tools: &BTreeSet<String>) -> Decided<()> {
         for key in tasks {
-            let Some(node) = self.view.node(*key)? else { continue };
+            let Some(node) = self.find_node(*key)? else { continue };
             if node.is_ready() && node.work == Work::Calls {
                 self.claim_one(*key, tools)?;
             }
@@ -172,7 +196,7 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
+    fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
         self.check_report(key, attempt)?;
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
@@ -232,6 +256,13 @@ impl Draft<'_> {
             }
         }
         Ok(())
+    }
+}
+
+fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
+    match outcome {
+        Err(DecideError::Refused(_)) => Ok(()),
+        other => other,
     }
 }
 
