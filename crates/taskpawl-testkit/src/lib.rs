@@ -1,1 +1,14 @@
-//! placeholder
+//! Helpers of the tests: random plans, a small reference interpreter that says how they end, and what always holds in a store.
+//!
+//! The interpreter is written from the description of the states alone. It shares no code with the rules: it counts nothing,
+//! queues nothing, and asks again and again until nothing more follows.
+
+mod interpreter;
+mod invariants;
+mod plans;
+mod random;
+
+pub use interpreter::{Expected, differences, interpret};
+pub use invariants::broken_invariants;
+pub use plans::{RandomPlan, RandomTask, Script};
+pub use random::Random;

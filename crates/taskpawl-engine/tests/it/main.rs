@@ -1,0 +1,3 @@
+//! Tests of the engine through what it makes public.
+
+mod random_plans;

@@ -1,0 +1,55 @@
+use std::collections::BTreeMap;
+
+use taskpawl_model::{Key, Node, Phase, Status, View, ViewResult, rebuild_nodes};
+
+/// Returns what a store says that does not follow from its tasks and edges, a line each: gates, entries, counts.
+pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
+    let (mut kept, mut edges) = (BTreeMap::new(), Vec::new());
+    view.each_node(&mut |node| {
+        kept.insert(node.key, node);
+    })?;
+    view.each_dependency(&mut |task, on| edges.push((task, on)))?;
+    let mut derived = kept.clone();
+    rebuild_nodes(&mut derived, &edges);
+    let mut broken = Vec::new();
+    for (key, node) in &kept {
+        if derived[key] != *node {
+            broken.push(format!("kept {node:?}, derived {:?}", derived[key]));
+        }
+        broken.extend(unsettled(node));
+    }
+    broken.extend(wrong_states(view, &kept)?);
+    Ok(broken)
+}
+
+/// Gates take effect in the commit that changes them.
+fn unsettled(node: &Node) -> Option<String> {
+    use taskpawl_model::{GateState as G, Work};
+    let is_settled = match (node.phase, node.gate_state) {
+        (Phase::Todo, G::Block | G::Skip) => false,
+        (Phase::Todo, G::Ready) => node.work != Work::Automatic,
+        (Phase::BlockedDependency, state) => state == G::Block,
+        _ => true,
+    };
+    (!is_settled).then(|| format!("not settled: {node:?}"))
+}
+
+fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<String>> {
+    let (mut broken, mut counts) = (Vec::new(), BTreeMap::<Status, u64>::new());
+    for (key, node) in nodes {
+        let Some(task) = view.task(*key)? else {
+            broken.push(format!("no task {key:?}"));
+            continue;
+        };
+        if Phase::of(&task.body.state) != node.phase {
+            broken.push(format!("`{}` is {:?}, its node {}", task.id, task.body.state, node.phase));
+        }
+        *counts.entry(task.body.state.status()).or_default() += 1;
+    }
+    let mut kept = view.counts()?;
+    kept.retain(|_, count| *count > 0);
+    if kept != counts {
+        broken.push(format!("kept the counts {kept:?}, counted {counts:?}"));
+    }
+    Ok(broken)
+}
