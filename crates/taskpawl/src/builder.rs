@@ -121,7 +121,8 @@ impl Builder {
         let (files, temporary) = match self.files.or_else(|| self.location.path().map(files_beside)) {
             Some(files) => (files, None),
             None => {
-                let directory = tempfile::Builder::new().prefix("taskpawl-").tempdir().map_err(OpenError::Files)?;
+                let directory =
+                    tempfile::Builder::new().prefix("taskpawl-").tempdir().map_err(OpenError::Files)?;
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             }
         };

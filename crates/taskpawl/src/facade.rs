@@ -96,7 +96,9 @@ impl Taskpawl {
         match to {
             Status::Todo => self.put_back(&task, &ids)?,
             Status::InProgress => drop(manager.claim(&ids[0], LEASE)?),
-            Status::Blocked => drop(manager.block(&ids, reason.unwrap_or_else(|| "blocked by hand".to_owned()))?),
+            Status::Blocked => {
+                drop(manager.block(&ids, reason.unwrap_or_else(|| "blocked by hand".to_owned()))?)
+            }
             Status::Done => drop(manager.done(&ids, Ending { result, note: reason, attempt: None })?),
             Status::Failed => drop(manager.fail(&ids, Ending { result, note: reason, attempt: None })?),
             Status::Skipped => drop(manager.skip(&ids, reason)?),

@@ -29,10 +29,12 @@ pub use builder::Builder;
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use taskpawl_engine::{
-    Engine, FailureGroup, NotRun, Observer, Output, OutputPart, Project, RunControl, RunError, RunEvent, RunOptions,
-    RunSummary, Waiting,
+    Engine, FailureGroup, NotRun, Observer, Output, OutputPart, Project, RunControl, RunError, RunEvent,
+    RunOptions, RunSummary, Waiting,
 };
-pub use taskpawl_manager::{ApplyOptions, Ending, Error, FixedSource, Manager, Page, RunFilter, Source, SystemSource};
+pub use taskpawl_manager::{
+    ApplyOptions, Ending, Error, FixedSource, Manager, Page, RunFilter, Source, SystemSource,
+};
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;
 pub use taskpawl_tools as tools;

@@ -1,0 +1,206 @@
+//! Each method does what its name says.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl::model::{
+    CallSpec, EventKind, Map, NewCall, NewTask, Priority, Query, Status, TaskId, TaskSpec,
+};
+use taskpawl::{ApplyOptions, Error, RunOptions, StatusChange, Taskpawl};
+
+use crate::support::{block_on, memory, with_plan};
+
+fn new_task(id: &str) -> NewTask {
+    let spec = TaskSpec { name: format!("The task {id}"), ..TaskSpec::default() };
+    NewTask { id: TaskId::from(id.to_owned()), spec, ..NewTask::default() }
+}
+
+fn with_call(id: &str, tool: &str, args: Value) -> NewTask {
+    let Value::Object(args) = args else { panic!("arguments are an object") };
+    let spec = CallSpec { tool_name: tool.to_owned(), args, ..CallSpec::default() };
+    NewTask { calls: vec![NewCall { id: None, spec }], ..new_task(id) }
+}
+
+fn map(value: Value) -> Map {
+    let Value::Object(map) = value else { panic!("fields are an object") };
+    map
+}
+
+fn ids(plans: &Taskpawl, filter: &Query) -> Vec<String> {
+    plans.list_tasks(filter).unwrap().into_iter().map(|task| task.id.to_string()).collect()
+}
+
+#[test]
+fn tasks_are_made_read_listed_changed_and_deleted() {
+    let plans = memory().open().unwrap();
+    let made = plans.create_task(new_task("write")).unwrap();
+    assert_eq!((made.id.as_str(), made.status, made.version), ("write", Status::Todo, 1));
+    let unnamed = plans.create_task(NewTask { id: TaskId::default(), ..new_task("x") }).unwrap();
+    assert_eq!(unnamed.id.as_str().len(), 36, "a task without an id gets a random one");
+    assert_eq!(plans.get_task("wri").unwrap(), made, "a unique prefix is enough");
+
+    let changed = plans
+        .update_task("write", map(json!({"name": "Write it", "priority": "high", "labels": ["text"]})))
+        .unwrap();
+    assert_eq!((changed.name.as_str(), changed.priority, changed.version), ("Write it", Priority::High, 2));
+    assert_eq!(ids(&plans, &Query { labels: vec!["text".to_owned()], ..Query::default() }), ["write"]);
+    assert_eq!(ids(&plans, &Query { text: Some("IT".to_owned()), ..Query::default() }), ["write"]);
+    assert_eq!(ids(&plans, &Query::default()), ["write", unnamed.id.as_str()]);
+
+    assert_eq!(plans.delete_task("write").unwrap().as_str(), "write");
+    let gone = plans.get_task("write").unwrap_err();
+    assert_eq!(gone.to_string(), "no task `write`");
+    let again = plans.create_task(new_task("write")).unwrap_err();
+    assert_eq!(again.to_string(), "id `write` is taken by a deleted task: ids are not used again");
+}
+
+#[test]
+fn metadata_is_merged() {
+    let plans = memory().open().unwrap();
+    plans.create_task(new_task("a")).unwrap();
+    plans.update_task_metadata("a", map(json!({"team": "core", "cost": 3}))).unwrap();
+    let task = plans.update_task_metadata("a", map(json!({"cost": null, "ticket": 12}))).unwrap();
+    assert_eq!(Value::Object(task.metadata.extra), json!({"team": "core", "ticket": 12}));
+}
+
+#[test]
+fn dependencies_come_and_go_and_never_close_a_cycle() {
+    let plans = memory().open().unwrap();
+    for id in ["a", "b"] {
+        plans.create_task(new_task(id)).unwrap();
+    }
+    assert_eq!(plans.add_dependency("b", "a").unwrap().dependencies, [TaskId::from("a".to_owned())]);
+    let cycle = plans.add_dependency("a", "b").unwrap_err();
+    insta::assert_snapshot!(cycle, @"this would close a cycle: `a` → `b` → `a`");
+    assert_eq!(plans.remove_dependency("b", "a").unwrap().dependencies, []);
+    plans.add_dependency("a", "b").unwrap();
+}
+
+#[test]
+fn subtasks_hold_their_parent_open() {
+    let plans = memory().open().unwrap();
+    plans.create_task(new_task("whole")).unwrap();
+    let part = plans.add_subtask("whole", new_task("part")).unwrap();
+    assert_eq!(part.parent.as_ref().map(TaskId::as_str), Some("whole"));
+    assert_eq!(plans.get_task("whole").unwrap().subtasks, [part.id]);
+    plans.update_task_status("part", Status::Done, StatusChange::default()).unwrap();
+    assert_eq!(plans.get_task("whole").unwrap().status, Status::Done);
+}
+
+#[test]
+fn every_state_is_reached_by_update_task_status() {
+    let plans = memory().open().unwrap();
+    plans.create_task(new_task("a")).unwrap();
+    let mut steps = Vec::new();
+    for to in [
+        Status::InProgress,
+        Status::Todo,
+        Status::Blocked,
+        Status::Todo,
+        Status::Skipped,
+        Status::Todo,
+        Status::Cancelled,
+        Status::Todo,
+        Status::Failed,
+        Status::Todo,
+        Status::Done,
+        Status::Todo,
+    ] {
+        let change = StatusChange { reason: Some(format!("to {to}")), result: None };
+        let task = plans.update_task_status("a", to, change).unwrap();
+        assert_eq!(task.status, to);
+        let reason = task.blocked_reason.map(|reason| serde_json::to_string(&reason).unwrap());
+        steps.push(format!("{to}: {}", reason.or(task.error).unwrap_or_default()));
+    }
+    insta::assert_snapshot!(steps.join("\n"), @r#"
+    in_progress: 
+    todo: 
+    blocked: {"type":"manual","text":"to blocked"}
+    todo: 
+    skipped: to skipped
+    todo: 
+    cancelled: to cancelled
+    todo: 
+    failed: to failed
+    todo: 
+    done: 
+    todo:
+    "#);
+
+    plans.update_task_status("a", Status::Done, StatusChange::default()).unwrap();
+    let refused = plans.update_task_status("a", Status::Failed, StatusChange::default()).unwrap_err();
+    insta::assert_snapshot!(format!("{refused}\n{}", refused.hint().unwrap_or_default()), @r#"
+    task `a` is `done` and cannot become `failed` by `fail`
+    from `done` it allows: retry, reopen
+    "#);
+}
+
+#[test]
+fn a_result_that_is_reported_stays_with_the_task() {
+    let plans = memory().open().unwrap();
+    plans.create_task(new_task("a")).unwrap();
+    let change = StatusChange { reason: Some("looks good".to_owned()), result: Some(json!({"score": 3})) };
+    let task = plans.update_task_status("a", Status::Done, change).unwrap();
+    assert_eq!(task.result, Some(json!({"score": 3})));
+    assert_eq!(task.notes[0].text, "looks good");
+}
+
+#[test]
+fn plans_are_applied_as_text_and_as_data() {
+    let plans = memory().open().unwrap();
+    let text = "{name: two, tasks: [{id: a, run: echo a}, {id: b, needs: a}]}";
+    let report = plans.apply_text(text, "unused").unwrap();
+    assert_eq!((report.plan.as_str(), report.created.len()), ("two", 2));
+    assert_eq!(plans.apply_text(text, "unused").unwrap().unchanged, 2);
+
+    let plan = taskpawl::model::parse_plan("tasks: [{id: c}]").unwrap();
+    let report = plans.apply(plan, "one", ApplyOptions::default()).unwrap();
+    assert_eq!((report.plan.as_str(), report.created.len()), ("one", 1));
+    assert_eq!(
+        Taskpawl::expand_text(text).unwrap()["tasks"][0]["metadata"]["toolCalls"][0]["toolName"],
+        "shell"
+    );
+
+    let wrong = plans.apply_text("tasks: [{id: a, needs: b}, {id: b, needs: a}]", "wrong").unwrap_err();
+    assert!(matches!(wrong, Error::Invalid(_)), "{wrong}");
+}
+
+#[test]
+fn one_task_runs_alone_or_is_blocked_with_the_reason() {
+    let plans =
+        with_plan("tasks: [{id: a, run: 'true'}, {id: b, needs: a, run: 'true'}, {id: c, run: 'true'}]");
+    let status = |id: &str| plans.get_task(id).unwrap().status;
+    let summary = block_on(plans.execute_task("b", RunOptions::default())).unwrap();
+    assert_eq!((summary.exit, status("b")), (4, Status::Blocked));
+    insta::assert_snapshot!(summary.blocked[0].reason, @"waits for `a`");
+
+    let summary = block_on(plans.execute_task("a", RunOptions::default())).unwrap();
+    assert_eq!((summary.exit, status("a"), status("c")), (0, Status::Done, Status::Todo));
+    assert_eq!(status("b"), Status::Todo, "its reason is gone");
+}
+
+#[test]
+fn everything_that_is_ready_runs() {
+    let plans = memory().open().unwrap();
+    plans.create_task(with_call("first", "shell", json!({"command": "echo one"}))).unwrap();
+    let second = NewTask {
+        dependencies: vec!["first".to_owned()],
+        ..with_call("second", "log", json!({"message": "two"}))
+    };
+    plans.create_task(second).unwrap();
+    let summary = block_on(plans.run_all_ready(RunOptions::default())).unwrap();
+    assert_eq!((summary.exit, summary.counts["done"]), (0, 2));
+    assert_eq!(plans.get_task("first").unwrap().result.unwrap()["stdout"], "one\n");
+}
+
+#[test]
+fn events_are_waited_for() {
+    let plans = memory().open().unwrap();
+    assert_eq!(plans.wait_events(0, Duration::ZERO).unwrap(), []);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| plans.wait_events(0, Duration::from_secs(60)).unwrap());
+        plans.create_task(new_task("a")).unwrap();
+        let events = waiting.join().unwrap();
+        assert!(matches!(&events[0].kind, EventKind::Created { name, .. } if name == "The task a"));
+    });
+}

@@ -1,0 +1,6 @@
+//! What programs that embed taskpawl rely on.
+
+mod facade;
+mod runs;
+mod sizes;
+mod support;

@@ -1,0 +1,149 @@
+//! Runs inside of another program: several, on one thread, and given up.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl::model::Status;
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
+use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
+use tokio::sync::Notify;
+
+use crate::support::{block_on, memory, with_plan};
+
+/// Tells when it was called, and ends when it is told to, or never.
+#[derive(Debug)]
+struct Gate {
+    spec: ToolSpec,
+    entered: Arc<Notify>,
+    open: Arc<Notify>,
+}
+
+impl Gate {
+    fn new(entered: &Arc<Notify>, open: &Arc<Notify>) -> Arc<Self> {
+        let spec = ToolSpec::new("gate", "Waits until it is opened.", json!({"type": "object"}));
+        Arc::new(Self { spec, entered: Arc::clone(entered), open: Arc::clone(open) })
+    }
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, _args: Value) -> Result<Value, ToolError> {
+        self.entered.notify_one();
+        self.open.notified().await;
+        Ok(json!({"scope": cx.scope, "actor": cx.actor}))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Recorder(Mutex<Vec<String>>);
+
+impl Observer for Recorder {
+    fn event(&self, event: &RunEvent) {
+        let line = match event {
+            RunEvent::CallStarted { task, tool, .. } => format!("{task} starts {tool}"),
+            RunEvent::CallEnded { task, status, .. } => format!("{task} {status}"),
+            RunEvent::TaskEnded { task, status, .. } => format!("{task} is {status}"),
+            RunEvent::Progress { task, message, .. } => format!("{task} says {message}"),
+            RunEvent::Summary(summary) => format!("exit {}", summary.exit),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+#[test]
+fn two_engines_run_side_by_side_on_one_thread() {
+    let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    // Each opens the gate of the other when it is there: they end only if both run at the same time.
+    let left = memory().actor("left").tool(Gate::new(&first, &second)).open().unwrap();
+    let right = memory().actor("right").tool(Gate::new(&second, &first)).open().unwrap();
+    for plans in [&left, &right] {
+        plans.apply_text("tasks: [{id: a, call: {gate: {}}}]", "plan").unwrap();
+    }
+    let run = |plans: &Taskpawl, scope: &str| {
+        let (plans, scope) = (plans.clone(), Some(scope.to_owned()));
+        async move { plans.run_all_ready(RunOptions { scope, ..RunOptions::default() }).await.unwrap() }
+    };
+    let (one, two) = block_on(async { tokio::join!(run(&left, "l"), run(&right, "r")) });
+    assert_eq!((one.exit, two.exit), (0, 0));
+    assert_eq!(left.get_task("a").unwrap().result, Some(json!({"scope": "l", "actor": "left"})));
+    assert_eq!(right.get_task("a").unwrap().result, Some(json!({"scope": "r", "actor": "right"})));
+}
+
+#[test]
+fn a_run_that_is_dropped_ends_its_programs_and_the_next_one_recovers() {
+    let directory = tempfile::tempdir().unwrap();
+    let (entered, never) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let plans = memory().root(directory.path()).tool(Gate::new(&entered, &never)).open().unwrap();
+    let plan = "
+        tasks:
+          - {id: program, run: 'echo $$ > pid; sleep 600; true', timeout: 1h}
+          - {id: safe, call: {sleep: {duration: 600s}}}
+          - {id: gate, call: {gate: {}}}";
+    plans.apply_text(plan, "plan").unwrap();
+    let pid = block_on(async {
+        let run = plans.run_all_ready(RunOptions { jobs: Some(3), ..RunOptions::default() });
+        tokio::select! {
+            _ = run => panic!("a run without an end ended"),
+            pid = program_of(directory.path(), &entered) => pid,
+        }
+    });
+    // It was killed when the run was dropped; the kernel may need a moment to carry that out.
+    while !is_dead(&pid) {
+        std::thread::yield_now();
+    }
+
+    let status = |id: &str| plans.get_task(id).unwrap().status;
+    let held = ["program", "safe", "gate"].map(status);
+    assert_eq!(held, [Status::InProgress; 3], "nobody wrote an end");
+    let control = taskpawl::RunControl::default();
+    control.stop();
+    let summary = block_on(plans.run_all_ready(RunOptions { control, ..RunOptions::default() })).unwrap();
+    assert_eq!(summary.exit, 130);
+    assert_eq!(status("program"), Status::Blocked, "nobody knows how far it came");
+    assert_eq!(status("gate"), Status::Blocked);
+    assert_eq!(status("safe"), Status::Todo, "it may be repeated");
+}
+
+/// Waits until the program and the own tool have started.
+async fn program_of(directory: &std::path::Path, entered: &Notify) -> String {
+    entered.notified().await;
+    loop {
+        match std::fs::read_to_string(directory.join("pid")) {
+            Ok(pid) if pid.ends_with('\n') => return pid.trim().to_owned(),
+            _ => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// Returns whether a process is gone, or is only waiting to be reaped.
+fn is_dead(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']) || rest.is_empty())
+}
+
+#[test]
+fn an_observer_sees_a_run_in_order() {
+    let plans = with_plan(
+        "tasks: [{id: a, call: {log: {message: hello}}}, {id: b, needs: a, call: {fail: {message: no}}}, {id: c, needs: b}]",
+    );
+    let recorder = Arc::new(Recorder::default());
+    let observer = Some(Arc::clone(&recorder) as Arc<dyn Observer>);
+    block_on(plans.run_all_ready(RunOptions { observer, ..RunOptions::default() })).unwrap();
+    insta::assert_snapshot!(recorder.0.lock().unwrap().join("\n"), @r#"
+    a starts log
+    a says hello
+    a succeeded
+    a is done
+    b starts fail
+    b failed
+    b is failed
+    c is blocked
+    exit 1
+    "#);
+}
