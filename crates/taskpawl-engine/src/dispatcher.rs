@@ -93,7 +93,10 @@ impl Dispatcher {
     }
 
     pub(crate) async fn run(mut self) -> Result<RunSummary, RunError> {
-        let mut events = VecDeque::from([self.begin()?]);
+        let mut events = VecDeque::new();
+        // A request from before the run watched is no change, and nothing may start after it.
+        self.take_stops(&mut events);
+        events.push_back(self.begin()?);
         loop {
             while let Some(event) = events.pop_front() {
                 let actions = step(&mut self.state, event);
