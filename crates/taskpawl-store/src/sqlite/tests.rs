@@ -203,3 +203,17 @@ fn counters_are_written_once_for_a_transaction() {
     assert_eq!(scene.backend.view().next_key().unwrap(), Key(3));
     scene.backend.rollback().unwrap();
 }
+
+#[test]
+fn statements_are_planned_once() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let session = &scene.backend.writer().session;
+    let mut statement = session.statement(sql::PREFIX).unwrap();
+    for prefix in ["a", "t", "x"] {
+        let ids =
+            statement.query_map((prefix, format!("{prefix}~"), 9), |row| row.get::<_, String>(0)).unwrap();
+        assert_eq!(ids.count(), usize::from(prefix == "t"));
+    }
+    assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+}
