@@ -28,13 +28,7 @@ pub(crate) struct App {
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
-        Self {
-            global,
-            environment,
-            config: OnceCell::new(),
-            place: OnceCell::new(),
-            plans: OnceCell::new(),
-        }
+        Self { global, environment, config: OnceCell::new(), place: OnceCell::new(), plans: OnceCell::new() }
     }
 
     /// Returns whether data and errors are JSON.
@@ -168,7 +162,9 @@ impl App {
         let out = self.out();
         let location = &self.place()?.location;
         if location.path().is_some_and(|path| !path.exists()) {
-            out.remark(&format!("there is no store `{location}` yet; the first command that writes makes it"));
+            out.remark(&format!(
+                "there is no store `{location}` yet; the first command that writes makes it"
+            ));
         }
         for warning in plans.manager().store().warnings()? {
             out.warn(&warning);

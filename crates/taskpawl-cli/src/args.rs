@@ -42,6 +42,7 @@ pub(crate) struct Cli {
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Use this store: a database file or json:PATH [env: TASKPAWL_STORE]
@@ -67,17 +68,69 @@ pub(crate) struct Global {
 /// What can be done. The order is that of `--help`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    List(commands::list::Args),
+    Init(commands::init::Args),
+    Create(Box<commands::create::Args>),
+    List(Box<commands::list::Args>),
     Show(commands::show::Args),
+    Update(Box<commands::update::Args>),
+    Delete(commands::delete::Args),
+    Ready(commands::ready::Args),
+    Claim(commands::claim::Args),
+    Renew(commands::renew::Args),
+    Release(commands::release::Args),
+    Done(commands::done::Args),
+    Fail(commands::fail::Args),
+    Skip(commands::skip::Args),
+    Block(commands::block::Args),
+    Unblock(commands::unblock::Args),
+    Retry(commands::retry::Args),
+    Reopen(commands::reopen::Args),
+    Cancel(commands::cancel::Args),
+    AddToolCall(Box<commands::add_tool_call::Args>),
+    AddDependency(commands::add_dependency::Args),
+    RemoveDependency(commands::remove_dependency::Args),
+    AddSubtask(Box<commands::add_subtask::Args>),
+    Note(commands::note::Args),
+    Apply(commands::apply::Args),
     Where(commands::placement::Args),
+    Config(commands::config::Args),
+    Schema(commands::schema::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 impl Command {
     fn run(&self, app: &App) -> Result<ExitCode, CliError> {
         match self {
+            Self::Init(args) => commands::init::run(app, args),
+            Self::Create(args) => commands::create::run(app, args),
             Self::List(args) => commands::list::run(app, args),
             Self::Show(args) => commands::show::run(app, args),
+            Self::Update(args) => commands::update::run(app, args),
+            Self::Delete(args) => commands::delete::run(app, args),
+            Self::Ready(args) => commands::ready::run(app, args),
+            Self::Claim(args) => commands::claim::run(app, args),
+            Self::Renew(args) => commands::renew::run(app, args),
+            Self::Release(args) => commands::release::run(app, args),
+            Self::Done(args) => commands::done::run(app, args),
+            Self::Fail(args) => commands::fail::run(app, args),
+            Self::Skip(args) => commands::skip::run(app, args),
+            Self::Block(args) => commands::block::run(app, args),
+            Self::Unblock(args) => commands::unblock::run(app, args),
+            Self::Retry(args) => commands::retry::run(app, args),
+            Self::Reopen(args) => commands::reopen::run(app, args),
+            Self::Cancel(args) => commands::cancel::run(app, args),
+            Self::AddToolCall(args) => commands::add_tool_call::run(app, args),
+            Self::AddDependency(args) => commands::add_dependency::run(app, args),
+            Self::RemoveDependency(args) => commands::remove_dependency::run(app, args),
+            Self::AddSubtask(args) => commands::add_subtask::run(app, args),
+            Self::Note(args) => commands::note::run(app, args),
+            Self::Apply(args) => commands::apply::run(app, args),
             Self::Where(args) => commands::placement::run(app, args),
+            Self::Config(args) => commands::config::run(app, args),
+            Self::Schema(args) => commands::schema::run(app, args),
+            Self::Completions(args) => commands::completions::run(app, args),
+            Self::Man(args) => commands::man::run(app, args),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::text::nearest;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 pub(crate) enum ColorWord {
     /// On a terminal, unless NO_COLOR is set
     Auto,
@@ -26,7 +27,7 @@ pub(crate) enum ColorWord {
 }
 
 /// How long a claim lasts unless somebody says otherwise.
-const LEASE: Duration = Duration::from_secs(30 * 60);
+const LEASE: Duration = Duration::from_mins(30);
 
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,8 @@ impl Key {
         }
     }
 
-    fn is_number(self) -> bool {
+    /// Returns whether the value is a number.
+    pub(crate) fn is_number(self) -> bool {
         matches!(self, Self::Jobs | Self::Limit)
     }
 
@@ -106,8 +108,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(path) => path.display().fmt(f),
-            Self::Variable(name) => f.write_str(name),
-            Self::Flag(name) => f.write_str(name),
+            Self::Variable(name) | Self::Flag(name) => f.write_str(name),
         }
     }
 }
@@ -154,11 +155,11 @@ pub(crate) enum ConfigError {
 
 impl ConfigError {
     /// Returns what to do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> String {
         match self {
-            Self::UnknownKey { hint, .. } => Some(hint.clone()),
-            Self::Value { key, .. } => Some(format!("`{}` says {}", key.as_str(), key.meaning())),
-            Self::Read { .. } | Self::Syntax { .. } => Some("`taskpawl config path` names the files".to_owned()),
+            Self::UnknownKey { hint, .. } => hint.clone(),
+            Self::Value { key, .. } => format!("`{}` says {}", key.as_str(), key.meaning()),
+            Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
         }
     }
 }
@@ -196,7 +197,8 @@ impl Config {
 
     fn defaults(environment: &Environment) -> Self {
         let actor = environment.user_at_host();
-        let values = [actor.clone(), "auto".to_owned(), "cores + 2".to_owned(), "30m".to_owned(), "50".to_owned()];
+        let values =
+            [actor.clone(), "auto".to_owned(), "cores + 2".to_owned(), "30m".to_owned(), "50".to_owned()];
         let settings = Key::ALL.into_iter().zip(values);
         let settings = settings.map(|(key, value)| Setting { key, value, origin: Origin::Default }).collect();
         Self { actor, color: ColorWord::Auto, jobs: None, lease: LEASE, limit: 50, settings }
@@ -225,14 +227,12 @@ impl Config {
                 hint,
             })?;
             let origin = Origin::File(path.to_owned());
-            match text_of(value.get_ref(), key) {
-                Some(value) => self.set(key, value, origin, Some(line))?,
-                None => {
-                    let value = text[value.span()].to_owned();
-                    let expected = if key.is_number() { "a number" } else { "text in quotes" };
-                    return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
-                }
-            }
+            let Some(value) = text_of(value.get_ref(), key) else {
+                let value = text[value.span()].to_owned();
+                let expected = if key.is_number() { "a number" } else { "text in quotes" };
+                return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
+            };
+            self.set(key, value, origin, Some(line))?;
         }
         Ok(())
     }
@@ -244,23 +244,7 @@ impl Config {
         origin: Origin,
         line: Option<usize>,
     ) -> Result<(), ConfigError> {
-        let expected = match key {
-            Key::Actor => {
-                self.actor.clone_from(&value);
-                None
-            }
-            Key::Color => keep(&mut self.color, ColorWord::from_str(&value, false).ok(), "auto, always or never"),
-            Key::Jobs => {
-                let jobs = value.parse().ok().filter(|jobs| *jobs > 0).map(Some);
-                keep(&mut self.jobs, jobs, "a number of at least 1")
-            }
-            Key::Lease => {
-                let lease = value.parse::<Period>().ok().map(|period| period.0);
-                keep(&mut self.lease, lease.filter(|lease| !lease.is_zero()), "a duration such as 30m")
-            }
-            Key::Limit => keep(&mut self.limit, value.parse().ok(), "a number, 0 for all"),
-        };
-        if let Some(expected) = expected {
+        if let Err(expected) = self.take(key, &value) {
             return Err(ConfigError::Value { origin, line, key, value, expected });
         }
         for setting in self.settings.iter_mut().filter(|setting| setting.key == key) {
@@ -269,24 +253,29 @@ impl Config {
         }
         Ok(())
     }
+
+    /// Takes a value for what it means, or says what was expected.
+    fn take(&mut self, key: Key, value: &str) -> Result<(), &'static str> {
+        match key {
+            Key::Actor => value.clone_into(&mut self.actor),
+            Key::Color => {
+                self.color = ColorWord::from_str(value, false).map_err(|_| "auto, always or never")?;
+            }
+            Key::Jobs => {
+                let jobs = value.parse().ok().filter(|jobs| *jobs > 0);
+                self.jobs = Some(jobs.ok_or("a number of at least 1")?);
+            }
+            Key::Lease => {
+                let lease = value.parse::<Period>().ok().filter(|lease| !lease.0.is_zero());
+                self.lease = lease.ok_or("a duration such as 30m")?.0;
+            }
+            Key::Limit => self.limit = value.parse().map_err(|_| "a number, 0 for all")?,
+        }
+        Ok(())
+    }
 }
 
 /// Returns the text of a value of the right type.
 fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
-    match value {
-        DeValue::String(text) if !key.is_number() => Some(text.to_string()),
-        DeValue::Integer(number) if key.is_number() => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-/// Keeps a value that could be read; returns what was expected of one that could not.
-fn keep<T>(place: &mut T, value: Option<T>, expected: &'static str) -> Option<&'static str> {
-    match value {
-        Some(value) => {
-            *place = value;
-            None
-        }
-        None => Some(expected),
-    }
+    if key.is_number() { Some(value.as_integer()?.to_string()) } else { Some(value.as_str()?.to_owned()) }
 }

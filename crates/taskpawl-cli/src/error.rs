@@ -171,7 +171,7 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
-            Self::Config(error) => error.hint(),
+            Self::Config(error) => Some(error.hint()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
@@ -189,7 +189,15 @@ impl CliError {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Calls { problems } => problems.clone(),
-            _ => Vec::new(),
+            Self::Clap(_)
+            | Self::Usage { .. }
+            | Self::Config(_)
+            | Self::File { .. }
+            | Self::Command(_)
+            | Self::Place(_)
+            | Self::Open(_)
+            | Self::Run(_)
+            | Self::Output(_) => Vec::new(),
         }
     }
 
@@ -213,16 +221,24 @@ impl CliError {
 
     /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
     pub(crate) fn report(&self, is_json: bool, terminal: Terminal) -> ExitCode {
-        match self {
+        if let Self::Output(error) = self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
             // Whoever read our output has seen enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-            Self::Clap(error) if !error.use_stderr() => return print_help(error),
-            Self::Clap(error) if !is_json => {
+            return ExitCode::SUCCESS;
+        }
+        if let Self::Clap(error) = self
+            && !error.use_stderr()
+        {
+            return print_help(error);
+        }
+        match (self, is_json) {
+            (_, true) => self.print_json(terminal.stdout),
+            (Self::Clap(error), false) => {
                 // When nobody takes the message there is nobody left to tell.
                 let _ = error.print();
             }
-            _ if is_json => self.print_json(terminal.stdout),
-            _ => self.print_text(Paint { is_on: terminal.stderr }),
+            (_, false) => self.print_text(Paint { is_on: terminal.stderr }),
         }
         ExitCode::from(self.class().code())
     }
@@ -285,7 +301,7 @@ fn class_of(error: &Error) -> Class {
     match error {
         Error::Refused(refusal) if refusal.is_about_ids() => Class::UnknownId,
         Error::Refused(_) | Error::Invalid(_) => Class::Refused,
-        _ => Class::Store,
+        Error::Store(_) | Error::Decide(_) | _ => Class::Store,
     }
 }
 

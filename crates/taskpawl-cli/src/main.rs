@@ -13,6 +13,7 @@ mod config;
 mod environment;
 mod error;
 mod output;
+mod schema;
 mod text;
 
 use std::process::ExitCode;

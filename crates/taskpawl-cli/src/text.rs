@@ -208,7 +208,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 /// Returns the candidate that `text` was probably meant to be.
 pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (text.chars().count() / 3).clamp(1, 3);
-    let distances = candidates.into_iter().map(|candidate| (strsim::osa_distance(text, candidate), candidate));
+    let distances =
+        candidates.into_iter().map(|candidate| (strsim::osa_distance(text, candidate), candidate));
     distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 

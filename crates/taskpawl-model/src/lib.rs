@@ -23,8 +23,8 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request, Round,
-    StartedCall, TaskRef,
+    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request,
+    Round, StartedCall, TaskRef,
 };
 pub use decide::decide;
 pub use event::{Change, Event, EventKind};
@@ -34,8 +34,9 @@ pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::undecided;
 pub use period::{Period, PeriodError};
 pub use plan::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, call_from_json,
-    change_spec, expand_plan, parse_call, parse_plan, parse_task, task_from_json,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanTask, Position,
+    call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
+    task_from_json,
 };
 pub use read::{blocked_reason, resolve};
 pub use record::{

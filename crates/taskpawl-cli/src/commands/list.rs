@@ -90,9 +90,12 @@ impl Args {
         add("status", &words(self.status.iter().map(|status| status.as_str()).collect()));
         add("priority", &words(self.priority.iter().map(|priority| priority.as_str()).collect()));
         self.labels.iter().for_each(|label| add("label", label));
-        for (flag, value) in
-            [("assignee", &self.assignee), ("plan", &self.plan), ("parent", &self.parent), ("text", &self.text)]
-        {
+        for (flag, value) in [
+            ("assignee", &self.assignee),
+            ("plan", &self.plan),
+            ("parent", &self.parent),
+            ("text", &self.text),
+        ] {
             add(flag, value.as_deref().unwrap_or_default());
         }
         command
@@ -101,6 +104,7 @@ impl Args {
 
 /// Returns a word as a shell takes it.
 fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ',' | ':' | '@' | '/');
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ',' | ':' | '@' | '/');
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use taskpawl::model::{Map, Period, Priority, Status};
+use taskpawl::model::{Map, Mode, Period, Priority, Selector, Status, Trigger};
 
 /// Takes the name of a state.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
@@ -65,4 +65,25 @@ pub(super) fn field(text: &str) -> Result<(String, Value), String> {
         return Err("the field is empty".to_owned());
     }
     Ok((field.to_owned(), json(value)?))
+}
+
+/// Takes the name of a trigger.
+pub(super) fn trigger() -> impl TypedValueParser<Value = Trigger> {
+    words(Trigger::ALL.iter().map(|trigger| trigger.as_str()), Trigger::from_word)
+}
+
+/// Takes the name of a mode.
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
+    words(Mode::ALL.iter().map(|mode| mode.as_str()), Mode::from_word)
+}
+
+/// Takes `plan:NAME`, `label:NAME` or an id.
+pub(super) fn selector(text: &str) -> Result<Selector, String> {
+    match text.split_once(':') {
+        Some(("plan" | "label", "")) => Err("the name is missing after the colon".to_owned()),
+        Some((word, _)) if !matches!(word, "plan" | "label") => {
+            Err(format!("nothing is selected by `{word}`; expected plan:NAME, label:NAME or an id"))
+        }
+        _ => text.parse().map_err(|never: std::convert::Infallible| match never {}),
+    }
 }

@@ -91,7 +91,9 @@ fn meaning(rule: Rule) -> &'static str {
         Rule::Flag => "`--store` says so",
         Rule::Variable => "`TASKPAWL_STORE` says so",
         Rule::Project => "`taskpawl init --store` said so",
-        Rule::StateDirectory => "the project has an id, and its store lies in the state directory of the user",
+        Rule::StateDirectory => {
+            "the project has an id, and its store lies in the state directory of the user"
+        }
         _ => "",
     }
 }

@@ -41,8 +41,8 @@ fn read(manager: &Manager, ids: &[TaskId]) -> Result<Vec<Task>, CliError> {
 fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_quiet {
-        let ids: String = tasks.iter().map(|task| format!("{}\n", task.id)).collect();
-        return out.print(&ids);
+        let ids: Vec<String> = tasks.iter().map(|task| format!("{}\n", task.id)).collect();
+        return out.print(&ids.concat());
     }
     let mut table = Table::new(2);
     for task in tasks {
@@ -56,15 +56,16 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
 }
 
 /// Prints a part of the tasks: `more` is the command that shows what follows, without `--offset`.
-pub(super) fn page(app: &App, page: &Page, limit: usize, offset: usize, more: &str) -> Result<ExitCode, CliError> {
+pub(super) fn page(
+    app: &App,
+    page: &Page,
+    limit: usize,
+    offset: usize,
+    more: &str,
+) -> Result<ExitCode, CliError> {
     let out = app.out();
-    let info = PageInfo {
-        limit,
-        offset,
-        count: page.tasks.len(),
-        total: page.total,
-        truncated: page.truncated,
-    };
+    let info =
+        PageInfo { limit, offset, count: page.tasks.len(), total: page.total, truncated: page.truncated };
     if out.is_json {
         return out.page(&page.tasks, &info);
     }

@@ -131,6 +131,22 @@ pub(super) const CALL: Vocabulary = Vocabulary {
     own: "`args`",
 };
 
+/// The fields that plan files may have, short forms included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanFields {
+    /// Of the plan.
+    pub plan: &'static [&'static str],
+    /// Of a task.
+    pub task: &'static [&'static str],
+    /// Of a tool call.
+    pub call: &'static [&'static str],
+}
+
+/// Returns the fields that plan files may have: what a schema of them has to name.
+pub fn plan_fields() -> PlanFields {
+    PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known }
+}
+
 impl Vocabulary {
     pub(super) fn what(&self) -> &'static str {
         self.what

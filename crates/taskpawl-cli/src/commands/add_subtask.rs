@@ -1,0 +1,40 @@
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::fields::NewTaskArgs;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// Make a task below another, or put an existing one there
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl add-subtask release \"Write the changelog\" --id changelog
+  taskpawl add-subtask release --existing docs")]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["name", "existing"])))]
+pub(crate) struct Args {
+    /// The task above: its id, or the beginning of it
+    #[arg(value_name = "PARENT")]
+    parent: String,
+    /// The name of a new task
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// A task that exists
+    #[arg(long, value_name = "ID", conflicts_with_all = ["NewTaskArgs", "FieldArgs"])]
+    existing: Option<String>,
+    #[command(flatten)]
+    task: NewTaskArgs,
+}
+
+/// Makes or moves a subtask.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.manager()?;
+    let id = match (&args.existing, &args.name) {
+        (Some(id), _) => manager.move_task(id, Some(&args.parent))?,
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            manager.create(args.task.to_task(app, name, Some(&args.parent))?)?
+        }
+    };
+    print::task(app, &id)
+}

@@ -1,0 +1,182 @@
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use taskpawl::model::{ApplyReport, Origin, Plan, TaskId, check_id, expand_plan, parse_plan};
+use taskpawl::store::{self, Location, PlacementError};
+use taskpawl::tools::Registry;
+use taskpawl::{ApplyOptions, Manager};
+
+use crate::app::App;
+use crate::commands::tools;
+use crate::error::CliError;
+use crate::text::{clean, style};
+
+/// Bring a plan file into the store: the same file again changes nothing
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
+#[command(after_help = "\
+A task that is gone from the file stays in the store and is listed.
+
+Examples:
+  taskpawl apply plan.yaml --dry-run
+  taskpawl apply release.yaml --as release-2 && taskpawl run-all-ready --only plan:release-2
+  taskpawl apply - --expand < plan.yaml")]
+pub(crate) struct Args {
+    /// The plan, as JSON or YAML; `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Cancel tasks that are gone from the file and were not started
+    #[arg(long)]
+    prune: bool,
+    /// Print the plan in its long form, as JSON, and apply nothing
+    #[arg(long, conflicts_with_all = ["dry_run", "prune", "fresh"])]
+    expand: bool,
+    /// Reopen every task of the plan
+    #[arg(long)]
+    fresh: bool,
+    /// Apply it as an instance of its own: a plan of this name, with ids that begin with it
+    #[arg(long = "as", value_name = "NAME")]
+    instance: Option<String>,
+}
+
+/// Applies a plan.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let file = PlanFile::read(&args.file, args.instance.as_deref())?;
+    if args.expand {
+        return expand(app, &file.plan);
+    }
+    file.check(app)?;
+    let options = ApplyOptions { prune: args.prune, fresh: args.fresh };
+    let report = if args.dry_run {
+        preview_manager(app)?.preview_apply(file.plan, &file.name, options)?
+    } else {
+        file.apply(app, options)?
+    };
+    let out = app.out();
+    if out.is_json {
+        return out.data(&report);
+    }
+    if args.dry_run {
+        out.remark("dry run: nothing was changed");
+    }
+    out.print(&text_of(app, &report))
+}
+
+/// A plan that was read from a file.
+pub(crate) struct PlanFile {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// The name under which it is applied.
+    pub(crate) name: String,
+    /// The file, for messages.
+    shown: String,
+}
+
+impl PlanFile {
+    /// Reads a plan, as an instance of this name where one is given.
+    pub(crate) fn read(path: &Path, instance: Option<&str>) -> Result<Self, CliError> {
+        let is_stdin = path.as_os_str() == "-";
+        let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+        let text = read_text(path, is_stdin)?;
+        let plan = parse_plan(&text).map_err(|errors| CliError::Plan { file: shown.clone(), errors })?;
+        if let Some(name) = instance {
+            check_id(name).map_err(|error| CliError::usage(format!("`--as`: {error}")))?;
+            return Ok(Self { plan: plan.into_instance(name), name: name.to_owned(), shown });
+        }
+        let stem = path.file_stem().filter(|_| !is_stdin);
+        let name = plan.name.clone().unwrap_or_else(|| {
+            stem.map_or_else(|| "plan".to_owned(), |stem| to_name(&stem.to_string_lossy()))
+        });
+        Ok(Self { plan, name, shown })
+    }
+
+    /// Checks the tool calls against the tools of this program.
+    pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
+        if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
+            return Ok(());
+        }
+        tools::check_plan(app, &Registry::builtin(), &self.plan, &self.shown)
+    }
+
+    /// Brings the plan into the store.
+    pub(crate) fn apply(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
+        let manager = app.manager()?.clone().with_origin(Origin::Plan);
+        Ok(manager.apply(self.plan, &self.name, options)?)
+    }
+}
+
+fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = if is_stdin {
+        std::io::stdin().lock().read_to_string(&mut text).map(|_| ())
+    } else {
+        std::fs::read_to_string(path).map(|content| text = content)
+    };
+    read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
+    Ok(text)
+}
+
+/// Returns a name for a plan without one: that of its file, with `-` for what an id cannot have.
+fn to_name(stem: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = stem.chars().map(|c| if is_kept(c) { c } else { '-' }).take(64).collect();
+    if name.is_empty() { "plan".to_owned() } else { name }
+}
+
+fn expand(app: &App, plan: &Plan) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let plan = expand_plan(plan);
+    if out.is_json {
+        return out.data(&plan);
+    }
+    // What is printed is a plan file: without an envelope.
+    let text = crate::output::to_text(&plan, true).map_err(|error| CliError::Output(error.into()))?;
+    out.print(&(text + "\n"))
+}
+
+/// A look at what would be needs no project: without one it is a look at an empty store.
+fn preview_manager(app: &App) -> Result<Manager, CliError> {
+    match app.place() {
+        Err(CliError::Place(PlacementError::NoProject { .. })) => {
+            app.out().remark("there is no project here; compared with an empty store");
+            let manager = Manager::new(store::open(&Location::Memory), &app.config()?.actor);
+            Ok(manager.with_source(app.source()?).with_origin(Origin::Plan))
+        }
+        _ => Ok(app.reader()?.manager().clone().with_origin(Origin::Plan)),
+    }
+}
+
+fn text_of(app: &App, report: &ApplyReport) -> String {
+    let paint = app.out().paint;
+    let mut text = format!("plan {}\n", paint.style(style::BOLD, &clean(&report.plan)));
+    let lists = [
+        ("created", &report.created),
+        ("changed", &report.changed),
+        ("gone", &report.gone),
+        ("pruned", &report.pruned),
+    ];
+    for (label, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+        let _ = writeln!(text, "  {label:<9}  {:>5}  {}", ids.len(), clean(&listed(ids)));
+    }
+    for (label, count) in [("unchanged", report.unchanged), ("reopened", report.reopened)] {
+        if count > 0 {
+            let _ = writeln!(text, "  {label:<9}  {count:>5}");
+        }
+    }
+    text
+}
+
+/// Returns the first ids of a list; `--json` has all.
+fn listed(ids: &[TaskId]) -> String {
+    const SHOWN: usize = 20;
+    let mut words: Vec<String> = ids.iter().take(SHOWN).map(ToString::to_string).collect();
+    if ids.len() > SHOWN {
+        words.push(format!("{} more (--json lists them)", ids.len() - SHOWN));
+    }
+    words.join(", ")
+}

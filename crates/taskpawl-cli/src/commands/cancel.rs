@@ -1,0 +1,37 @@
+use std::process::ExitCode;
+
+use taskpawl::model::Status;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::commands::select::{self, Select, Selection};
+use crate::error::CliError;
+
+/// Give tasks, with all below them, up: what depends on them is blocked
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl cancel deploy --reason \"not this week\"
+  taskpawl cancel --only plan:release")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    select: Select,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// The states of tasks that `--only` finds.
+const FROM: &[Status] = &[Status::Todo, Status::InProgress, Status::Blocked, Status::Failed];
+
+/// Cancels tasks.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.manager()?;
+    match args.select.find(manager, FROM)? {
+        Selection::Nothing => select::nothing(app),
+        Selection::Tasks(ids) => {
+            let ids = select::topmost(manager, ids)?;
+            print::tasks(app, &manager.cancel(&ids, args.reason.clone())?)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::app::App;
+use crate::commands::{parse, print};
+use crate::error::CliError;
+
+/// Take a ready manual task, so that nobody else does
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A claim ends by itself after 30 minutes (--ttl); each `renew` or `claim` of its holder begins the time anew.
+
+Examples:
+  taskpawl claim --next --json
+  taskpawl claim review --ttl 2h")]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["id", "next"])))]
+pub(crate) struct Args {
+    /// The task: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// The first that is ready and meant for you or for nobody in particular
+    #[arg(long)]
+    next: bool,
+    #[command(flatten)]
+    lease: LeaseArgs,
+}
+
+/// How long a claim lasts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LeaseArgs {
+    /// How long the claim lasts [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    ttl: Option<Duration>,
+}
+
+impl LeaseArgs {
+    /// Returns how long the claim lasts.
+    pub(super) fn duration(&self, app: &App) -> Result<Duration, CliError> {
+        self.ttl.map_or_else(|| Ok(app.config()?.lease), Ok)
+    }
+}
+
+/// Claims a task.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let lease = args.lease.duration(app)?;
+    let manager = app.manager()?;
+    let id = match &args.id {
+        Some(id) => manager.claim(id, lease)?,
+        None => manager.claim_next(lease)?,
+    };
+    print::task(app, &id)
+}

@@ -1,0 +1,108 @@
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::app::App;
+use crate::config::{Key, Setting, files};
+use crate::error::CliError;
+use crate::text::{Cell, Table, style};
+
+/// Show the configuration and where it comes from
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
+
+Examples:
+  taskpawl config list --origin
+  taskpawl config get lease
+  taskpawl config path")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Show every key with its value
+    List {
+        /// Also show where each value comes from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Print the value of one key
+    Get {
+        /// The key
+        #[arg(value_name = "KEY")]
+        key: String,
+    },
+    /// Print the files of the configuration
+    Path,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    key: &'static str,
+    value: &'a str,
+    origin: String,
+}
+
+/// Shows the configuration.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.what {
+        What::List { origin } => list(app, *origin),
+        What::Get { key } => get(app, key),
+        What::Path => path(app),
+    }
+}
+
+fn list(app: &App, with_origin: bool) -> Result<ExitCode, CliError> {
+    let settings = app.config()?.settings();
+    let out = app.out();
+    if out.is_json {
+        return out.data(&settings.iter().map(shown).collect::<Vec<_>>());
+    }
+    let mut table = Table::new(1);
+    for setting in settings {
+        let origin = if with_origin { setting.origin.to_string() } else { String::new() };
+        table.row(vec![
+            Cell::styled(setting.key.as_str(), style::BOLD),
+            Cell::new(&setting.value),
+            Cell::styled(origin, style::DIM),
+        ]);
+    }
+    out.print(&table.render(out.paint, out.width))
+}
+
+fn shown(setting: &Setting) -> Shown<'_> {
+    Shown { key: setting.key.as_str(), value: &setting.value, origin: setting.origin.to_string() }
+}
+
+fn get(app: &App, name: &str) -> Result<ExitCode, CliError> {
+    let key = Key::from_name(name)
+        .map_err(|hint| CliError::usage_with(format!("there is no key `{name}`"), hint))?;
+    let mut settings = app.config()?.settings().iter();
+    let setting = settings.find(|setting| setting.key == key).expect("BUG: every key has a setting");
+    let out = app.out();
+    if out.is_json {
+        return out.data(&shown(setting));
+    }
+    out.print(&format!("{}\n", crate::text::clean(&setting.value)))
+}
+
+fn path(app: &App) -> Result<ExitCode, CliError> {
+    let files = files(app.environment());
+    let out = app.out();
+    if out.is_json {
+        return out.data(&files);
+    }
+    let mut table = Table::new(1);
+    for (label, path) in [("project", &files.project), ("user", &files.user)] {
+        let text = match path {
+            Some(path) if path.is_file() => path.display().to_string(),
+            Some(path) => format!("{} (not there)", path.display()),
+            None => "none".to_owned(),
+        };
+        table.row(vec![Cell::styled(label, style::DIM), Cell::new(text)]);
+    }
+    out.print(&table.render(out.paint, None))
+}

@@ -1,0 +1,56 @@
+use std::io::{BufRead, Write};
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::fields::NewTaskArgs;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// Make a task; without calls and subtasks it is work for an agent or a person
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl create \"Write the report\" --priority high --due 2026-05-31
+  taskpawl create Build --id build --run \"cargo build\" --timeout 10m
+  taskpawl create Publish --needs build,tests --tool write_file --args '{\"path\": \"done.txt\", \"content\": \"yes\"}'")]
+pub(crate) struct Args {
+    /// A short title; asked for on a terminal when it is left out
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// The task that it is a subtask of
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    #[command(flatten)]
+    task: NewTaskArgs,
+}
+
+/// Makes a task.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => ask(app, "name")?,
+    };
+    let task = args.task.to_task(app, &name, args.parent.as_deref())?;
+    let id = app.manager()?.create(task)?;
+    print::task(app, &id)
+}
+
+/// Asks for a word, if there is somebody to ask.
+pub(super) fn ask(app: &App, what: &str) -> Result<String, CliError> {
+    if !app.terminal().can_ask() {
+        let hint = format!("give it as an argument, as in `taskpawl create {}`", what.to_uppercase());
+        return Err(CliError::usage_with(format!("the {what} is missing"), hint));
+    }
+    let mut stderr = std::io::stderr().lock();
+    // A question that nobody sees is answered by the end of the input below.
+    let _ = write!(stderr, "{what}: ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    let answer = answer.trim();
+    if answer.is_empty() {
+        Err(CliError::usage(format!("the {what} is missing")))
+    } else {
+        Ok(answer.to_owned())
+    }
+}

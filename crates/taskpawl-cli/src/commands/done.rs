@@ -1,0 +1,52 @@
+use std::process::ExitCode;
+
+use serde_json::Value;
+use taskpawl::Ending;
+
+use crate::app::App;
+use crate::commands::{parse, print};
+use crate::error::CliError;
+
+/// End manual tasks well, or say that their interrupted calls ended well
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl done review --result '{\"approved\": true}' --note \"looks good\"
+  taskpawl done draft outline")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) end: EndArgs,
+}
+
+/// What is said about the end of tasks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EndArgs {
+    /// The tasks: their ids, or the beginnings of them; all of them end, or none
+    #[arg(value_name = "ID", required = true)]
+    pub(super) ids: Vec<String>,
+    /// What came out of it
+    #[arg(long, value_name = "JSON", value_parser = parse::json)]
+    result: Option<Value>,
+    /// A remark; of a failure the reason
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// The attempt that this is about: refused if the task was claimed anew since
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+}
+
+impl EndArgs {
+    /// Returns how the tasks ended.
+    pub(super) fn ending(&self) -> Result<Ending, CliError> {
+        if self.attempt.is_some() && self.ids.len() > 1 {
+            return Err(CliError::usage("`--attempt` is about one task, and several are named"));
+        }
+        Ok(Ending { result: self.result.clone(), note: self.note.clone(), attempt: self.attempt })
+    }
+}
+
+/// Ends tasks well.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let ending = args.end.ending()?;
+    print::tasks(app, &app.manager()?.done(&args.end.ids, ending)?)
+}

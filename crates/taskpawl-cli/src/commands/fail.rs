@@ -1,0 +1,22 @@
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::done::EndArgs;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// End manual tasks badly, or say that their interrupted calls ended badly
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl fail review --note \"the numbers do not add up\"")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    end: EndArgs,
+}
+
+/// Ends tasks badly.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let ending = args.end.ending()?;
+    print::tasks(app, &app.manager()?.fail(&args.end.ids, ending)?)
+}

@@ -1,0 +1,129 @@
+//! The fields of a task as flags, for all commands that take them.
+
+use serde_json::{Value, json};
+use taskpawl::model::{CallSpec, Map, NewCall, NewTask, PlanTask, task_from_json};
+use taskpawl::tools::Registry;
+
+use crate::app::App;
+use crate::commands::{parse, tools};
+use crate::error::CliError;
+
+/// Fields that have a flag of their own, and `--set` for all others.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
+#[command(next_help_heading = "Fields")]
+pub(crate) struct FieldArgs {
+    /// What is to be done, in any length
+    #[arg(long, short, value_name = "TEXT")]
+    description: Option<String>,
+    /// How urgent it is [default: medium]
+    #[arg(long, short, value_name = "PRIORITY", value_parser = parse::priority())]
+    priority: Option<taskpawl::model::Priority>,
+    /// When it is due: 2026-05-31 or 2026-05-31T12:00:00Z
+    #[arg(long, value_name = "DATE")]
+    due: Option<String>,
+    /// Who is to do it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<String>,
+    /// A word to select by; may be given several times
+    #[arg(long = "label", short, value_name = "LABEL")]
+    labels: Vec<String>,
+    /// When its dependencies let it start [default: all_done]
+    #[arg(long, value_name = "TRIGGER", value_parser = parse::trigger())]
+    trigger: Option<taskpawl::model::Trigger>,
+    /// Whether its calls run one after the other or at once [default: sequential]
+    #[arg(long, value_name = "MODE", value_parser = parse::mode())]
+    mode: Option<taskpawl::model::Mode>,
+    /// The longest that each attempt may take, such as 5m
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<String>,
+    /// How long it is expected to take
+    #[arg(long, value_name = "DURATION")]
+    estimate: Option<String>,
+    /// A join that ends by itself
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    milestone: Option<bool>,
+    /// A value for its context: KEY=VALUE, the value JSON or text; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::pairs)]
+    context: Vec<Map>,
+    /// Metadata of your own: KEY=VALUE or a JSON object; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::pairs)]
+    metadata: Vec<Map>,
+    /// Any field by its name in plan files, as in retry='{"attempts": 3}'; may be given several times
+    #[arg(long, value_name = "FIELD=JSON", value_parser = parse::field)]
+    set: Vec<(String, Value)>,
+}
+
+impl FieldArgs {
+    /// Returns the fields that are given, by their names in plan files.
+    pub(super) fn to_map(&self) -> Map {
+        let merged = |maps: &[Map]| {
+            Value::Object(maps.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect())
+        };
+        let given = [
+            ("description", json!(self.description)),
+            ("priority", json!(self.priority)),
+            ("dueDate", json!(self.due)),
+            ("assignee", json!(self.assignee)),
+            ("labels", if self.labels.is_empty() { Value::Null } else { json!(self.labels) }),
+            ("trigger", json!(self.trigger)),
+            ("mode", json!(self.mode)),
+            ("timeout", json!(self.timeout)),
+            ("estimate", json!(self.estimate)),
+            ("milestone", json!(self.milestone)),
+            ("context", if self.context.is_empty() { Value::Null } else { merged(&self.context) }),
+            ("metadata", if self.metadata.is_empty() { Value::Null } else { merged(&self.metadata) }),
+        ];
+        let given = given.into_iter().filter(|(_, value)| !value.is_null());
+        let given = given.map(|(name, value)| (name.to_owned(), value));
+        given.chain(self.set.iter().cloned()).collect()
+    }
+}
+
+/// What else a new task takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewTaskArgs {
+    /// Its id; without one it gets a random one
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// A task that it depends on; may be given several times, or as a list with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    needs: Vec<String>,
+    /// The command that does the work: one call of the tool `shell`
+    #[arg(long, value_name = "COMMAND", conflicts_with = "tool")]
+    run: Option<String>,
+    /// The tool that does the work: one call, with --args
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// The arguments of --tool, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = parse::object, requires = "tool")]
+    args: Option<Map>,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+impl NewTaskArgs {
+    /// Returns the task that the flags describe, with its tool calls checked.
+    pub(super) fn to_task(&self, app: &App, name: &str, parent: Option<&str>) -> Result<NewTask, CliError> {
+        let mut fields = self.fields.to_map();
+        fields.insert("name".to_owned(), name.into());
+        fields.extend(self.id.as_ref().map(|id| ("id".to_owned(), id.as_str().into())));
+        fields.extend(self.run.as_ref().map(|run| ("run".to_owned(), run.as_str().into())));
+        let PlanTask { id, spec, context, mut calls, needs_outside, .. } =
+            task_from_json(&Value::Object(fields)).map_err(taskpawl::Error::from)?;
+        if let Some(tool) = &self.tool {
+            let args = self.args.clone().unwrap_or_default();
+            calls.push(NewCall {
+                id: None,
+                spec: CallSpec { tool_name: tool.clone(), args, ..CallSpec::default() },
+            });
+        }
+        if !calls.is_empty() {
+            tools::check_all(app, &Registry::builtin(), &calls)?;
+        }
+        let dependencies = self.needs.iter().cloned();
+        let dependencies = dependencies.chain(needs_outside.iter().map(ToString::to_string)).collect();
+        let parent = parent.map(str::to_owned);
+        Ok(NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent })
+    }
+}

@@ -1,0 +1,78 @@
+use std::process::ExitCode;
+
+use taskpawl::store::{CopyChoice, Place, PlacementError, initialize, locate, resolve_copy};
+
+use crate::app::App;
+use crate::commands::create::ask;
+use crate::commands::placement;
+use crate::error::CliError;
+
+/// Make this directory a project, with a store outside everything that its tools may write
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The store lies in the state directory of the user; `--store PATH` puts it elsewhere. A project stays as it is.
+
+Examples:
+  taskpawl init
+  taskpawl init --store /srv/plans/tasks.db
+  taskpawl init --new    in a copy of a project: gives it tasks of its own")]
+pub(crate) struct Args {
+    /// In a copy of a project: work on the tasks of the original
+    #[arg(long, conflicts_with = "new")]
+    share: bool,
+    /// In a copy of a project: give it a store of its own
+    #[arg(long)]
+    new: bool,
+}
+
+/// Makes a project.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let environment = app.placement();
+    let without_store = store_of_project(app);
+    let place = match locate(&without_store) {
+        Err(error @ PlacementError::Copied { .. }) => {
+            let share = choose(app, args, error)?;
+            let id = app.source()?.new_id();
+            let choice = if share { CopyChoice::Share } else { CopyChoice::New(&id) };
+            resolve_copy(&without_store, choice)?
+        }
+        _ if args.share || args.new => {
+            return Err(CliError::usage_with(
+                "this is no copy of a project, so there is nothing to share or to part",
+                "`taskpawl init` alone makes or keeps a project",
+            ));
+        }
+        _ => initialize(&environment, &app.source()?.new_id(), environment.store_flag.as_deref())?,
+    };
+    remark(app, &place);
+    placement::print(app, &place)
+}
+
+/// The project counts here, not what `--store` or the environment name for other commands.
+fn store_of_project(app: &App) -> taskpawl::store::Environment {
+    taskpawl::store::Environment { store_flag: None, store_variable: None, ..app.placement() }
+}
+
+fn choose(app: &App, args: &Args, error: PlacementError) -> Result<bool, CliError> {
+    if args.share || args.new {
+        return Ok(args.share);
+    }
+    if !app.terminal().can_ask() {
+        return Err(error.into());
+    }
+    app.out().remark(&error.to_string());
+    match ask(app, "share its tasks, or new ones (share/new)")?.as_str() {
+        "share" => Ok(true),
+        "new" => Ok(false),
+        _ => Err(error.into()),
+    }
+}
+
+fn remark(app: &App, place: &Place) {
+    if let Some(variable) = app.placement().store_variable {
+        app.out().warn(&format!(
+            "`TASKPAWL_STORE` is set to `{variable}`: other commands use that, not `{}`",
+            place.location
+        ));
+    }
+}

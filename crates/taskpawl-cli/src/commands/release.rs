@@ -1,0 +1,21 @@
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// Give claimed tasks back
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl release review")]
+pub(crate) struct Args {
+    /// The tasks: their ids, or the beginnings of them
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+}
+
+/// Gives tasks back.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    print::tasks(app, &app.manager()?.release(&args.ids)?)
+}

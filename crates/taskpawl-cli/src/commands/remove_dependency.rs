@@ -1,0 +1,22 @@
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::add_dependency::EdgeArgs;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// Make a task not depend on another any more
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl remove-dependency deploy build")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    edge: EdgeArgs,
+}
+
+/// Removes a dependency.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let id = app.manager()?.remove_dependency(&args.edge.id, &args.edge.on)?;
+    print::task(app, &id)
+}

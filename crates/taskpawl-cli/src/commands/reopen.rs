@@ -1,0 +1,34 @@
+use std::process::ExitCode;
+
+use taskpawl::model::Status;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::commands::select::{self, Select, Selection};
+use crate::error::CliError;
+
+/// Start tasks again from the beginning: results are cleared
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl reopen build --cascade
+  taskpawl reopen --only plan:release")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    select: Select,
+    /// Also start again what depends on them and ran
+    #[arg(long)]
+    cascade: bool,
+}
+
+/// The states of tasks that `--only` finds.
+const FROM: &[Status] = &[Status::Done, Status::Failed, Status::Cancelled, Status::Skipped];
+
+/// Starts tasks again.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.manager()?;
+    match args.select.find(manager, FROM)? {
+        Selection::Nothing => select::nothing(app),
+        Selection::Tasks(ids) => print::tasks(app, &manager.reopen(&ids, args.cascade)?),
+    }
+}

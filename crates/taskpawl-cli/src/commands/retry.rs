@@ -1,0 +1,37 @@
+use std::process::ExitCode;
+
+use taskpawl::model::Status;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::commands::select::{self, Select, Selection};
+use crate::error::CliError;
+
+/// Start tasks again where they stopped: what succeeded is kept
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`--only` finds the tasks that failed.
+
+Examples:
+  taskpawl retry build
+  taskpawl retry --failed && taskpawl run-all-ready
+  taskpawl retry --only plan:release")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    select: Select,
+    /// Also start again what depends on them and ran
+    #[arg(long)]
+    cascade: bool,
+}
+
+/// The states of tasks that `--only` finds.
+const FROM: &[Status] = &[Status::Failed];
+
+/// Starts tasks again.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.manager()?;
+    match args.select.find(manager, FROM)? {
+        Selection::Nothing => select::nothing(app),
+        Selection::Tasks(ids) => print::tasks(app, &manager.retry(&ids, args.cascade)?),
+    }
+}

@@ -1,0 +1,48 @@
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::schema;
+
+/// Print the JSON Schema of plan files, or of a part of them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl schema > plan.schema.json
+  taskpawl schema task")]
+pub(crate) struct Args {
+    /// Of what
+    #[arg(value_name = "WHAT", value_enum, default_value_t = What::Plan)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// A plan file
+    Plan,
+    /// A task of a plan
+    Task,
+    /// A tool call of a task
+    Call,
+    /// A file of the configuration
+    Config,
+}
+
+/// Prints a schema.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let schema = match args.what {
+        What::Plan => schema::plan(),
+        What::Task => schema::task(),
+        What::Call => schema::call(),
+        What::Config => schema::config(),
+    };
+    let out = app.out();
+    if out.is_json {
+        return out.data(&schema);
+    }
+    // What is printed is a schema file: without an envelope.
+    let text = crate::output::to_text(&schema, true).map_err(|error| CliError::Output(error.into()))?;
+    out.print(&(text + "\n"))
+}

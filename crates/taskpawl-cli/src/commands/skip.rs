@@ -1,0 +1,37 @@
+use std::process::ExitCode;
+
+use taskpawl::model::Status;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::commands::select::{self, Select, Selection};
+use crate::error::CliError;
+
+/// Say that tasks, with all below them, are not needed: what depends on them may start
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl skip docs --reason \"nothing changed\"
+  taskpawl skip --only label:optional")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    select: Select,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// The states of tasks that `--only` finds.
+const FROM: &[Status] = &[Status::Todo, Status::Blocked, Status::Failed];
+
+/// Skips tasks.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.manager()?;
+    match args.select.find(manager, FROM)? {
+        Selection::Nothing => select::nothing(app),
+        Selection::Tasks(ids) => {
+            let ids = select::topmost(manager, ids)?;
+            print::tasks(app, &manager.skip(&ids, args.reason.clone())?)
+        }
+    }
+}

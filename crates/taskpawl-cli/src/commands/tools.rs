@@ -1,0 +1,86 @@
+//! Tool calls are checked against the tools of this program before they are kept.
+
+use serde_json::Value;
+use taskpawl::model::{CallSpec, Map, NewCall, Plan, Position, TaskId};
+use taskpawl::tools::{Registry, ToolError};
+
+use crate::app::App;
+use crate::error::{CliError, Problem};
+use crate::text::nearest;
+
+/// What is said about one call.
+enum Finding {
+    /// Another program may know the tool, so this is only worth a warning.
+    UnknownTool(String),
+    Wrong {
+        field: String,
+        problem: String,
+    },
+}
+
+/// Checks calls that the command line describes. A tool that is unknown here is worth a warning.
+pub(super) fn check_all(app: &App, registry: &Registry, calls: &[NewCall]) -> Result<(), CliError> {
+    let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
+    check(app, registry, calls.iter().map(|call| (0, &call.spec)), place)
+}
+
+/// Checks the calls of a plan that stands in `file`.
+pub(super) fn check_plan(app: &App, registry: &Registry, plan: &Plan, file: &str) -> Result<(), CliError> {
+    let calls = plan.tasks.iter().enumerate();
+    let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &call.spec)));
+    check(app, registry, calls, |index, path| {
+        let task = &plan.tasks[index];
+        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
+        let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
+        (Some(file.to_owned()), task.at, path)
+    })
+}
+
+fn check<'a>(
+    app: &App,
+    registry: &Registry,
+    calls: impl Iterator<Item = (usize, &'a CallSpec)>,
+    place: impl Fn(usize, &str) -> (Option<String>, Position, String),
+) -> Result<(), CliError> {
+    let mut problems = Vec::new();
+    for (index, call) in calls {
+        match look_at(registry, call) {
+            Some(Finding::UnknownTool(message)) => {
+                let (file, at, path) = place(index, "");
+                app.out().warn(&Problem::at(file.as_deref(), at, path, message).line());
+            }
+            Some(Finding::Wrong { field, problem }) => {
+                let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
+                problems.push(Problem::at(file.as_deref(), at, path, problem));
+            }
+            None => {}
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
+}
+
+fn look_at(registry: &Registry, call: &CallSpec) -> Option<Finding> {
+    let Some(tool) = registry.get(&call.tool_name) else {
+        let near = nearest(&call.tool_name, registry.names());
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Some(Finding::UnknownTool(format!("no tool `{}` is known here{hint}", call.tool_name)));
+    };
+    // What is still to be evaluated has no type yet.
+    if call.args.values().any(has_expression) {
+        return None;
+    }
+    match tool.check_args(&Value::Object(Map::clone(&call.args))) {
+        Err(ToolError::InvalidArgs { field, problem, .. }) => Some(Finding::Wrong { field, problem }),
+        Err(other) => Some(Finding::Wrong { field: "args".to_owned(), problem: other.to_string() }),
+        Ok(()) => None,
+    }
+}
+
+fn has_expression(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${{"),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Object(map) => map.values().any(has_expression),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,95 @@
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use taskpawl::StatusChange;
+use taskpawl::model::{Map, Status, TaskId, TaskSpec, change_spec};
+
+use crate::app::App;
+use crate::commands::fields::FieldArgs;
+use crate::commands::{parse, print};
+use crate::error::CliError;
+
+/// Change fields of a task, or its state
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Lists such as --label and --needs replace what is there; --context and --metadata are merged into it.
+
+Examples:
+  taskpawl update build --priority critical --due 2026-05-31
+  taskpawl update build --set retry='{\"attempts\": 3}' --unset assignee --if-version 4
+  taskpawl update review --status done --result '{\"approved\": true}'")]
+pub(crate) struct Args {
+    /// The task: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// A new name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What it depends on, in place of what it did; may be given several times
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    needs: Vec<String>,
+    /// Take a field away, by its name in plan files
+    #[arg(long, value_name = "FIELD")]
+    unset: Vec<String>,
+    /// Only if the task still has this version
+    #[arg(long, value_name = "N")]
+    if_version: Option<u64>,
+    /// The state that it is to have, as far as the table of states allows it; goes without other changes
+    #[arg(long, value_name = "STATUS", value_parser = parse::status())]
+    status: Option<Status>,
+    /// Why, with --status
+    #[arg(long, value_name = "TEXT", requires = "status")]
+    reason: Option<String>,
+    /// What came out of it, with --status
+    #[arg(long, value_name = "JSON", value_parser = parse::json, requires = "status")]
+    result: Option<Value>,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+/// Fields that `change_spec` does not know: the store merges or links them.
+const MERGED: [&str; 3] = ["context", "metadata", "dependencies"];
+
+/// Changes a task.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let fields = args.to_map()?;
+    match args.status {
+        Some(_) if !fields.is_empty() || args.if_version.is_some() => Err(CliError::usage_with(
+            "`--status` goes alone: a change of state and one of fields are two commands",
+            "give `--status` in a second `taskpawl update`",
+        )),
+        Some(status) => {
+            let change = StatusChange { reason: args.reason.clone(), result: args.result.clone() };
+            let task = app.writer()?.update_task_status(&args.id, status, change)?;
+            print::task(app, &task.id)
+        }
+        None if fields.is_empty() => Err(CliError::usage_with(
+            "there is nothing to change",
+            "`taskpawl update --help` lists the fields",
+        )),
+        None => {
+            let id: TaskId = app.manager()?.update(&args.id, fields, args.if_version)?;
+            print::task(app, &id)
+        }
+    }
+}
+
+impl Args {
+    fn to_map(&self) -> Result<Map, CliError> {
+        let mut fields = self.fields.to_map();
+        fields.extend(self.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
+        if !self.needs.is_empty() {
+            fields.insert("dependencies".to_owned(), json!(self.needs));
+        }
+        fields.extend(self.unset.iter().map(|field| (field.clone(), Value::Null)));
+        if let Some(needs) = fields.remove("needs") {
+            fields.insert("dependencies".to_owned(), needs);
+        }
+        let own: Map =
+            fields.clone().into_iter().filter(|(name, _)| !MERGED.contains(&name.as_str())).collect();
+        // A misspelt field would be kept as one that nobody knows.
+        let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
+        change_spec(&some, &own).map_err(taskpawl::Error::from)?;
+        Ok(fields)
+    }
+}

@@ -1,0 +1,272 @@
+//! JSON Schemas of what people write. The words of enumerations come from the model; a test holds the field names against
+//! those that the parser of plans knows.
+
+use serde_json::{Value, json};
+use taskpawl::model::{Mode, ParamType, PlanAccess, Priority, Trigger};
+
+use crate::config::Key;
+
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Returns the schema of a plan file.
+pub(crate) fn plan() -> Value {
+    let fields = json!({
+        "version": {"const": 1, "description": "The version of the format"},
+        "name": {"type": "string", "description": "The name; without one that of the file"},
+        "description": {"type": "string"},
+        "params": {
+            "type": "object",
+            "description": "The parameters that the plan takes",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["type"],
+                "additionalProperties": false,
+                "properties": {"type": words(ParamType::ALL.iter().map(|kind| kind.as_str())), "default": true},
+            },
+        },
+        "defaults": {"type": "object", "description": "Fields that tasks have unless they say otherwise"},
+        "resources": {"$ref": "#/$defs/counts", "description": "Capacities of named resources"},
+        "timeout": {"$ref": "#/$defs/duration"},
+        "budget": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "calls": {"type": "integer", "minimum": 0},
+                "duration": {"$ref": "#/$defs/duration"},
+                "cost": {"type": "number", "minimum": 0},
+            },
+        },
+        "tasks": {"$ref": "#/$defs/tasks"},
+    });
+    let object = json!({"type": "object", "required": ["tasks"], "properties": fields});
+    let root = json!({"anyOf": [object, {"$ref": "#/$defs/tasks"}]});
+    with_definitions("A plan of taskpawl", root)
+}
+
+/// Returns the schema of a task of a plan.
+pub(crate) fn task() -> Value {
+    with_definitions("A task of a plan of taskpawl", json!({"$ref": "#/$defs/task"}))
+}
+
+/// Returns the schema of a tool call.
+pub(crate) fn call() -> Value {
+    with_definitions("A tool call of a task of taskpawl", json!({"$ref": "#/$defs/call"}))
+}
+
+/// Returns the schema of a file of the configuration.
+pub(crate) fn config() -> Value {
+    let kind = |key: Key| if key.is_number() { "integer" } else { "string" };
+    let property =
+        |key: &Key| (key.as_str().to_owned(), json!({"type": kind(*key), "description": key.meaning()}));
+    let properties: serde_json::Map<_, _> = Key::ALL.iter().map(property).collect();
+    json!({
+        "$schema": DRAFT,
+        "title": "The configuration of taskpawl",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+fn with_definitions(title: &str, mut root: Value) -> Value {
+    root["$schema"] = DRAFT.into();
+    root["title"] = title.into();
+    root["$defs"] = definitions();
+    root
+}
+
+fn definitions() -> Value {
+    json!({
+        "id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+        "duration": {"type": "string", "pattern": "^[0-9][0-9.]*(ms|s|m|h)$", "examples": ["10ms", "0.5s", "5m", "2h"]},
+        "texts": one_or_many(&json!({"type": "string"})),
+        "counts": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+        "tasks": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/task"}]}},
+        "task": task_object(),
+        "call": call_object(),
+        "retry": retry(),
+        "sandbox": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "net": {"type": "boolean"},
+                "read": {"$ref": "#/$defs/texts"},
+                "write": {"$ref": "#/$defs/texts"},
+            },
+        },
+        "approval": {"anyOf": [{"const": "required"}, question()]},
+    })
+}
+
+fn task_object() -> Value {
+    let mut fields = task_fields();
+    for (name, field) in task_work_fields().as_object_mut().into_iter().flatten() {
+        fields[name] = field.take();
+    }
+    let named = json!([{"required": ["id"]}, {"required": ["name"]}]);
+    json!({"type": "object", "anyOf": named, "properties": fields})
+}
+
+fn task_fields() -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"$ref": "#/$defs/texts"});
+    json!({
+        "id": {"$ref": "#/$defs/id"},
+        "name": {"type": "string", "description": "A short title"},
+        "description": text,
+        "priority": words(Priority::ALL.iter().map(|priority| priority.as_str())),
+        "dueDate": {"type": "string", "description": "2026-05-31 or 2026-05-31T12:00:00Z"},
+        "assignee": text,
+        "labels": texts,
+        "dependencies": texts,
+        "needs": {"$ref": "#/$defs/texts", "description": "Short for `dependencies`"},
+        "subtasks": one_or_many(&json!({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/task"}]})),
+        "links": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {"relatesTo": texts, "discoveredFrom": texts, "duplicates": texts},
+        },
+        "metadata": {
+            "type": "object",
+            "properties": {
+                "toolCalls": one_or_many(&json!({"$ref": "#/$defs/call"})),
+                "context": {"type": "object"},
+            },
+        },
+        "context": {"type": "object", "description": "Values for expressions"},
+        "estimate": {"$ref": "#/$defs/duration"},
+        "milestone": {"type": "boolean", "description": "A join that ends by itself"},
+    })
+}
+
+fn task_work_fields() -> Value {
+    let calls = one_or_many(&json!({"$ref": "#/$defs/call"}));
+    json!({
+        "trigger": words(Trigger::ALL.iter().map(|trigger| trigger.as_str())),
+        "when": {"type": "string", "description": "A condition: an expression"},
+        "forEach": {
+            "type": "object",
+            "required": ["in"],
+            "additionalProperties": false,
+            "properties": {"in": {"type": ["string", "array"]}, "concurrency": {"type": "integer", "minimum": 1}},
+        },
+        "repeat": {
+            "type": "object",
+            "required": ["until", "max"],
+            "additionalProperties": false,
+            "properties": {
+                "until": {"type": "string"},
+                "max": {"type": "integer", "minimum": 1},
+                "delay": {"$ref": "#/$defs/duration"},
+            },
+        },
+        "mode": words(Mode::ALL.iter().map(|mode| mode.as_str())),
+        "retry": {"$ref": "#/$defs/retry"},
+        "timeout": {"$ref": "#/$defs/duration"},
+        "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
+        "writes": {"$ref": "#/$defs/texts"},
+        "sandbox": {"$ref": "#/$defs/sandbox"},
+        "approval": {"$ref": "#/$defs/approval"},
+        "cache": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {"inputs": {"$ref": "#/$defs/texts"}, "key": {"type": "string"}},
+        },
+        "run": run(),
+        "call": calls,
+        "calls": calls,
+        "toolCalls": calls,
+    })
+}
+
+fn run() -> Value {
+    json!({
+        "description": "A command for the tool `shell`, or a program with its arguments for `exec`",
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        ],
+    })
+}
+
+fn call_object() -> Value {
+    json!({
+        "type": "object",
+        "description": "{toolName: TOOL, args: {…}}, or short {TOOL: args}, {run: …}",
+        "properties": {
+            "id": {"$ref": "#/$defs/id"},
+            "toolName": {"type": "string", "minLength": 1},
+            "args": {"type": "object"},
+            "when": {"type": "string"},
+            "saveAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "retry": {"$ref": "#/$defs/retry"},
+            "timeout": {"$ref": "#/$defs/duration"},
+            "sandbox": {"$ref": "#/$defs/sandbox"},
+            "approval": {"$ref": "#/$defs/approval"},
+            "emit": {"type": "boolean"},
+            "planAccess": words(PlanAccess::ALL.iter().map(|access| access.as_str())),
+            "idempotent": {"type": "boolean"},
+            "run": run(),
+        },
+    })
+}
+
+fn retry() -> Value {
+    let fields = json!({
+        "attempts": {"type": "integer", "minimum": 1, "description": "All starts, the first included"},
+        "delay": {"$ref": "#/$defs/duration"},
+        "factor": {"type": "number", "minimum": 1},
+        "maxDelay": {"$ref": "#/$defs/duration"},
+        "jitter": {"type": "boolean"},
+        "retryOn": one_or_many(&json!({"type": ["string", "integer"]})),
+    });
+    let object = json!({
+        "type": "object",
+        "required": ["attempts"],
+        "additionalProperties": false,
+        "properties": fields,
+    });
+    json!({"anyOf": [{"type": "integer", "minimum": 1}, object]})
+}
+
+fn question() -> Value {
+    json!({
+        "type": "object",
+        "required": ["ask"],
+        "additionalProperties": false,
+        "properties": {
+            "ask": {"type": "string"},
+            "options": {"$ref": "#/$defs/texts"},
+            "expires": {"$ref": "#/$defs/duration"},
+        },
+    })
+}
+
+fn words(words: impl Iterator<Item = &'static str>) -> Value {
+    json!({"enum": words.collect::<Vec<_>>()})
+}
+
+fn one_or_many(item: &Value) -> Value {
+    json!({"anyOf": [item, {"type": "array", "items": item}]})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use taskpawl::model::plan_fields;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_has_the_fields_that_the_parser_knows() {
+        let known = plan_fields();
+        let schema = plan();
+        let objects = [&schema["anyOf"][0], &schema["$defs"]["task"], &schema["$defs"]["call"]];
+        for (object, known) in objects.into_iter().zip([known.plan, known.task, known.call]) {
+            let fields: BTreeSet<&str> =
+                object["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(fields, known.iter().copied().collect());
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A plan under another name: an instance of its own, with ids of its own.
+
+use std::collections::HashMap;
+
+use super::Plan;
+use crate::TaskId;
+
+impl Plan {
+    /// Returns the plan as an instance called `name`: every id begins with `name.`, so that nothing is shared with the plan
+    /// itself or with other instances. Such ids may be longer than what an author may give. References to tasks outside the
+    /// plan stay as they are, and so do tasks without id, which are known by their name within the instance.
+    #[must_use]
+    pub fn into_instance(mut self, name: &str) -> Self {
+        let own = |id: &TaskId| TaskId::from(format!("{name}.{id}"));
+        let ids = self.tasks.iter().filter_map(|task| task.id.clone());
+        let ids: HashMap<TaskId, TaskId> = ids.map(|id| (id.clone(), own(&id))).collect();
+        let rename = |id: &mut TaskId| {
+            if let Some(new) = ids.get(id) {
+                id.clone_from(new);
+            }
+        };
+        for task in &mut self.tasks {
+            task.id.iter_mut().for_each(rename);
+            if let Some(links) = &mut task.spec.links {
+                let links = [&mut links.relates_to, &mut links.discovered_from, &mut links.duplicates];
+                links.into_iter().flatten().for_each(rename);
+            }
+        }
+        self.name = Some(name.to_owned());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_plan;
+
+    #[test]
+    fn an_instance_has_ids_of_its_own() {
+        let text =
+            "tasks: [{id: a, subtasks: [{id: b, links: {relatesTo: [a, far]}}]}, {name: c, needs: [a]}]";
+        let plan = parse_plan(text).unwrap().into_instance("two");
+        let ids: Vec<_> = plan.tasks.iter().map(|task| task.id.as_ref().map(ToString::to_string)).collect();
+        assert_eq!(ids, [Some("two.a".to_owned()), Some("two.b".to_owned()), None]);
+        let links = plan.tasks[1].spec.links.as_ref().unwrap();
+        assert_eq!(links.relates_to, ["two.a".into(), "far".into()]);
+        assert_eq!((plan.tasks[1].parent, plan.tasks[2].needs.as_slice()), (Some(0), &[0][..]));
+        assert_eq!(plan.name.as_deref(), Some("two"));
+    }
+}
