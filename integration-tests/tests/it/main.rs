@@ -1,1 +1,3 @@
-//! Tests over whole processes.
+//! Tests over the workspace as a whole.
+
+mod workspace;

@@ -1,0 +1,166 @@
+//! What holds for the workspace: dependencies point down only, licences are known, some crates stay out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The crates of the workspace that each may depend on. A new edge is a change of the design.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("taskpawl-model", &[]),
+    ("taskpawl-process", &[]),
+    ("taskpawl-store", &["taskpawl-model"]),
+    ("taskpawl-tools", &["taskpawl-process"]),
+    ("taskpawl-manager", &["taskpawl-model", "taskpawl-store"]),
+    ("taskpawl-engine", &["taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"]),
+    (
+        "taskpawl",
+        &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
+    ),
+    ("taskpawl-cli", &["taskpawl"]),
+    ("taskpawl-bench", &["taskpawl"]),
+    (
+        "taskpawl-testkit",
+        &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
+    ),
+    ("integration-tests", &[]),
+];
+
+/// Licences that go with ours; one of the alternatives of an expression is enough.
+const LICENCES: &[&str] = &[
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+    "CC0-1.0",
+    "0BSD",
+];
+
+/// Crates that stay out, with the reason.
+const BANNED: &[(&str, &str)] = &[
+    ("openssl-sys", "one TLS, in Rust"),
+    ("native-tls", "one TLS, in Rust"),
+    ("serde_yaml", "no longer kept up"),
+    ("yaml-rust", "no longer kept up"),
+    ("lazy_static", "the standard library has it"),
+    ("anyhow", "libraries have typed errors"),
+    ("nix", "rustix is enough"),
+    ("command-group", "runs code between fork and exec"),
+    ("reqwest", "a runtime and a hundred crates for one tool"),
+];
+
+/// The most crates that the library may bring along, itself included.
+const LIBRARY_CRATES: usize = 100;
+
+fn metadata() -> Value {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn packages(metadata: &Value) -> BTreeMap<&str, &Value> {
+    let list = metadata["packages"].as_array().unwrap();
+    list.iter().map(|package| (package["id"].as_str().unwrap(), package)).collect()
+}
+
+fn own<'a>(metadata: &'a Value, packages: &BTreeMap<&'a str, &'a Value>) -> Vec<&'a Value> {
+    let members = metadata["workspace_members"].as_array().unwrap();
+    members.iter().map(|id| packages[id.as_str().unwrap()]).collect()
+}
+
+/// Returns the upward edges: each as `from -> to`.
+fn upward<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED.iter().copied().collect();
+    let is_allowed = |from: &str, to: &str| allowed.get(from).is_some_and(|list| list.contains(&to));
+    edges.filter(|(from, to)| !is_allowed(from, to)).map(|(from, to)| format!("{from} -> {to}")).collect()
+}
+
+#[test]
+fn dependencies_point_down_only() {
+    let metadata = metadata();
+    let packages = packages(&metadata);
+    let own = own(&metadata, &packages);
+    let names: BTreeSet<&str> = own.iter().map(|package| package["name"].as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, known, "a new crate belongs into the table");
+    let edges = own.iter().flat_map(|package| {
+        let dependencies = package["dependencies"].as_array().unwrap();
+        // Tests may use whatever they need.
+        let real = dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
+        real.map(|dependency| (package["name"].as_str().unwrap(), dependency["name"].as_str().unwrap()))
+    });
+    assert_eq!(upward(edges.filter(|(_, to)| names.contains(to))), Vec::<String>::new());
+}
+
+#[test]
+fn an_upward_edge_is_seen() {
+    let edges = [("taskpawl-store", "taskpawl-model"), ("taskpawl-model", "taskpawl-store")];
+    assert_eq!(upward(edges.into_iter()), ["taskpawl-model -> taskpawl-store"]);
+}
+
+#[test]
+fn licences_go_with_ours() {
+    let metadata = metadata();
+    let unknown: Vec<String> = packages(&metadata)
+        .values()
+        .filter(|package| !is_usable(package["license"].as_str().unwrap_or_default()))
+        .map(|package| format!("{} {}", package["name"], package["license"]))
+        .collect();
+    assert_eq!(unknown, Vec::<String>::new());
+    assert!(!is_usable("GPL-3.0-only") && !is_usable("MIT AND GPL-3.0-only") && !is_usable(""));
+}
+
+fn is_usable(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
+    let all_of = |part: &str| part.split(" AND ").all(|name| LICENCES.contains(&name.trim()));
+    let either = expression.split(" OR ").any(all_of);
+    // `A AND (B OR C)` without its brackets: every part of the conjunction has a usable alternative.
+    let conjunction =
+        expression.split(" AND ").all(|part| part.split(" OR ").any(|name| LICENCES.contains(&name.trim())));
+    either && conjunction
+}
+
+#[test]
+fn banned_crates_stay_out() {
+    let metadata = metadata();
+    let packages = packages(&metadata);
+    let names: BTreeSet<&str> = packages.values().map(|package| package["name"].as_str().unwrap()).collect();
+    let found: Vec<_> = BANNED.iter().filter(|(name, _)| names.contains(name)).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn the_library_stays_light() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "-p", "taskpawl", "-e", "normal", "--prefix", "none"])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(" (").next()).collect();
+    assert!(crates.len() > 10 && crates.len() <= LIBRARY_CRATES, "{} crates: {crates:#?}", crates.len());
+}
+
+#[test]
+fn every_crate_states_edition_version_and_licence() {
+    let metadata = metadata();
+    let packages = packages(&metadata);
+    for package in own(&metadata, &packages) {
+        let name = &package["name"];
+        assert_eq!(package["edition"], "2024", "{name}");
+        assert_eq!(package["license"], "MIT OR Apache-2.0", "{name}");
+        assert!(package["rust_version"].is_string(), "{name}");
+    }
+}
