@@ -198,11 +198,8 @@ pub enum Command {
         /// The first tool of its calls that this process does not know.
         missing_tool: Option<String>,
     },
-    /// Lets every gate take effect: after the store's file was edited by something else.
-    Settle {
-        /// The tasks that differ.
-        changed: Vec<TaskId>,
-    },
+    /// Lets every gate take effect: after the file of a store was edited by something else.
+    Settle,
     /// Frees tasks that wait for a tool that this process knows.
     ToolsKnown {
         /// The tasks.

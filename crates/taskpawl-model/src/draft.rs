@@ -10,7 +10,7 @@ use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, TaskId, Timestamp, limits};
+use crate::{Key, TaskId, Timestamp};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -291,19 +291,10 @@ impl<'a> Draft<'a> {
     /// Derives anew what the node takes from the specification, the calls and the subtasks.
     pub(crate) fn refresh_node(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
-        let calls = self.calls(key)?;
-        let has_calls = !calls.is_empty();
-        let undecided = limits::undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
+        let calls = self.calls(key)?.clone();
         self.update_node(key, |node| {
-            node.work = match (has_calls, record.spec.milestone || node.gate.subtasks.total() > 0) {
-                (true, _) => Work::Calls,
-                (false, true) => Work::Automatic,
-                (false, false) => Work::Manual,
-            };
-            node.gate.trigger = record.spec.trigger();
-            node.gate.undecided = undecided;
-            node.priority = record.spec.priority;
-            node.due = record.spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
+            let has_subtasks = node.gate.subtasks.total() > 0;
+            node.describe(&record.spec, &calls, has_subtasks);
         })?;
         self.queue.push_back(key);
         Ok(())

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gate::{Entry, Gate, GateState, Outcome};
+use crate::limits::undecided;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, TaskState};
 use crate::{CallId, Key, RunId, TaskId};
@@ -238,6 +239,19 @@ impl Node {
             priority: Priority::Medium,
             due: i64::MAX,
         }
+    }
+
+    /// Takes what follows from the specification, the calls and whether there are subtasks; gates are derived elsewhere.
+    pub fn describe(&mut self, spec: &TaskSpec, calls: &[CallRecord], has_subtasks: bool) {
+        self.work = match (calls.is_empty(), spec.milestone || has_subtasks) {
+            (false, _) => Work::Calls,
+            (true, true) => Work::Automatic,
+            (true, false) => Work::Manual,
+        };
+        self.gate.trigger = spec.trigger();
+        self.gate.undecided = undecided(spec, calls.iter().map(|call| &call.spec)).is_some();
+        self.priority = spec.priority;
+        self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
     }
 
     /// Returns whether somebody may take the task now: derived, never set.

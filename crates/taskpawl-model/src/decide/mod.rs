@@ -55,7 +55,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Round(round) => draft.round(round),
         Command::Report(report) => draft.report(report),
         Command::RunOne { id, missing_tool } => draft.run_one(id, missing_tool.as_ref()),
-        Command::Settle { changed } => draft.settle_all(changed),
+        Command::Settle => draft.settle_all(),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
     }
 }

@@ -10,7 +10,7 @@ use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, Tas
 use crate::refusal::Refusal;
 use crate::spec::Mode;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
-use crate::{CallId, Key, RunId, TaskId};
+use crate::{CallId, Key, RunId};
 
 impl Draft<'_> {
     pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
@@ -240,11 +240,11 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn settle_all(&mut self, changed: &[TaskId]) -> Decided<()> {
+    pub(super) fn settle_all(&mut self) -> Decided<()> {
         let mut keys = Vec::new();
         self.view.each_node(&mut |node| keys.push(node.key))?;
         self.queue.extend(keys);
-        self.emit(None, EventKind::ExternalEdit { tasks: changed.to_vec() })
+        Ok(())
     }
 
     pub(super) fn tools_known(&mut self, tasks: &[Key]) -> Decided<()> {

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    CallRecord, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Phase, Task, TaskId, TaskParts,
-    TaskRecord, Timestamp, Work, rebuild_nodes, undecided,
+    CallRecord, Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Phase, Task,
+    TaskId, TaskParts, TaskRecord, Timestamp, Work, decide, rebuild_nodes,
 };
 
 use super::document::{Document, seal};
 use crate::memory::{Entry, State};
+
+/// In whose name events are that follow from an edit of the file.
+const EDITOR: &str = "an edit of the file";
 
 /// Returns the state of `document`. If its tasks were edited from outside since a store wrote them, the state has an event that
 /// says so, as of `changed_at`: the same for all who read the file before the next write.
@@ -36,6 +39,7 @@ pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result
     }
     if !edited.is_empty() {
         note_edit(&mut state, edited, changed_at);
+        settle(&mut state, changed_at)?;
     }
     Ok(state)
 }
@@ -122,16 +126,9 @@ fn nodes_of(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> BTreeMap<Key, No
 }
 
 fn node_of(key: Key, record: &TaskRecord, calls: &[CallRecord], has_subtasks: bool) -> Node {
-    let work = match (calls.is_empty(), record.spec.milestone || has_subtasks) {
-        (false, _) => Work::Calls,
-        (true, true) => Work::Automatic,
-        (true, false) => Work::Manual,
-    };
-    let mut node = Node::new(key, record.spec.trigger(), work);
+    let mut node = Node::new(key, record.spec.trigger(), Work::Manual);
     node.phase = Phase::of(&record.body.state);
-    node.gate.undecided = undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
-    node.priority = record.spec.priority;
-    node.due = record.spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
+    node.describe(&record.spec, calls, has_subtasks);
     node
 }
 
@@ -182,10 +179,19 @@ fn fill(
     }
 }
 
+/// Lets every gate take effect that the edit touched.
+fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
+    let actor = EDITOR.to_owned();
+    let context = Context { now: at, actor, run: None, origin: Origin::Library };
+    let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
+    state.apply(&decision.changes);
+    Ok(())
+}
+
 fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) {
     state.put_event(&NewEvent {
         at,
-        actor: "an edit of the file".to_owned(),
+        actor: EDITOR.to_owned(),
         run: None,
         task: None,
         kind: EventKind::ExternalEdit { tasks },
