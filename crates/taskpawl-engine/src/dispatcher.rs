@@ -10,7 +10,7 @@ use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, State, Stop, step};
 use taskpawl_model::{
     Answer, CallEnd, CallStatus, Command, DecideError, EventKind, Graph, Key, Node, Query, Round, RunId,
-    Selector, StartedCall, Status, TaskId, View, ViewResult, Work, select,
+    Selector, StartedCall, Status, TaskId, TaskState, View, ViewResult, Work, blocked_reason, select,
 };
 use taskpawl_store::{Outcome, StoreError};
 use tokio::sync::{mpsc, watch};
@@ -22,7 +22,7 @@ use crate::executor::{Ended, Executor};
 use crate::liveness;
 use crate::observer::{Observer, RunEvent};
 use crate::recovery;
-use crate::summary::{RunSummary, Summarizer};
+use crate::summary::{RunSummary, Summarizer, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
@@ -273,11 +273,9 @@ impl Dispatcher {
     fn note_end(&mut self, key: Key, status: Status) {
         *self.ended.entry(status.as_str().to_owned()).or_default() += 1;
         if let Some(observer) = &self.observer
-            && let Ok(Some(task)) = self.manager.store().view(|view| taskpawl_model::read_task(view, key))
+            && let Ok(Some((task, name, error))) = self.manager.store().view(|view| ended_task(view, key))
         {
-            let error =
-                task.error.clone().or_else(|| task.blocked_reason.as_ref().map(crate::summary::reason_text));
-            observer.event(&RunEvent::TaskEnded { task: task.id, name: task.name, status, error });
+            observer.event(&RunEvent::TaskEnded { task, name, status, error });
         }
     }
 
@@ -406,9 +404,22 @@ impl Dispatcher {
             ended: self.ended,
             missing_tools: self.missing_tools,
             stop: self.state.stop(),
+            only: self.selectors.iter().map(|selector| format!(" --only {selector}")).collect(),
         };
         Ok(self.manager.read(|view| Ok(summarizer.summarize(view)?))?)
     }
+}
+
+/// Returns what an observer hears of a task that ended. Its calls and edges are not read: there may be many.
+fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<(TaskId, String, Option<String>)>> {
+    let Some(task) = view.task(key)? else { return Ok(None) };
+    let error = match &task.body.state {
+        TaskState::Failed { error } => Some(error.clone()),
+        TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
+        TaskState::Blocked { reason } => Some(reason_text(&blocked_reason(view, key, reason)?)),
+        TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
+    };
+    Ok(Some((task.id, task.spec.name, error)))
 }
 
 fn ready_nodes(view: &dyn View, scope: Option<&BTreeSet<Key>>) -> Result<Vec<Node>, DecideError> {

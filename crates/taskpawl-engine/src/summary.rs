@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    BlockedReason, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, View, ViewResult, Work,
-    read_task, undecided,
+    BlockedReason, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, TaskState, View, ViewResult,
+    Work, read_task, undecided,
 };
 
 /// How many tasks of each kind are listed by name; the counts have all.
@@ -27,8 +27,11 @@ pub struct RunSummary {
     pub ended: BTreeMap<String, u64>,
     /// What failed, grouped by tool and class of error.
     pub failures: Vec<FailureGroup>,
-    /// Tasks that wait for an agent, a person or a decision.
+    /// Tasks that wait for an agent, a person or a decision; of ready and of held ones the first 50 each.
     pub waiting: Vec<Waiting>,
+    /// How many more wait than are listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waiting_unlisted: u64,
     /// Tasks that are blocked for another reason than a failure before them.
     pub blocked: Vec<Waiting>,
     /// Tasks that this run could not start.
@@ -82,6 +85,13 @@ pub(crate) struct Summarizer {
     pub(crate) ended: BTreeMap<String, u64>,
     pub(crate) missing_tools: BTreeMap<Key, String>,
     pub(crate) stop: Stop,
+    /// The restriction as words of a command line, with a space before each.
+    pub(crate) only: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Summarizer {
@@ -89,7 +99,7 @@ impl Summarizer {
         let counts = self.counts(view)?;
         let failures = self.failures(view)?;
         let not_run = self.not_run(view)?;
-        let (waiting, blocked) = self.unfinished(view)?;
+        let Unfinished { waiting, waiting_unlisted, blocked } = self.unfinished(view)?;
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
         let exit = match self.stop {
             Stop::Soft | Stop::Hard => 130,
@@ -99,13 +109,24 @@ impl Summarizer {
             Stop::No if has(Status::Todo) || has(Status::Blocked) => 4,
             Stop::No => 0,
         };
-        let next_actions = next_actions(exit, &failures, &waiting);
+        let next_actions = next_actions(exit, &self.only, &failures, &waiting);
         let (run, ended) = (self.run, self.ended);
-        Ok(RunSummary { run, exit, counts, ended, failures, waiting, blocked, not_run, next_actions })
+        Ok(RunSummary {
+            run,
+            exit,
+            counts,
+            ended,
+            failures,
+            waiting,
+            waiting_unlisted,
+            blocked,
+            not_run,
+            next_actions,
+        })
     }
 
-    fn find(&self, view: &dyn View, query: Query) -> ViewResult<Vec<Key>> {
-        let mut keys = view.find(&query)?;
+    fn find(&self, view: &dyn View, query: &Query) -> ViewResult<Vec<Key>> {
+        let mut keys = view.find(query)?;
         if let Some(scope) = &self.scope {
             keys.retain(|key| scope.contains(key));
         }
@@ -113,7 +134,7 @@ impl Summarizer {
     }
 
     fn with_status(&self, view: &dyn View, status: Status) -> ViewResult<Vec<Key>> {
-        self.find(view, Query { status: vec![status], ..Query::default() })
+        self.find(view, &Query { status: vec![status], ..Query::default() })
     }
 
     fn counts(&self, view: &dyn View) -> ViewResult<BTreeMap<String, u64>> {
@@ -178,17 +199,16 @@ impl Summarizer {
     }
 
     /// Returns what waits for somebody, and what is blocked otherwise.
-    fn unfinished(&self, view: &dyn View) -> ViewResult<(Vec<Waiting>, Vec<Waiting>)> {
+    fn unfinished(&self, view: &dyn View) -> ViewResult<Unfinished> {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
-        let manual = self.find(view, Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
+        let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
         for key in manual.iter().take(LISTED) {
             waiting.extend(line(view, *key, "a manual task that is ready")?);
         }
-        for key in self.with_status(view, Status::InProgress)?.into_iter().take(LISTED) {
-            let holder = view.task(key)?.and_then(|task| match task.body.state {
-                taskpawl_model::TaskState::InProgress { claim } => Some(claim.actor),
-                _ => None,
-            });
+        let held = self.with_status(view, Status::InProgress)?;
+        let unlisted = manual.len().saturating_sub(LISTED) + held.len().saturating_sub(LISTED);
+        for key in held.into_iter().take(LISTED) {
+            let holder = view.task(key)?.and_then(|task| holder(&task.body.state).map(str::to_owned));
             waiting.extend(line(view, key, &format!("held by {}", holder.unwrap_or_default()))?);
         }
         for key in self.with_status(view, Status::Blocked)? {
@@ -206,7 +226,7 @@ impl Summarizer {
                 }
             }
         }
-        Ok((waiting, blocked))
+        Ok(Unfinished { waiting, waiting_unlisted: unlisted as u64, blocked })
     }
 
     /// Returns whether something is blocked behind a task that was cancelled: nothing failed, yet it cannot go on.
@@ -218,6 +238,16 @@ impl Summarizer {
         }
         Ok(false)
     }
+}
+
+fn holder(state: &TaskState) -> Option<&str> {
+    if let TaskState::InProgress { claim } = state { Some(&claim.actor) } else { None }
+}
+
+struct Unfinished {
+    waiting: Vec<Waiting>,
+    waiting_unlisted: u64,
+    blocked: Vec<Waiting>,
 }
 
 fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> {
@@ -279,19 +309,19 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     }
 }
 
-fn next_actions(exit: u8, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
+fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
     let mut actions = Vec::new();
     let first = failures.iter().find_map(|group| group.tasks.first());
     if let Some((task, _)) = first {
         actions.push(format!("taskpawl logs {task}"));
-        actions.push("taskpawl retry --failed && taskpawl run-all-ready".to_owned());
+        actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
     }
     if let Some(task) = waiting.first() {
         actions.push(format!("taskpawl show {}", task.task));
         actions.push(format!("taskpawl done {}", task.task));
     }
     if exit == 130 {
-        actions.push("taskpawl run-all-ready".to_owned());
+        actions.push(format!("taskpawl run-all-ready{only}"));
     }
     actions
 }
