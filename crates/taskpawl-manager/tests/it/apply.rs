@@ -1,0 +1,258 @@
+//! `apply`.
+
+use taskpawl_manager::ApplyOptions;
+
+use crate::support::{Desk, LEASE, counted, ids, said};
+
+const PRUNE: ApplyOptions = ApplyOptions { prune: true, fresh: false };
+const FRESH: ApplyOptions = ApplyOptions { prune: false, fresh: true };
+
+const PLAN: &str = "
+tasks:
+  - id: a
+    call: {t: {}}
+  - id: b
+    needs: [a]
+  - id: p
+    subtasks:
+      - id: s
+        call: {t: {}}
+      - name: no id
+        needs: [s]
+";
+
+#[test]
+fn the_same_file_again_changes_nothing() {
+    let desk = Desk::new();
+    let report = desk.apply(PLAN);
+    assert_eq!((report.created.len(), report.unchanged), (5, 0));
+    let before = desk.dump();
+    let report = desk.apply(PLAN);
+    assert_eq!((report.created.len(), report.changed.len(), report.unchanged), (0, 0, 5));
+    assert_eq!(desk.dump(), before, "not even an event");
+    desk.run("a");
+    let before = desk.dump();
+    desk.apply(PLAN);
+    assert_eq!(desk.dump(), before);
+}
+
+#[test]
+fn tasks_that_were_not_started_follow_the_file() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a]}, {id: c, description: old}]");
+    let report = desk.apply(
+        "tasks: [{id: a, calls: [{toolName: t, id: one}, {toolName: t}]}, {id: b}, {id: c, needs: [b], priority: high}, {id: d, subtasks: [{id: e}]}]",
+    );
+    assert_eq!(
+        (report.created, report.changed),
+        (["d", "e"].map(Into::into).into(), ["a", "b", "c"].map(Into::into).into())
+    );
+    assert_eq!(desk.calls("a"), "one=pending/0 c1=pending/0");
+    assert!(desk.task("b").dependencies.is_empty());
+    assert_eq!(desk.task("c").description, "");
+    assert_eq!(desk.ready(), ["a", "b", "e"]);
+}
+
+#[test]
+fn open_fields_may_change_later_and_the_work_of_a_started_task_may_not() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}, {id: c}, {id: d, needs: [a]}]");
+    desk.run("a");
+    desk.accept(desk.manager.claim("b", LEASE));
+    let report = desk.apply(
+        "tasks: [{id: a, name: A, description: x, labels: [l], priority: low, dueDate: 2030-01-01, call: {t: {}}}, {id: b}, {id: c}, {id: d, needs: [a]}]",
+    );
+    assert_eq!(report.changed, ["a".into()]);
+    let refused = desk.refuse(|_| {
+        desk.try_apply(
+            "tasks: [{id: a, call: {t: {x: 1}}}, {id: b, timeout: 5m}, {id: c, mode: parallel}, {id: d}]",
+            ApplyOptions::default(),
+        )
+    });
+    insta::assert_snapshot!(refused);
+}
+
+#[test]
+fn an_id_that_belongs_elsewhere_refuses_the_whole() {
+    let desk = Desk::with(&["mine"]);
+    desk.apply("tasks: [{id: a}]");
+    let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
+    insta::assert_snapshot!(desk.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
+    the plan `q` cannot be applied: `a` belongs to the plan `p`; `mine` was not made by a plan
+      hint: `reopen` those tasks before applying, give the plan another name, or use `--as NAME` for a separate instance
+    ");
+}
+
+#[test]
+fn what_a_plan_needs_outside_must_be_known() {
+    let desk = Desk::with(&["outside"]);
+    desk.apply("tasks: [{id: a, needs: [outside]}]");
+    assert_eq!(desk.ready(), ["outside"]);
+    let refused =
+        desk.refuse(|_| desk.try_apply("tasks: [{id: a, needs: [outsid]}]", ApplyOptions::default()));
+    insta::assert_snapshot!(refused, @"field `dependencies`: `a` depends on `outsid`, which is no task of the plan nor an id in the store");
+    let refused =
+        desk.refuse(|_| desk.try_apply("tasks: [{id: a, needs: [nobody]}]", ApplyOptions::default()));
+    insta::assert_snapshot!(refused, @"
+    no task `nobody`
+      hint: `taskpawl list` shows the ids
+    ");
+}
+
+#[test]
+fn tasks_that_are_gone_are_listed_and_pruned_only_if_not_started() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a}, {id: b}, {id: c, subtasks: [{id: c1}, {id: c2}]}, {id: d, subtasks: [{id: d1}]}, {id: keep}]");
+    desk.done("a");
+    desk.accept(desk.manager.claim("d1", LEASE));
+    let report = desk.apply("tasks: [{id: keep}]");
+    assert_eq!(report.gone.len(), 7);
+    assert_eq!(desk.states(), "a=done b=todo c=todo c1=todo c2=todo d=todo d1=in_progress keep=todo");
+    let report = desk.accept(desk.try_apply("tasks: [{id: keep}]", PRUNE));
+    assert_eq!(report.pruned, ["b", "c", "c1", "c2"].map(Into::into));
+    assert_eq!(report.gone, ["a", "d", "d1"].map(Into::into));
+    assert_eq!(
+        desk.states(),
+        "a=done b=cancelled c=cancelled c1=cancelled c2=cancelled d=todo d1=in_progress keep=todo"
+    );
+    let before = desk.dump();
+    desk.accept(desk.try_apply("tasks: [{id: keep}]", PRUNE));
+    assert_eq!(desk.dump(), before);
+    let report = desk.apply("tasks: [{id: keep}, {id: b}, {id: c, subtasks: [{id: c1}]}]");
+    assert_eq!(report.changed, ["b", "c", "c1"].map(Into::into), "they come back");
+    assert_eq!(desk.states(), "a=done b=todo c=todo c1=todo c2=cancelled d=todo d1=in_progress keep=todo");
+}
+
+#[test]
+fn what_was_kept_is_not_pruned_with_what_was_above_it() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: p, subtasks: [{id: s}]}]");
+    let report = desk.accept(desk.try_apply("tasks: [{id: s}]", PRUNE));
+    assert_eq!((report.pruned, report.changed), (vec!["p".into()], vec!["s".into()]));
+    assert_eq!(desk.states(), "p=cancelled s=todo");
+}
+
+#[test]
+fn fresh_reopens_everything_in_one_commit() {
+    let desk = Desk::new();
+    let plan = "tasks: [{id: a, calls: [{toolName: t}, {toolName: t}]}, {id: b, needs: [a]}, {id: c, needs: [b]}, {id: half, calls: [{toolName: t}, {toolName: t}]}]";
+    desk.apply(plan);
+    desk.run("a");
+    desk.fail("b");
+    desk.start(&["half"]);
+    desk.report("half", "c1", "ok");
+    let before = desk.refuse(|_| desk.try_apply(plan, FRESH));
+    insta::assert_snapshot!(before, @"
+    `half` is in progress
+      hint: wait until it has ended, or `cancel` it first
+    ");
+    desk.report("half", "c2", "cut");
+    assert_eq!(desk.calls("half"), "c1=succeeded/1 c2=running/2", "what may be started again is, at once");
+    desk.give_back("half");
+    let report = desk.accept(desk.try_apply(plan, FRESH));
+    assert_eq!(report.reopened, 3);
+    assert_eq!(desk.states(), "a=todo b=todo c=todo half=todo");
+    assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
+    assert_eq!(desk.calls("half"), "c1=pending/1 c2=pending/2", "what was half done begins anew, too");
+    assert_eq!((desk.task("half").generation, desk.task("c").generation), (1, 0));
+}
+
+#[test]
+fn tasks_without_ids_are_known_by_their_names() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{name: one, call: {t: {}}}, {name: two, needs: [one]}]");
+    assert_eq!(desk.states(), "id-0=todo id-1=todo");
+    let report = desk.apply(
+        "tasks: [{name: two, needs: [one], priority: high}, {name: one, call: {t: {}}}, {name: three}]",
+    );
+    assert_eq!((report.created.len(), report.changed, report.unchanged), (1, vec!["id-1".into()], 1));
+    let report = desk.apply("tasks: [{name: two, needs: [one], priority: high}, {name: One, call: {t: {}}}, {name: three}, {name: one, call: {t: {}}}]");
+    assert_eq!((report.created.len(), report.gone.len()), (1, 0));
+}
+
+#[test]
+fn a_renamed_task_is_still_known_by_the_name_in_the_file() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{name: one}]");
+    desk.accept(desk.manager.update(
+        "id-0",
+        crate::support::fields(serde_json::json!({"name": "uno"})),
+        None,
+    ));
+    let report = desk.apply("tasks: [{name: one, priority: high}]");
+    assert_eq!(report.changed, ["id-0".into()]);
+    assert_eq!(desk.task("id-0").name, "uno", "what was changed by hand stays");
+}
+
+#[test]
+fn a_plan_may_make_its_own_deleted_task_again() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a}, {id: b}]");
+    desk.accept(desk.manager.delete(&ids(&["a"])));
+    assert_eq!(
+        said(&desk.try_create("a").unwrap_err()).lines().next().unwrap(),
+        "id `a` is taken by a deleted task: ids are not used again"
+    );
+    let plan = taskpawl_model::parse_plan("tasks: [{id: a}]").unwrap();
+    desk.refuse(|m| m.apply(plan, "q", ApplyOptions::default()));
+    let report = desk.apply("tasks: [{id: a}, {id: b}]");
+    assert_eq!(report.created, ["a".into()]);
+}
+
+#[test]
+fn a_file_may_turn_a_dependency_or_a_subtask_round() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: b, needs: [a]}, {id: a}]");
+    desk.apply("tasks: [{id: b}, {id: a, needs: [b]}]");
+    desk.apply("tasks: [{id: b, needs: [a]}, {id: a}]");
+    assert_eq!(desk.ready(), ["a"]);
+    desk.apply("tasks: [{id: b, subtasks: [{id: a}]}]");
+    desk.apply("tasks: [{id: a, subtasks: [{id: b}]}]");
+    desk.apply("tasks: [{id: b, subtasks: [{id: a}]}]");
+    assert_eq!(desk.ready(), ["a"]);
+    assert_eq!(desk.task("a").parent.unwrap().as_str(), "b");
+}
+
+#[test]
+fn a_circle_through_what_is_not_in_the_file_is_refused() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: q}]");
+    desk.create("outside needs=q");
+    let refuse = |text: &str| {
+        desk.refuse(|_| desk.try_apply(text, ApplyOptions::default())).lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        refuse("tasks: [{id: q, needs: [outside]}]"),
+        "this would close a cycle: `q` → `outside` → `q`"
+    );
+    assert_eq!(
+        refuse("tasks: [{id: q, subtasks: [{id: m, subtasks: [{id: n, needs: [outside]}]}]}]"),
+        "this would close a cycle: `n` → `m` → `q` → `outside` → `n`"
+    );
+    assert_eq!(
+        refuse("tasks: [{id: q, needs: [n]}, {id: n, needs: [outside]}]"),
+        "this would close a cycle: `q` → `outside` → `n` → `q`"
+    );
+}
+
+#[test]
+fn dependencies_that_were_added_by_hand_stay() {
+    let desk = Desk::with(&["extra"]);
+    desk.apply("tasks: [{id: a}, {id: b}, {id: c, needs: [a]}]");
+    desk.accept(desk.manager.add_dependency("c", "extra"));
+    desk.apply("tasks: [{id: a}, {id: b}, {id: c, needs: [b]}]");
+    let mut on: Vec<String> = desk.task("c").dependencies.iter().map(ToString::to_string).collect();
+    on.sort();
+    assert_eq!(on, ["b", "extra"]);
+}
+
+#[test]
+fn a_refused_apply_leaves_no_trace_also_after_it_made_tasks() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}]");
+    desk.run("a");
+    desk.refuse(|_| {
+        desk.try_apply("tasks: [{id: x}, {id: y, needs: [x]}, {id: b, priority: high}, {id: a}]", PRUNE)
+    });
+    assert_eq!(counted(&desk).values().sum::<u64>(), 2);
+}

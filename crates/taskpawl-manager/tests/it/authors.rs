@@ -1,0 +1,267 @@
+//! `create`, `update`, `delete`, edges, calls and notes.
+
+use serde_json::{Value, json};
+use taskpawl_manager::Manager;
+use taskpawl_model::parse_call;
+
+use crate::support::{Desk, LEASE, fields, ids, refusal};
+
+fn update(
+    manager: &Manager,
+    id: &str,
+    value: Value,
+) -> Result<taskpawl_model::TaskId, taskpawl_manager::Error> {
+    manager.update(id, fields(value), None)
+}
+
+#[test]
+fn every_field_is_reached_and_taken_away_again() {
+    let desk = Desk::with(&["a", "x"]);
+    let values = json!({
+        "name": "new name", "description": "text", "priority": "high", "dueDate": "2030-01-02", "assignee": "bob",
+        "labels": ["l1", "l2"], "links": {"relatesTo": ["x"]}, "trigger": "all_finished", "when": "params.x",
+        "forEach": {"in": [1, 2]}, "repeat": {"until": "context.ok", "max": 3}, "mode": "parallel",
+        "retry": {"attempts": 3}, "timeout": "5m", "resources": {"gpu": 1}, "writes": ["out"],
+        "sandbox": {"net": true}, "approval": "required", "cache": {"inputs": ["src/**"]}, "estimate": "1h",
+        "milestone": true, "unknown": {"deep": [1, null]}, "dependencies": ["x"],
+    });
+    let version = desk.task("a").version;
+    desk.accept(update(&desk.manager, "a", values.clone()));
+    let task = serde_json::to_value(desk.task("a")).unwrap();
+    assert_eq!(task["version"], version + 1);
+    for (field, value) in fields(values.clone()) {
+        let wanted = if field == "dueDate" { json!("2030-01-02T00:00:00Z") } else { value };
+        assert_eq!(task[&field], wanted, "{field}");
+    }
+    let before = desk.revision();
+    desk.accept(update(&desk.manager, "a", values.clone()));
+    assert_eq!(desk.revision(), before, "the same again changes nothing");
+    let mut away = fields(values);
+    away.remove("name");
+    away.values_mut().for_each(|value| *value = Value::Null);
+    desk.accept(desk.manager.update("a", away.clone(), None));
+    let task = serde_json::to_value(desk.task("a")).unwrap();
+    for (field, _) in away {
+        let default = match field.as_str() {
+            "description" => json!(""),
+            "priority" => json!("medium"),
+            "dependencies" => json!([]),
+            _ => Value::Null,
+        };
+        assert_eq!(task[&field], default, "{field}");
+    }
+}
+
+#[test]
+fn context_and_metadata_merge() {
+    let desk = Desk::with(&["a"]);
+    desk.accept(update(&desk.manager, "a", json!({"context": {"x": 1, "y": 2}, "metadata": {"owner": "q"}})));
+    desk.accept(update(
+        &desk.manager,
+        "a",
+        json!({"metadata": {"context": {"x": null, "z": 3}, "more": [1]}}),
+    ));
+    let metadata = serde_json::to_value(desk.task("a").metadata).unwrap();
+    assert_eq!(metadata, json!({"toolCalls": [], "context": {"y": 2, "z": 3}, "owner": "q", "more": [1]}));
+}
+
+#[test]
+fn fields_that_follow_from_what_happens_are_not_written() {
+    let desk = Desk::with(&["a"]);
+    for field in [
+        "id",
+        "status",
+        "blockedReason",
+        "subtasks",
+        "result",
+        "notes",
+        "plan",
+        "attempt",
+        "error",
+        "createdAt",
+        "updatedAt",
+        "startedAt",
+        "finishedAt",
+        "version",
+        "parent",
+        "claim",
+        "generation",
+    ] {
+        let refused = desk.refuse(|m| update(m, "a", json!({"name": "n", (field): "x"})));
+        assert_eq!(
+            refused,
+            format!("field `{field}`: it follows from what happens; a command of its own changes it")
+        );
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_are_refused_with_the_field() {
+    let desk = Desk::with(&["a", "tool calls=1"]);
+    let mut lines = Vec::new();
+    for value in [
+        json!({"name": " "}),
+        json!({"name": null}),
+        json!({"priority": "urgent"}),
+        json!({"dueDate": "soon"}),
+        json!({"dueDate": "2030-13-01"}),
+        json!({"labels": "x"}),
+        json!({"timeout": "5 parsecs"}),
+        json!({"links": {"friends": []}}),
+        json!({"dependencies": "x"}),
+        json!({"dependencies": ["nobody"]}),
+        json!({"metadata": {"toolCalls": []}}),
+        json!({"metadata": 1}),
+        json!({"context": []}),
+        json!({"trigger": "any_done"}),
+    ] {
+        let refused = desk.refuse(|m| update(m, "a", value.clone()));
+        lines.push(format!("{value}: {}", refused.replace('\n', ";")));
+    }
+    lines.push(desk.refuse(|m| update(m, "tool", json!({"milestone": true}))));
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_version_guards_against_changes_in_between() {
+    let desk = Desk::with(&["a", "b"]);
+    let version = desk.task("a").version;
+    desk.accept(desk.manager.update("a", fields(json!({"dependencies": ["b"]})), Some(version)));
+    let refused = desk.refuse(|m| m.update("a", fields(json!({"name": "n"})), Some(version)));
+    insta::assert_snapshot!(refused, @"
+    task `a` has version 2, not 1
+      hint: read it again with `taskpawl show a`, then decide anew
+    ");
+}
+
+#[test]
+fn the_work_of_a_task_stands_still_while_it_runs_and_once_it_is_done() {
+    let desk = Desk::with(&["a", "b", "other"]);
+    desk.done("a");
+    desk.accept(desk.manager.claim("b", LEASE));
+    desk.accept(update(&desk.manager, "a", json!({"name": "open", "priority": "low", "labels": ["x"]})));
+    let call = || parse_call(r#"{"toolName": "t"}"#).unwrap();
+    let lines = [
+        desk.refuse(|m| update(m, "a", json!({"mode": "parallel"}))),
+        desk.refuse(|m| update(m, "b", json!({"timeout": "5m"}))),
+        desk.refuse(|m| update(m, "a", json!({"dependencies": ["other"]}))),
+        desk.refuse(|m| m.add_dependency("b", "other")),
+        desk.refuse(|m| m.remove_dependency("a", "other")),
+        desk.refuse(|m| m.add_tool_call("b", call())),
+        desk.refuse(|m| m.move_task("a", Some("other"))),
+        desk.refuse(|m| m.move_task("other", Some("a"))),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+    let error = desk.try_create("below in=a").unwrap_err();
+    assert_eq!(error.to_string(), "task `a` is `done`: its subtasks cannot change any more");
+}
+
+#[test]
+fn ids_are_checked_unique_and_not_used_again() {
+    let desk = Desk::with(&["a", "b needs=a"]);
+    let lines = [
+        desk.refuse(|m| m.create(crate::support::new_task("a"))),
+        desk.refuse(|m| m.create(crate::support::new_task("a/b"))),
+        desk.refuse(|m| m.create(crate::support::new_task(&"x".repeat(65)))),
+        desk.refuse(|m| m.delete(&ids(&["a"]))),
+        {
+            desk.accept(desk.manager.delete(&ids(&["b"])));
+            desk.refuse(|m| m.create(crate::support::new_task("b")))
+        },
+        desk.refuse(|m| m.delete(&ids(&["b"]))),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+    desk.accept(desk.manager.delete(&ids(&["a"])));
+    assert_eq!(desk.states(), "");
+}
+
+#[test]
+fn tasks_go_together_with_those_that_need_them_in_any_order() {
+    let desk = Desk::with(&["x", "p milestone needs=x", "s in=p", "y needs=s", "z", "stays needs=z"]);
+    desk.done("x");
+    desk.refuse(|m| m.delete(&ids(&["s", "p"])));
+    let before = desk.revision();
+    desk.accept(desk.manager.delete(&ids(&["s", "p", "y"])));
+    assert_eq!(
+        desk.events(before),
+        ["deleted s", "deleted p", "deleted y"],
+        "nothing happens to what is gone"
+    );
+    assert_eq!(desk.states(), "x=done z=todo stays=todo");
+}
+
+#[test]
+fn deleting_the_last_subtask_leaves_a_manual_task() {
+    let desk = Desk::with(&["p", "s in=p"]);
+    desk.accept(desk.manager.delete(&ids(&["s"])));
+    assert_eq!(desk.ready(), ["p"]);
+}
+
+#[test]
+fn what_is_in_progress_is_not_deleted() {
+    let desk = Desk::with(&["a"]);
+    desk.accept(desk.manager.claim("a", LEASE));
+    insta::assert_snapshot!(desk.refuse(|m| m.delete(&ids(&["a"]))), @"
+    `a` is in progress
+      hint: wait until it has ended, or `cancel` it first
+    ");
+}
+
+#[test]
+fn calls_are_numbered_and_their_ids_unique() {
+    let desk = Desk::with(&["a calls=1"]);
+    let add = |m: &Manager, text: &str| m.add_tool_call("a", parse_call(text).unwrap());
+    desk.accept(add(&desk.manager, r#"{"id": "c3", "toolName": "t"}"#));
+    desk.accept(add(&desk.manager, r#"{"toolName": "t"}"#));
+    desk.accept(add(&desk.manager, r#"{"toolName": "t"}"#));
+    assert_eq!(desk.calls("a"), "c1=pending/0 c3=pending/0 c4=pending/0 c5=pending/0");
+    let refused = desk.refuse(|m| add(m, r#"{"id": "c3", "toolName": "t"}"#));
+    insta::assert_snapshot!(refused, @"field `toolCalls`: call id `c3` is taken in this task");
+}
+
+#[test]
+fn dependencies_come_and_go() {
+    let desk = Desk::with(&["a", "b", "c needs=a,b trigger=any_done"]);
+    insta::assert_snapshot!(desk.refuse(|m| m.add_dependency("c", "a")), @"task `c` already depends on `a`");
+    desk.accept(desk.manager.remove_dependency("c", "a"));
+    insta::assert_snapshot!(desk.refuse(|m| m.remove_dependency("c", "a")), @"task `c` does not depend on `a`");
+    insta::assert_snapshot!(desk.refuse(|m| m.remove_dependency("c", "b")), @"
+    task `c` has the trigger `any_done` and no dependency that could fire it
+      hint: give it a dependency with `--needs`, or another trigger
+    ");
+    desk.done("b");
+    assert_eq!(desk.ready(), ["a", "c"]);
+    desk.accept(desk.manager.add_dependency("a", "b"));
+    assert_eq!(desk.task("a").dependencies[0].as_str(), "b");
+}
+
+#[test]
+fn tasks_move_with_what_is_below_them() {
+    let desk = Desk::with(&["x", "p needs=x", "q", "s in=q", "deep in=s"]);
+    assert_eq!(desk.ready(), ["x", "deep"]);
+    desk.accept(desk.manager.move_task("s", Some("p")));
+    assert_eq!(desk.ready(), ["x", "q"], "the subtree waits, and `q` is a manual task now");
+    desk.accept(desk.manager.move_task("s", None));
+    assert_eq!(desk.ready(), ["x", "q", "deep"]);
+    let before = desk.revision();
+    desk.accept(desk.manager.move_task("s", None));
+    assert_eq!(desk.revision(), before);
+}
+
+#[test]
+fn ids_are_found_by_prefix_and_likeness() {
+    let desk = Desk::with(&["build-lib", "build-cli", "build", "test"]);
+    let lines = [
+        desk.refuse(|m| m.note("build-", "x")),
+        desk.refuse(|m| m.note("biuld-lib", "x")),
+        desk.refuse(|m| m.note("zzzzzz", "x")),
+        desk.refuse(|m| m.note("", "x")),
+        desk.refuse(|m| m.note("test", " ")),
+    ];
+    insta::assert_snapshot!(lines.join("\n"));
+    desk.accept(desk.manager.note("build", "the exact id wins"));
+    desk.accept(desk.manager.note("te", "a prefix will do"));
+    assert_eq!(desk.task("test").notes.len(), 1);
+    let error = desk.manager.note("build-", "x").unwrap_err();
+    assert!(refusal(error).is_about_ids());
+}

@@ -1,0 +1,179 @@
+//! What gates do by themselves.
+
+use crate::support::{Desk, ids};
+
+#[test]
+fn a_failure_blocks_the_cone_behind_it_and_retry_opens_it_in_the_same_commit() {
+    let desk = Desk::with(&["a", "b needs=a", "c needs=b", "clean needs=b trigger=all_finished"]);
+    desk.fail("a");
+    assert_eq!(desk.states(), "a=failed b=blocked{dependency a} c=blocked{dependency b} clean=todo");
+    desk.done("clean");
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
+    assert_eq!(desk.states(), "a=todo b=todo c=todo clean=done", "a finished clean-up stays");
+    desk.done("a");
+    assert_eq!(desk.ready(), ["b"]);
+}
+
+#[test]
+fn triggers_fire_at_the_first_or_at_the_last() {
+    let desk = Desk::with(&[
+        "a",
+        "b",
+        "first needs=a,b trigger=any_done",
+        "both needs=a,b",
+        "clean needs=a,b trigger=all_finished",
+        "help needs=a,b trigger=any_failed",
+    ]);
+    desk.fail("a");
+    assert_eq!(desk.ready(), ["b", "help"]);
+    assert_eq!(desk.states(), "a=failed b=todo first=todo both=blocked{dependency a} clean=todo help=todo");
+    desk.done("b");
+    assert_eq!(desk.ready(), ["first", "clean", "help"]);
+}
+
+#[test]
+fn compensation_is_skipped_and_any_done_blocked_once_nothing_can_fire_them() {
+    let desk = Desk::with(&[
+        "a",
+        "b",
+        "help needs=a trigger=any_failed",
+        "one needs=b,a trigger=any_done",
+        "s in=help",
+    ]);
+    desk.accept(desk.manager.skip(&ids(&["b"]), None));
+    desk.accept(desk.manager.skip(&ids(&["a"]), None));
+    assert_eq!(desk.states(), "a=skipped b=skipped help=skipped one=blocked{dependency a,b} s=skipped");
+}
+
+#[test]
+fn cancelled_counts_as_failed_and_skipped_as_done_for_dependents() {
+    let desk = Desk::with(&["a", "b", "x needs=a", "y needs=b"]);
+    desk.accept(desk.manager.cancel(&ids(&["a"]), None));
+    desk.accept(desk.manager.skip(&ids(&["b"]), None));
+    assert_eq!(desk.states(), "a=cancelled b=skipped x=blocked{dependency a} y=todo");
+    assert_eq!(desk.ready(), ["y"]);
+}
+
+#[test]
+fn a_block_by_hand_does_not_spread() {
+    let desk = Desk::with(&["a", "b needs=a", "p", "s in=p", "after needs=p"]);
+    desk.accept(desk.manager.block(&ids(&["a", "s"]), "why"));
+    assert_eq!(desk.states(), "a=blocked{manual} b=todo p=todo s=blocked{manual} after=todo");
+    assert!(desk.ready().is_empty());
+    desk.accept(desk.manager.unblock(&ids(&["a", "s"])));
+    assert_eq!(desk.ready(), ["a", "s"]);
+}
+
+#[test]
+fn a_task_above_opens_its_subtree_and_ends_with_it() {
+    let desk = Desk::with(&["a", "p needs=a", "s1 in=p", "s2 in=p needs=s1", "deep in=s2", "after needs=p"]);
+    assert_eq!(desk.ready(), ["a"]);
+    desk.done("a");
+    assert_eq!(desk.ready(), ["s1"]);
+    desk.done("s1");
+    assert_eq!(desk.ready(), ["deep"]);
+    desk.done("deep");
+    assert_eq!(desk.states(), "a=done p=done s1=done s2=done deep=done after=todo");
+    assert_eq!(desk.ready(), ["after"]);
+}
+
+#[test]
+fn the_own_calls_of_a_task_run_after_all_below() {
+    let desk = Desk::with(&["p calls=1", "s in=p"]);
+    assert_eq!(desk.ready(), ["s"]);
+    assert!(desk.start(&["p"]).started.is_empty());
+    desk.done("s");
+    desk.run("p");
+    assert_eq!(desk.states(), "p=done s=done");
+}
+
+#[test]
+fn a_failed_subtask_blocks_the_task_above_and_a_cancelled_one_does_not() {
+    let desk = Desk::with(&["p", "s1 in=p", "s2 in=p", "s3 in=p", "after needs=p"]);
+    desk.fail("s1");
+    assert_eq!(
+        desk.states(),
+        "p=blocked{dependency s1} s1=failed s2=todo s3=todo after=blocked{dependency p}"
+    );
+    assert_eq!(desk.ready(), ["s2", "s3"], "siblings go on");
+    desk.done("s2");
+    desk.accept(desk.manager.cancel(&ids(&["s3"]), None));
+    desk.accept(desk.manager.skip(&ids(&["s1"]), None));
+    assert_eq!(desk.states(), "p=done s1=skipped s2=done s3=cancelled after=todo");
+}
+
+#[test]
+fn a_task_above_that_cannot_open_blocks_everything_below() {
+    let desk =
+        Desk::with(&["a", "p needs=a", "s in=p", "deep in=s", "clean in=p trigger=all_finished needs=s"]);
+    desk.fail("a");
+    assert_eq!(
+        desk.states(),
+        "a=failed p=blocked{dependency a,s,clean} s=blocked{dependency p,deep} deep=blocked{dependency s} \
+         clean=blocked{dependency p}"
+    );
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
+    assert_eq!(desk.states(), "a=todo p=todo s=todo deep=todo clean=todo");
+}
+
+/// What lies below a task that may yet be skipped waits with its own verdict: both orders come to the same.
+#[test]
+fn the_order_in_which_things_end_does_not_matter() {
+    let end = |failed_first: bool| {
+        let desk = Desk::with(&[
+            "a",
+            "x",
+            "p needs=a trigger=any_failed",
+            "s in=p needs=x",
+            "help needs=s trigger=any_failed",
+        ]);
+        if failed_first {
+            desk.fail("x");
+            desk.done("a");
+        } else {
+            desk.done("a");
+            desk.fail("x");
+        }
+        desk.states()
+    };
+    assert_eq!(end(true), "a=done x=failed p=skipped s=skipped help=skipped");
+    assert_eq!(end(true), end(false));
+}
+
+/// The end of a call is never refused because a gate above it closed meanwhile.
+#[test]
+fn a_gate_that_skips_leaves_alone_what_is_in_progress_below() {
+    let desk = Desk::with(&["a", "p needs=a trigger=any_failed", "s1 in=p calls=1", "s2 in=p"]);
+    desk.fail("a");
+    desk.start(&["s1"]);
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
+    desk.done("a");
+    assert_eq!(desk.states(), "a=done p=skipped s1=in_progress s2=skipped");
+    desk.report("s1", "c1", "ok");
+    assert_eq!(desk.states(), "a=done p=skipped s1=done s2=skipped");
+}
+
+#[test]
+fn milestones_end_by_themselves() {
+    let desk = Desk::with(&["a", "b", "m needs=a,b milestone", "n needs=m milestone"]);
+    desk.done("a");
+    assert_eq!(desk.states(), "a=done b=todo m=todo n=todo");
+    desk.done("b");
+    assert_eq!(desk.states(), "a=done b=done m=done n=done");
+}
+
+#[test]
+fn what_becomes_ready_is_told_once_and_again_when_others_are_to_end_it() {
+    let desk = Desk::with(&["a", "b needs=a"]);
+    let ready = |after: u64| -> Vec<u32> {
+        let events = desk.manager.history(None, after, 0).unwrap();
+        events.iter().flat_map(|event| event.ready.iter().map(|key| key.0)).collect()
+    };
+    let before = desk.revision();
+    desk.done("a");
+    assert_eq!(ready(before), [desk.key("b").0]);
+    let before = desk.revision();
+    let call = taskpawl_model::parse_call(r#"{"toolName": "t"}"#).unwrap();
+    desk.accept(desk.manager.add_tool_call("b", call));
+    assert_eq!(ready(before), [desk.key("b").0], "now a run may take it");
+}

@@ -1,0 +1,248 @@
+//! `done`, `fail`, `skip`, `cancel`, `block` and `unblock`.
+
+use taskpawl_manager::Ending;
+
+use crate::support::{Desk, LEASE, ids};
+
+fn ending(note: &str) -> Ending {
+    Ending { note: Some(note.to_owned()), ..Ending::default() }
+}
+
+#[test]
+fn several_tasks_end_in_one_command_also_when_one_opens_the_next() {
+    let desk = Desk::with(&["a", "b needs=a", "c needs=b"]);
+    desk.accept(desk.manager.done(&ids(&["a", "b", "c"]), Ending::default()));
+    assert_eq!(desk.states(), "a=done b=done c=done");
+}
+
+#[test]
+fn of_several_tasks_all_end_or_none() {
+    let desk = Desk::with(&["a", "b", "c needs=b"]);
+    let refused = desk.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
+    insta::assert_snapshot!(refused, @"
+    task `c` is not ready: it waits for `b`
+      hint: `taskpawl show c` lists what it depends on
+    ");
+    desk.refuse(|m| m.skip(&ids(&["a", "b", "nobody"]), None));
+    desk.refuse(|m| m.block(&ids(&["a", "a2"]), "x"));
+}
+
+#[test]
+fn only_manual_tasks_end_by_hand() {
+    let desk = Desk::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
+    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
+    task `tool` has tool calls, so `done` is not for it
+      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+    ");
+    insta::assert_snapshot!(desk.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
+    task `m` is a milestone, so `fail` is not for it
+      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+    ");
+    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
+    task `p` ends with its subtasks, so `done` is not for it
+      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+    ");
+    desk.start(&["tool"]);
+    insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
+    task `tool` is held by run `r1`
+      hint: take another one with `claim --next`, or ask the holder to `release tool`
+    ");
+}
+
+#[test]
+fn somebody_says_how_an_interrupted_call_ended_and_the_task_goes_on_after_it() {
+    let desk = Desk::with(&["a calls=3", "b needs=a"]);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "ok");
+    desk.report("a", "c2", "lost");
+    assert_eq!(desk.states(), "a=blocked{interrupted} b=todo", "it does not spread");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=todo b=todo");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=succeeded/1 c3=pending/0");
+    assert_eq!(desk.start(&["a"]).started[0].call.id.as_str(), "c3");
+    desk.report("a", "c3", "lost");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=done b=todo");
+}
+
+#[test]
+fn an_interrupted_task_may_also_fail_or_start_the_call_again() {
+    let desk = Desk::with(&["a calls=2", "b calls=2"]);
+    desk.start(&["a", "b"]);
+    desk.report("a", "c1", "lost");
+    desk.report("b", "c1", "lost");
+    desk.fail("a");
+    assert_eq!(desk.states(), "a=failed b=blocked{interrupted}");
+    assert_eq!(desk.calls("a"), "c1=failed/1 c2=pending/0");
+    desk.accept(desk.manager.unblock(&ids(&["b"])));
+    assert_eq!(desk.calls("b"), "c1=pending/1 c2=pending/0");
+    desk.run("b");
+    assert_eq!(desk.calls("b"), "c1=succeeded/2 c2=succeeded/1");
+}
+
+#[test]
+fn a_report_about_an_interrupted_task_of_an_old_attempt_is_refused() {
+    let desk = Desk::with(&["a calls=1"]);
+    desk.start(&["a"]);
+    desk.give_back("a");
+    desk.start(&["a"]);
+    desk.report("a", "c1", "lost");
+    let late = Ending { attempt: Some(1), ..Ending::default() };
+    let refused = desk.refuse(|m| m.done(&ids(&["a"]), late));
+    assert!(
+        refused.starts_with("the report is about attempt 1 of task `a`, which is at attempt 2"),
+        "{refused}"
+    );
+}
+
+/// Of two calls that were interrupted side by side, each is looked at.
+#[test]
+fn parallel_calls_that_were_interrupted_are_settled_one_by_one() {
+    let desk = Desk::with(&["a calls=3 parallel"]);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "lost");
+    desk.report("a", "c2", "lost");
+    desk.report("a", "c3", "ok");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=blocked{interrupted}");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=interrupted/1 c3=succeeded/1");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=done");
+}
+
+/// A call that failed for good beside the interrupted one is not started again.
+#[test]
+fn a_failure_beside_an_interrupted_call_stands() {
+    let desk = Desk::with(&["a calls=2 parallel"]);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "bad");
+    desk.report("a", "c2", "lost");
+    assert_eq!(desk.states(), "a=blocked{interrupted}");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=failed");
+    assert_eq!(desk.calls("a"), "c1=failed/1 c2=succeeded/1");
+}
+
+#[test]
+fn a_task_given_back_keeps_the_failure_of_a_parallel_call() {
+    let desk = Desk::with(&["a calls=2 parallel", "b calls=2"]);
+    desk.start(&["a", "b"]);
+    desk.report("a", "c1", "bad");
+    desk.give_back("a");
+    desk.give_back("b");
+    assert_eq!(desk.states(), "a=failed b=todo");
+    assert_eq!(desk.calls("a"), "c1=failed/1 c2=pending/1");
+}
+
+#[test]
+fn skip_and_cancel_cover_the_subtree() {
+    let desk = Desk::with(&[
+        "p",
+        "s1 in=p",
+        "s2 in=p calls=1",
+        "deep in=s2",
+        "q",
+        "t1 in=q",
+        "t2 in=q calls=1",
+        "b",
+    ]);
+    desk.done("s1");
+    desk.accept(desk.manager.skip(&ids(&["p"]), Some("not now".to_owned())));
+    assert_eq!(desk.task("deep").error.unwrap(), "not now");
+    desk.start(&["t2"]);
+    desk.accept(desk.manager.cancel(&ids(&["q"]), None));
+    assert_eq!(
+        desk.states(),
+        "p=skipped s1=done s2=skipped deep=skipped q=cancelled t1=cancelled t2=cancelled b=todo"
+    );
+    assert_eq!(desk.calls("t2"), "c1=cancelled/1");
+    let late = desk.try_report("t2", "c1", crate::support::end("ok"), true).unwrap_err();
+    insta::assert_snapshot!(crate::support::said(&late), @"
+    the report is about attempt 1 of task `t2`, which is at attempt 1 and `cancelled`
+      hint: `taskpawl history t2` shows what happened since; the report was not recorded
+    ");
+}
+
+#[test]
+fn one_command_may_name_a_task_and_what_lies_below_it() {
+    let desk = Desk::with(&["p", "s in=p", "deep in=s", "q", "t in=q"]);
+    desk.accept(desk.manager.skip(&ids(&["deep", "p", "s"]), None));
+    desk.accept(desk.manager.cancel(&ids(&["q", "t"]), None));
+    assert_eq!(desk.states(), "p=skipped s=skipped deep=skipped q=cancelled t=cancelled");
+    desk.accept(desk.manager.retry(&ids(&["p", "s"]), false));
+    assert_eq!(desk.states(), "p=todo s=todo deep=todo q=cancelled t=cancelled");
+}
+
+#[test]
+fn what_is_in_progress_is_cancelled_but_not_skipped() {
+    let desk = Desk::with(&["p", "s in=p"]);
+    desk.accept(desk.manager.claim("s", LEASE));
+    insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["p"]), None)), @"
+    `s` is in progress
+      hint: wait until it has ended, or `cancel` it first
+    ");
+    insta::assert_snapshot!(desk.refuse(|m| m.skip(&ids(&["s"]), None)), @"
+    task `s` is `in_progress` and cannot become `skipped` by `skip`
+      hint: from `in_progress` it allows: done, fail, release, cancel
+    ");
+    desk.accept(desk.manager.cancel(&ids(&["s"]), Some("enough".to_owned())));
+    assert_eq!(desk.states(), "p=done s=cancelled");
+}
+
+/// Every state, every command by hand: what comes of it, or the refusal.
+#[test]
+fn every_command_by_hand_in_every_state() {
+    use std::fmt::Write as _;
+    let states =
+        ["todo", "in_progress", "blocked", "done", "failed", "cancelled", "skipped", "interrupted", "shut"];
+    let mut table = String::new();
+    for state in states {
+        writeln!(table, "{state}").unwrap();
+        for command in [
+            "claim", "renew", "release", "done", "fail", "skip", "block", "unblock", "retry", "reopen",
+            "cancel",
+        ] {
+            let desk = match state {
+                "interrupted" => Desk::with(&["a calls=1"]),
+                "shut" => Desk::with(&["x", "a needs=x"]),
+                _ => Desk::with(&["a"]),
+            };
+            match state {
+                "interrupted" => {
+                    desk.start(&["a"]);
+                    desk.report("a", "c1", "lost");
+                }
+                "shut" => desk.fail("x"),
+                _ => desk.set_state("a", state),
+            }
+            let before = desk.dump();
+            let one = ids(&["a"]);
+            let m = &desk.manager;
+            let result = match command {
+                "claim" => m.claim("a", LEASE).map(drop),
+                "renew" => m.renew("a", LEASE).map(drop),
+                "release" => m.release(&one).map(drop),
+                "done" => m.done(&one, Ending::default()).map(drop),
+                "fail" => m.fail(&one, Ending::default()).map(drop),
+                "skip" => m.skip(&one, None).map(drop),
+                "block" => m.block(&one, "why").map(drop),
+                "unblock" => m.unblock(&one).map(drop),
+                "retry" => m.retry(&one, false).map(drop),
+                "reopen" => m.reopen(&one, false).map(drop),
+                _ => m.cancel(&one, None).map(drop),
+            };
+            let comes_to = match result {
+                Ok(()) => {
+                    desk.check();
+                    desk.task("a").status.to_string()
+                }
+                Err(error) => {
+                    assert_eq!(desk.dump(), before);
+                    format!("! {}", crate::support::said(&error).replace('\n', ";"))
+                }
+            };
+            writeln!(table, "  {command:<8} {comes_to}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(table);
+}

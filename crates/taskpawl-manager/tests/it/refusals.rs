@@ -1,0 +1,80 @@
+//! Refusals that have no place of their own.
+
+use std::collections::BTreeMap;
+
+use taskpawl_model::{Command, RunId};
+
+use crate::support::{Desk, said};
+
+#[test]
+fn a_run_that_is_not_on_record_is_refused() {
+    let desk = Desk::new();
+    let finish = Command::FinishRun { id: RunId::from("r9"), exit: 0, counts: BTreeMap::new() };
+    insta::assert_snapshot!(desk.refuse(|m| m.command(finish)), @"
+    no run `r9`
+      hint: `taskpawl runs` shows the runs
+    ");
+    insta::assert_snapshot!(said(&desk.manager.run(&RunId::from("r9")).unwrap_err()), @"
+    no run `r9`
+      hint: `taskpawl runs` shows the runs
+    ");
+}
+
+#[test]
+fn a_report_about_a_call_that_does_not_run_is_refused() {
+    let desk = Desk::with(&["a calls=2"]);
+    desk.start(&["a"]);
+    for (call, status) in [("c2", "pending"), ("c9", "unknown")] {
+        let before = desk.dump();
+        let error = desk.try_report("a", call, crate::support::end("ok"), true).unwrap_err();
+        assert_eq!(desk.dump(), before);
+        let wanted = format!(
+            "call `{call}` of task `a` is `{status}`, not `running`\n  hint: `taskpawl show a` shows its calls"
+        );
+        assert_eq!(said(&error), wanted);
+    }
+}
+
+#[test]
+fn one_task_is_asked_to_run() {
+    let desk = Desk::with(&["x", "a calls=1 needs=x", "by-hand", "w calls=1 when=params.x needs=x"]);
+    let run = |id: &str, missing: Option<&str>| Command::RunOne {
+        id: id.to_owned(),
+        missing_tool: missing.map(str::to_owned),
+    };
+    desk.accept(desk.manager.command(run("a", None)));
+    assert_eq!(desk.states(), "x=todo a=blocked{waiting x} by-hand=todo w=todo");
+    let before = desk.revision();
+    desk.accept(desk.manager.command(run("a", None)));
+    assert_eq!(desk.revision(), before, "asking again changes nothing");
+    let lines = [
+        desk.refuse(|m| m.command(run("by-hand", None))),
+        desk.refuse(|m| m.command(run("w", None))),
+        desk.refuse(|m| m.unblock(&["a".to_owned()])),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @"
+    task `by-hand` has neither tool calls nor subtasks, so `run` is not for it
+      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+    field `when`: this version keeps it but does not evaluate it, so `w` cannot start
+    task `a` is `blocked` (waiting) and cannot become `todo` by `unblock`
+      hint: it opens by itself when what it waits for is finished
+    ");
+    desk.done("x");
+    assert_eq!(desk.states(), "x=done a=todo by-hand=todo w=todo", "it is freed by itself");
+    desk.accept(desk.manager.command(run("a", Some("t"))));
+    assert_eq!(desk.states(), "x=done a=blocked{missing_tool} by-hand=todo w=todo");
+    desk.accept(desk.manager.command(Command::ToolsKnown { tasks: vec![desk.key("a"), desk.key("x")] }));
+    assert_eq!(desk.states(), "x=done a=todo by-hand=todo w=todo");
+}
+
+#[test]
+fn a_task_that_waits_is_blocked_when_what_it_waits_for_fails() {
+    let desk = Desk::with(&["x", "a calls=1 needs=x"]);
+    desk.accept(desk.manager.command(Command::RunOne { id: "a".to_owned(), missing_tool: None }));
+    desk.fail("x");
+    assert_eq!(desk.states(), "x=failed a=blocked{dependency x}");
+    insta::assert_snapshot!(desk.refuse(|m| m.claim("x", crate::support::LEASE)), @"
+    task `x` is `failed` and cannot become `in_progress` by `claim`
+      hint: from `failed` it allows: skip, cancel, retry, reopen
+    ");
+}

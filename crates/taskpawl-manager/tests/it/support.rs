@@ -1,0 +1,333 @@
+//! A store in memory with a clock that is set by hand, and plans in few words.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
+use taskpawl_model::{
+    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Key, Map, NewTask, Query, Refusal, Report, Round,
+    RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task, read_task,
+};
+use taskpawl_store::{Location, open};
+use taskpawl_testkit::broken_invariants;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// A clock that is set by hand, and ids that are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    seconds: AtomicI64,
+    ids: AtomicU64,
+}
+
+impl Source for Clock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_timestamp(1_750_000_000 + self.seconds.load(Ordering::Relaxed), 0).unwrap()
+    }
+
+    fn new_id(&self) -> String {
+        format!("id-{}", self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A manager with what tests ask of it. After every accepted command everything derived is checked.
+pub(crate) struct Desk {
+    pub(crate) manager: Manager,
+    clock: Arc<Clock>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(Clock::default());
+        let manager = Manager::new(open(&Location::Memory), "ann").with_source(clock.clone());
+        Self { manager, clock }
+    }
+
+    /// Returns a desk with the tasks of a plan file, made by hand so that they belong to no plan.
+    pub(crate) fn with(tasks: &[&str]) -> Self {
+        let desk = Self::new();
+        for task in tasks {
+            desk.create(task);
+        }
+        desk
+    }
+
+    pub(crate) fn acting_as(&self, actor: &str) -> Self {
+        Self { manager: self.manager.clone().with_actor(actor), clock: Arc::clone(&self.clock) }
+    }
+
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.clock.seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// Makes a task: `id [calls=N] [parallel] [needs=a,b] [in=p] [trigger=t] [milestone]`.
+    #[track_caller]
+    pub(crate) fn create(&self, text: &str) {
+        self.try_create(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        self.check();
+    }
+
+    pub(crate) fn try_create(&self, text: &str) -> Result<TaskId, Error> {
+        self.manager.create(new_task(text))
+    }
+
+    #[track_caller]
+    pub(crate) fn accept<T>(&self, result: Result<T, Error>) -> T {
+        let value = result.unwrap_or_else(|error| panic!("refused: {error}"));
+        self.check();
+        value
+    }
+
+    /// Checks that a command is refused and leaves no trace, and returns why with the hint.
+    #[track_caller]
+    pub(crate) fn refuse<T: std::fmt::Debug>(
+        &self,
+        command: impl FnOnce(&Manager) -> Result<T, Error>,
+    ) -> String {
+        let before = self.dump();
+        let error = command(&self.manager).expect_err("the command is refused");
+        assert_eq!(self.dump(), before, "a refused command left a trace");
+        said(&error)
+    }
+
+    #[track_caller]
+    pub(crate) fn done(&self, id: &str) {
+        self.accept(self.manager.done(&[id.to_owned()], Ending::default()));
+    }
+
+    #[track_caller]
+    pub(crate) fn fail(&self, id: &str) {
+        self.accept(self.manager.fail(&[id.to_owned()], Ending::default()));
+    }
+
+    #[track_caller]
+    pub(crate) fn task(&self, id: &str) -> Task {
+        self.manager.get(id).unwrap()
+    }
+
+    /// Returns the state of each task, a word each, with the reason of blocked ones.
+    pub(crate) fn states(&self) -> String {
+        let tasks = self.manager.list(&Query::default()).unwrap().tasks;
+        let words = tasks.iter().map(|task| {
+            let reason = task.blocked_reason.as_ref().map(|reason| {
+                let text = serde_json::to_value(reason).unwrap();
+                let ids = text.get("ids").map(|ids| {
+                    let ids: Vec<&str> = ids.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+                    format!(" {}", ids.join(","))
+                });
+                format!("{{{}{}}}", reason.kind(), ids.unwrap_or_default())
+            });
+            format!("{}={}{}", task.id, task.status, reason.unwrap_or_default())
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn ready(&self) -> Vec<String> {
+        self.manager.ready(0, 0).unwrap().tasks.iter().map(|task| task.id.to_string()).collect()
+    }
+
+    /// Everything that the store shows.
+    pub(crate) fn dump(&self) -> String {
+        let shown = self.manager.store().view(|view| {
+            let (mut nodes, mut edges, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
+            view.each_node(&mut |node| nodes.push(node))?;
+            view.each_dependency(&mut |task, on| edges.push((task, on)))?;
+            for node in &nodes {
+                tasks.push((read_task(view, node.key)?, view.applied(node.key)?));
+            }
+            let events = view.events(0, None, 0)?;
+            Ok(format!(
+                "{nodes:?}\n{edges:?}\n{tasks:?}\n{events:?}\n{:?}\n{:?}",
+                view.counts()?,
+                view.runs(0)?
+            ))
+        });
+        shown.unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn check(&self) {
+        let broken = self.manager.store().view(|view| broken_invariants(view)).unwrap();
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    pub(crate) fn key(&self, id: &str) -> Key {
+        self.manager.store().view(|view| view.key(id)).unwrap().unwrap()
+    }
+
+    /// Takes tasks for the run `r1` and starts their first calls.
+    #[track_caller]
+    pub(crate) fn start(&self, ids: &[&str]) -> Answer {
+        let tasks = ids.iter().map(|id| self.key(id)).collect();
+        let tools = Arc::new(["t".to_owned()].into());
+        self.round(Round { claims: tasks, tools, ..Round::default() })
+    }
+
+    #[track_caller]
+    pub(crate) fn round(&self, round: Round) -> Answer {
+        self.as_run(Command::Round(Box::new(round)))
+    }
+
+    /// Gives a task of the run back whose calls were not started.
+    #[track_caller]
+    pub(crate) fn give_back(&self, id: &str) {
+        let releases = vec![(self.key(id), self.task(id).attempt)];
+        self.round(Round { releases, ..Round::default() });
+    }
+
+    #[track_caller]
+    pub(crate) fn as_run(&self, command: Command) -> Answer {
+        self.accept(self.manager.clone().with_run(RunId::from("r1")).command(command))
+    }
+
+    pub(crate) fn try_report(
+        &self,
+        id: &str,
+        call: &str,
+        end: CallEnd,
+        go_on: bool,
+    ) -> Result<Answer, Error> {
+        let attempt = self.task(id).attempt;
+        let (task, call) = (self.key(id), CallId::from(call));
+        let report = Report { task, attempt, call, end, usage: None, go_on };
+        self.manager.clone().with_run(RunId::from("r1")).command(Command::Report(Box::new(report)))
+    }
+
+    /// Reports the end of a call: `ok`, `bad`, `lost` (nobody knows) or `cut` (it may be started again).
+    #[track_caller]
+    pub(crate) fn report(&self, id: &str, call: &str, how: &str) -> Answer {
+        self.accept(self.try_report(id, call, end(how), true))
+    }
+
+    /// Runs a task with its calls to a good end.
+    #[track_caller]
+    pub(crate) fn run(&self, id: &str) {
+        let mut answer = self.start(&[id]);
+        assert!(!answer.started.is_empty(), "{id}: {}", self.states());
+        while let Some(started) = answer.started.pop() {
+            answer = self.report(id, started.call.id.as_str(), "ok");
+        }
+    }
+
+    /// Returns the states of the calls of a task, with how often each was started.
+    pub(crate) fn calls(&self, id: &str) -> String {
+        let task = self.task(id);
+        let calls = task.metadata.tool_calls.iter();
+        calls
+            .map(|call| format!("{}={}/{}", call.id, call.status, call.attempts))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    pub(crate) fn events(&self, after: u64) -> Vec<String> {
+        let events = self.manager.history(None, after, 0).unwrap();
+        let name = |task: &Option<TaskId>| task.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+        events.iter().map(|event| format!("{}{}", event.kind.name(), name(&event.task))).collect()
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.manager.revision().unwrap()
+    }
+
+    pub(crate) fn try_apply(&self, yaml: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
+        let plan = parse_plan(yaml).unwrap_or_else(|errors| panic!("{errors}"));
+        self.manager.apply(plan, "p", options)
+    }
+
+    #[track_caller]
+    pub(crate) fn apply(&self, yaml: &str) -> ApplyReport {
+        self.accept(self.try_apply(yaml, ApplyOptions::default()))
+    }
+
+    #[track_caller]
+    pub(crate) fn set_state(&self, id: &str, state: &str) {
+        let ids = [id.to_owned()];
+        match state {
+            "done" => self.done(id),
+            "failed" => self.fail(id),
+            "cancelled" => drop(self.accept(self.manager.cancel(&ids, None))),
+            "skipped" => drop(self.accept(self.manager.skip(&ids, None))),
+            "blocked" => drop(self.accept(self.manager.block(&ids, "why"))),
+            "in_progress" => drop(self.accept(self.manager.claim(id, LEASE))),
+            _ => assert_eq!(state, "todo"),
+        }
+    }
+}
+
+pub(crate) fn end(how: &str) -> CallEnd {
+    match how {
+        "ok" => CallEnd::Succeeded(json!("fine")),
+        "bad" => {
+            let error = CallError { class: "failed".to_owned(), message: "boom".to_owned() };
+            CallEnd::Failed { error, result: None }
+        }
+        "lost" => CallEnd::Interrupted { repeatable: false },
+        "cut" => CallEnd::Interrupted { repeatable: true },
+        _ => panic!("{how}"),
+    }
+}
+
+/// Returns what an error says, with its hint on a second line.
+pub(crate) fn said(error: &Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}\n  hint: {hint}"),
+        None => error.to_string(),
+    }
+}
+
+pub(crate) fn refusal(error: Error) -> Refusal {
+    match error {
+        Error::Refused(refusal) => *refusal,
+        other => panic!("no refusal: {other}"),
+    }
+}
+
+pub(crate) fn ids(list: &[&str]) -> Vec<String> {
+    list.iter().map(|id| (*id).to_owned()).collect()
+}
+
+pub(crate) fn fields(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("no object: {other}"),
+    }
+}
+
+pub(crate) fn new_task(text: &str) -> NewTask {
+    let mut words = text.split_whitespace();
+    let id = words.next().unwrap();
+    let mut task = json!({"name": format!("name of {id}")});
+    let (mut dependencies, mut parent, mut trigger) = (Vec::new(), None, None);
+    for word in words {
+        match word.split_once('=') {
+            Some(("calls", count)) => {
+                let calls = vec![json!({"toolName": "t"}); count.parse().unwrap()];
+                task["metadata"] = json!({"toolCalls": calls});
+            }
+            Some(("needs", on)) => dependencies = on.split(',').map(str::to_owned).collect(),
+            Some(("trigger", word)) => trigger = Trigger::from_word(word),
+            Some(("in", above)) => parent = Some(above.to_owned()),
+            Some((field, value)) => task[field] = json!(value),
+            None if word == "parallel" => task["mode"] = json!(word),
+            None => task[word] = json!(true),
+        }
+    }
+    let parsed = parse_task(&task.to_string()).unwrap_or_else(|errors| panic!("{text}: {errors}"));
+    NewTask {
+        id: TaskId::from(id),
+        spec: TaskSpec { trigger, ..parsed.spec },
+        context: parsed.context,
+        calls: parsed.calls,
+        dependencies,
+        parent,
+    }
+}
+
+pub(crate) fn counted(desk: &Desk) -> BTreeMap<Status, u64> {
+    let mut counts = desk.manager.counts().unwrap();
+    counts.retain(|_, count| *count > 0);
+    counts
+}
