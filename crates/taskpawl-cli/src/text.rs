@@ -241,7 +241,7 @@ mod tests {
         bbbb  short
         ");
         insta::assert_snapshot!(table().render(plain, Some(24)), @r"
-        a     a rather long n…  x
+        a     a rather long …  x
         bbbb  short
         ");
     }

@@ -1,0 +1,215 @@
+//! The bar at the bottom of a terminal, with what runs above it and what ended above that.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use taskpawl::model::TaskId;
+use unicode_width::UnicodeWidthStr;
+
+use super::Running;
+use super::lines::duration;
+use crate::text::{Paint, clean, cut, style};
+
+/// How many running tasks are shown.
+const MOST_RUNNING: usize = 8;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Progress {
+    total: u64,
+    over: u64,
+    failed: u64,
+    begin: Instant,
+}
+
+impl Progress {
+    /// Returns the progress at the beginning.
+    pub(super) fn new(total: u64, over: u64) -> Self {
+        Self { total, over, failed: 0, begin: Instant::now() }
+    }
+
+    /// Counts a task that ended.
+    pub(super) fn end(&mut self, failed: bool) {
+        self.over += 1;
+        self.failed += u64::from(failed);
+        // Tasks may join a run, and may be started again during it.
+        self.total = self.total.max(self.over);
+    }
+}
+
+/// What runs, as far as it is shown.
+#[derive(Debug)]
+pub(super) struct Shown {
+    lines: Vec<(String, Running)>,
+    more: usize,
+}
+
+/// Returns the tasks that have run for the longest time, and how many more there are.
+pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> Shown {
+    let mut lines: Vec<(&TaskId, &Running)> = running.iter().collect();
+    lines.sort_by_key(|(_, running)| running.number);
+    let more = lines.len().saturating_sub(MOST_RUNNING);
+    lines.truncate(MOST_RUNNING);
+    let lines = lines.into_iter().map(|(id, running)| (id.to_string(), running.clone())).collect();
+    Shown { lines, more }
+}
+
+/// The lower end of the terminal.
+#[derive(Debug)]
+pub(super) struct Screen {
+    paint: Paint,
+    /// The widths of the lines of the last frame; the cursor stands at the end of the last one.
+    frame: Vec<usize>,
+}
+
+impl Screen {
+    /// Returns a screen without a bar.
+    pub(super) fn new(paint: Paint) -> Self {
+        Self { paint, frame: Vec::new() }
+    }
+
+    /// Writes `above` and, beneath it, the bar and what runs: all in one piece, so that nothing flickers.
+    pub(super) fn draw(&mut self, above: &str, running: &Shown, progress: &Progress) -> io::Result<()> {
+        let (width, height) = size();
+        let lines = frame(running, progress, width, height.saturating_sub(1).max(1));
+        let mut text = self.erase(width);
+        text.push_str(above);
+        self.frame = lines.iter().map(|line| line.width()).collect();
+        for (index, line) in lines.iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "\n" });
+            let is_bar = index + 1 == lines.len();
+            text.push_str(&self.paint.style(if is_bar { style::BOLD } else { style::DIM }, line));
+        }
+        write(&text)
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        let text = self.erase(size().0);
+        write(&text)
+    }
+
+    /// Returns what erases the last frame. A terminal that became narrower has wrapped its lines since.
+    fn erase(&mut self, width: usize) -> String {
+        let rows: usize = self.frame.iter().map(|line| line.div_ceil(width).max(1)).sum();
+        self.frame.clear();
+        match rows {
+            0 => String::new(),
+            1 => "\r\u{1b}[J".to_owned(),
+            rows => format!("\r\u{1b}[{}A\u{1b}[J", rows - 1),
+        }
+    }
+}
+
+/// Terminals that know it show everything between these at once; others ignore them.
+const BEGIN_FRAME: &str = "\u{1b}[?2026h";
+const END_FRAME: &str = "\u{1b}[?2026l";
+
+fn write(text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(format!("{BEGIN_FRAME}{text}{END_FRAME}").as_bytes())?;
+    stderr.flush()
+}
+
+/// Returns columns and rows of the terminal.
+fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let size = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+    (if size.0 == 0 { 80 } else { size.0 }, if size.1 == 0 { 24 } else { size.1 })
+}
+
+/// Returns the lines of a frame: none is wider than the terminal, and there are at most `height`.
+fn frame(running: &Shown, progress: &Progress, width: usize, height: usize) -> Vec<String> {
+    // A full line would leave the cursor in the next one on some terminals.
+    let width = width.saturating_sub(1);
+    let room = height - 1;
+    let mut lines: Vec<String> = running.lines.iter().map(|(id, running)| running_line(id, running, width)).collect();
+    let mut more = running.more;
+    if lines.len() + usize::from(more > 0) > room {
+        let kept = room.saturating_sub(1);
+        more += lines.len().saturating_sub(kept);
+        lines.truncate(kept);
+    }
+    if more > 0 && lines.len() < room {
+        lines.push(cut(&format!("  and {more} more"), width));
+    }
+    lines.push(bar_line(progress, running.lines.len() + running.more, width));
+    lines
+}
+
+fn running_line(id: &str, running: &Running, width: usize) -> String {
+    let took = duration(running.since.elapsed());
+    let mut line = format!("  {took:>6}  {}", clean(id));
+    for part in [&running.name, &running.message].into_iter().filter(|part| !part.is_empty() && *part != id) {
+        let _ = write!(line, "  {}", clean(part));
+    }
+    cut(&line, width)
+}
+
+fn bar_line(progress: &Progress, running: usize, width: usize) -> String {
+    let Progress { total, over, failed, begin } = *progress;
+    let mut text = format!("{over}/{total}");
+    if failed > 0 {
+        let _ = write!(text, "  {failed} failed");
+    }
+    let _ = write!(text, "  {running} running  {}", whole_seconds(begin.elapsed()));
+    let room = width.saturating_sub(text.width() + 4).min(40);
+    if room < 5 {
+        return cut(&text, width);
+    }
+    let share = if total == 0 { 0 } else { over.saturating_mul(room as u64) / total };
+    let full = usize::try_from(share).unwrap_or(room).min(room);
+    format!("[{}{}]  {text}", "#".repeat(full), "-".repeat(room - full))
+}
+
+fn whole_seconds(took: Duration) -> String {
+    let seconds = took.as_secs();
+    if seconds < 60 { format!("{seconds}s") } else { duration(took) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(count: usize, name: &str) -> Shown {
+        let running = |number: usize| Running {
+            number: number as u64,
+            name: name.to_owned(),
+            since: Instant::now(),
+            message: String::new(),
+        };
+        let id = |number: usize| TaskId::from(format!("task-{number}"));
+        shown(&(0..count).map(|number| (id(number), running(number))).collect())
+    }
+
+    #[test]
+    fn a_frame_shows_eight_that_run_and_the_bar() {
+        let progress = Progress { failed: 2, ..Progress::new(40, 10) };
+        let lines = frame(&running(11, "a name \u{1b}[2J of some length"), &progress, 60, 23);
+        insta::assert_snapshot!(lines.join("\n"), @"");
+    }
+
+    #[test]
+    fn a_frame_fits_every_terminal() {
+        let progress = Progress { failed: 1, ..Progress::new(1_000_000, 999_999) };
+        for (width, height) in [(1, 1), (10, 2), (40, 5), (60, 23), (200, 50)] {
+            for count in [0, 1, 8, 30] {
+                let lines = frame(&running(count, "漢字 and a name that is longer than forty columns"), &progress, width, height);
+                assert!(lines.len() <= height && !lines.is_empty(), "{count} in {width}x{height}: {lines:?}");
+                assert!(lines.iter().all(|line| line.width() < width.max(2)), "{lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_is_erased_as_the_terminal_has_wrapped_it() {
+        let mut screen = Screen { paint: Paint { is_on: false }, frame: vec![50, 10] };
+        assert_eq!(screen.erase(25), "\r\u{1b}[2A\u{1b}[J");
+        assert_eq!(screen.erase(25), "");
+    }
+}

@@ -1,0 +1,288 @@
+//! What a person or a program sees of a run while it goes on.
+//!
+//! The observer only turns events into text and puts it aside; a thread of the reporter writes. So a run with a hundred
+//! thousand short tasks does not wait for a terminal line by line.
+
+mod bar;
+mod lines;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use taskpawl::model::{Status, TaskId, Timestamp};
+use taskpawl::{Observer, RunEvent, Source};
+
+use crate::output::to_text;
+use crate::text::Paint;
+
+pub(crate) use summary::summary_text;
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// A bar on a terminal, else plain lines
+    Auto,
+    /// A line for each task that ends
+    Plain,
+    /// A bar at the bottom, and a line above it for each task that ends
+    Bar,
+    /// Every event as a line of JSON on standard output; the last one is the summary
+    Ndjson,
+}
+
+/// Where and how a reporter writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// How. `Auto` was decided before.
+    pub(crate) format: Format,
+    /// Whether nothing is said at all.
+    pub(crate) is_quiet: bool,
+    /// The colours of standard error.
+    pub(crate) paint: Paint,
+    /// Where the times of events come from.
+    pub(crate) source: Arc<dyn Source>,
+    /// How many tasks there are, and how many of them are over.
+    pub(crate) total: u64,
+    /// How many of them are over.
+    pub(crate) over: u64,
+}
+
+/// Text that waits to be written: beyond this the run waits for whoever reads, as every program does that writes to a pipe.
+const MOST_PENDING: usize = 1 << 20;
+
+/// How often a bar is drawn at most.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// Shows a run. It is told events as an observer; [`finish`](Self::finish) ends it.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    shared: Arc<Shared>,
+    writer: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// What is known of a run: written by the observer, read by the writer.
+#[derive(Debug)]
+struct State {
+    pending: String,
+    running: BTreeMap<TaskId, Running>,
+    /// What was started, in order: the number orders `running` for the eye.
+    started: u64,
+    progress: bar::Progress,
+    is_over: bool,
+    /// Nobody reads any more.
+    is_deaf: bool,
+}
+
+/// A task that runs.
+#[derive(Debug, Clone)]
+struct Running {
+    number: u64,
+    name: String,
+    since: Instant,
+    message: String,
+}
+
+impl Reporter {
+    /// Starts the thread that writes.
+    pub(crate) fn start(options: Options) -> Self {
+        let progress = bar::Progress::new(options.total, options.over);
+        let state = State {
+            pending: String::new(),
+            running: BTreeMap::new(),
+            started: 0,
+            progress,
+            is_over: false,
+            is_deaf: false,
+        };
+        let shared = Arc::new(Shared { options, state: Mutex::new(state), changed: Condvar::new() });
+        let writer = Arc::clone(&shared);
+        let writer = std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
+        // Without a thread the run goes on in silence, and its summary comes all the same.
+        let writer = writer.ok();
+        if writer.is_none() {
+            shared.lock().is_deaf = true;
+        }
+        Self { shared, writer }
+    }
+
+    /// Returns who is to be told events.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.shared) as Arc<dyn Observer>
+    }
+
+    /// Says something between the lines.
+    pub(crate) fn say(&self, line: &str) {
+        self.shared.push(self.shared.lock(), &format!("{line}\n"));
+    }
+
+    /// Writes what is left, takes the bar away and ends the thread.
+    pub(crate) fn finish(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        if let Some(writer) = self.writer.take() {
+            // A panic there was a bug in showing the run; the run itself is over and recorded.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Observer for Shared {
+    fn event(&self, event: &RunEvent) {
+        if self.options.is_quiet {
+            return;
+        }
+        let mut state = self.lock();
+        if self.options.format == Format::Ndjson {
+            let line = json_line(event, self.options.source.now());
+            return self.push(state, &line);
+        }
+        let took = state.take(event);
+        if let Some(line) = lines::line(event, took, self.options.paint) {
+            self.push(state, &line);
+        }
+    }
+}
+
+/// An event with its time, as a line of JSON.
+#[derive(Serialize)]
+struct Stamped<'a> {
+    at: String,
+    #[serde(flatten)]
+    event: &'a RunEvent,
+}
+
+fn json_line(event: &RunEvent, at: Timestamp) -> String {
+    let stamped = Stamped { at: taskpawl::model::format_time(&at), event };
+    to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n"
+}
+
+impl State {
+    /// Takes in what an event says about what runs, and returns how long a task took that ended with it.
+    fn take(&mut self, event: &RunEvent) -> Option<Duration> {
+        match event {
+            RunEvent::CallStarted { task, name, .. } => {
+                self.started += 1;
+                let running = Running {
+                    number: self.started,
+                    name: name.clone(),
+                    since: Instant::now(),
+                    message: String::new(),
+                };
+                self.running.entry(task.clone()).or_insert(running);
+            }
+            RunEvent::Progress { task, message, .. } => {
+                if let Some(running) = self.running.get_mut(task) {
+                    running.message.clone_from(message);
+                }
+            }
+            RunEvent::TaskEnded { task, status, .. } => {
+                self.progress.end(*status == Status::Failed);
+                return self.running.remove(task).map(|running| running.since.elapsed());
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is shown is still of use after a panic elsewhere.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
+        while state.pending.len() > MOST_PENDING && !state.is_deaf {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !state.is_deaf {
+            state.pending.push_str(text);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Writes until the run is over.
+    fn write(&self) {
+        let written = match self.options.format {
+            Format::Bar if !self.options.is_quiet => self.write_bar(),
+            Format::Ndjson => self.write_lines(&mut io::stdout()),
+            Format::Auto | Format::Plain | Format::Bar => self.write_lines(&mut io::stderr()),
+        };
+        if written.is_err() {
+            // Whoever read has seen enough; the run goes on.
+            let mut state = self.lock();
+            state.is_deaf = true;
+            state.pending.clear();
+            self.changed.notify_all();
+        }
+    }
+
+    fn write_lines(&self, to: &mut dyn Write) -> io::Result<()> {
+        let mut state = self.lock();
+        loop {
+            if state.pending.is_empty() && state.is_over {
+                return Ok(());
+            }
+            if state.pending.is_empty() {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let text = std::mem::take(&mut state.pending);
+            self.changed.notify_all();
+            drop(state);
+            to.write_all(text.as_bytes())?;
+            to.flush()?;
+            state = self.lock();
+        }
+    }
+
+    fn write_bar(&self) -> io::Result<()> {
+        let mut screen = bar::Screen::new(self.options.paint);
+        loop {
+            let mut state = self.lock();
+            let text = std::mem::take(&mut state.pending);
+            let (is_over, progress) = (state.is_over, state.progress);
+            let running = bar::shown(&state.running);
+            drop(state);
+            self.changed.notify_all();
+            if is_over && text.is_empty() {
+                return screen.clear();
+            }
+            screen.draw(&text, &running, &progress)?;
+            let state = self.lock();
+            if !state.is_over {
+                // Drawing more often would show nothing more, so what wakes this thread meanwhile is not looked at.
+                drop(self.wait_frame(state));
+            }
+        }
+    }
+
+    fn wait_frame<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let end = Instant::now() + FRAME;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.is_over || state.pending.len() > MOST_PENDING {
+                return state;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The end of a run in words.
+
+use std::fmt::Write;
+
+use taskpawl::model::Status;
+use taskpawl::{FailureGroup, RunSummary};
+
+use crate::text::{Paint, clean, style};
+
+/// How many tasks of a group are named.
+const NAMED: usize = 10;
+
+/// Returns the summary of a run: what there is, what failed, what waits for whom, what did not run, and how to go on.
+pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
+    let mut text = counts(summary, paint);
+    failures(&mut text, summary, paint);
+    waiting(&mut text, summary, paint);
+    let blocked = summary.blocked.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
+    section(&mut text, "Blocked", blocked, "blocked", paint);
+    let not_run = summary.not_run.iter().map(|task| (task.task.as_str(), "", task.reason.as_str()));
+    section(&mut text, "Not run", not_run, "todo", paint);
+    if !summary.next_actions.is_empty() {
+        heading(&mut text, "Next", paint);
+        for action in &summary.next_actions {
+            let _ = writeln!(text, "  {}", clean(action));
+        }
+    }
+    text
+}
+
+fn counts(summary: &RunSummary, paint: Paint) -> String {
+    let mut parts = Vec::new();
+    for status in Status::ALL {
+        if let Some(count) = summary.counts.get(status.as_str()).filter(|count| **count > 0) {
+            parts.push(paint.style(style::of_status(*status), &format!("{count} {status}")));
+        }
+    }
+    let total: u64 = summary.counts.values().sum();
+    match (total, total == summary.counts.get("done").copied().unwrap_or(0)) {
+        (0, _) => "no tasks\n".to_owned(),
+        (total, true) => format!("{}\n", paint.style(style::of_status(Status::Done), &all_done(total))),
+        (total, false) => format!("{total} tasks: {}\n", parts.join(", ")),
+    }
+}
+
+fn all_done(total: u64) -> String {
+    if total == 1 { "the task is done".to_owned() } else { format!("all {total} tasks are done") }
+}
+
+fn heading(text: &mut String, title: &str, paint: Paint) {
+    let _ = writeln!(text, "\n{}", paint.style(style::BOLD, title));
+}
+
+fn failures(text: &mut String, summary: &RunSummary, paint: Paint) {
+    if summary.failures.is_empty() {
+        return;
+    }
+    heading(text, "Failed", paint);
+    for group in &summary.failures {
+        let _ = writeln!(text, "  {}", paint.style(style::of_status(Status::Failed), &title(group)));
+        for (task, error) in group.tasks.iter().take(NAMED) {
+            let _ = writeln!(text, "    {}: {}", clean(task.as_str()), clean(error));
+        }
+        more(text, "    ", group.count.saturating_sub(NAMED as u64), "failed");
+    }
+}
+
+fn title(group: &FailureGroup) -> String {
+    let what = if group.tool.is_empty() { "by hand".to_owned() } else { format!("{}, {}", clean(&group.tool), clean(&group.class)) };
+    let tasks = if group.count == 1 { "1 task".to_owned() } else { format!("{} tasks", group.count) };
+    match group.blocks {
+        0 => format!("{what}: {tasks}"),
+        blocks => format!("{what}: {tasks}, {blocks} blocked by it"),
+    }
+}
+
+fn waiting(text: &mut String, summary: &RunSummary, paint: Paint) {
+    if summary.waiting.is_empty() {
+        return;
+    }
+    let lines = summary.waiting.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
+    heading(text, "Waiting for somebody", paint);
+    for line in lines.take(NAMED) {
+        line_of(text, line, paint);
+    }
+    let rest = summary.waiting.len().saturating_sub(NAMED) as u64;
+    more(text, "  ", rest + summary.waiting_unlisted, "todo,in_progress,blocked");
+}
+
+fn section<'a>(
+    text: &mut String,
+    title: &str,
+    lines: impl ExactSizeIterator<Item = (&'a str, &'a str, &'a str)>,
+    status: &str,
+    paint: Paint,
+) {
+    let count = lines.len();
+    if count == 0 {
+        return;
+    }
+    heading(text, title, paint);
+    for line in lines.take(NAMED) {
+        line_of(text, line, paint);
+    }
+    more(text, "  ", count.saturating_sub(NAMED) as u64, status);
+}
+
+fn line_of(text: &mut String, (task, name, reason): (&str, &str, &str), paint: Paint) {
+    let name = if name.is_empty() || name == task { String::new() } else { format!("  {}", clean(name)) };
+    let _ = writeln!(text, "  {}{name}: {}", paint.style(style::BOLD, &clean(task)), clean(reason));
+}
+
+fn more(text: &mut String, indent: &str, count: u64, status: &str) {
+    if count > 0 {
+        let _ = writeln!(text, "{indent}and {count} more: taskpawl list --status {status}");
+    }
+}

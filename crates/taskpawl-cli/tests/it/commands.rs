@@ -1,0 +1,307 @@
+//! What every command prints, as text and as JSON, in one small scenario.
+
+use crate::harness::Cli;
+
+/// Three tasks in a row, one of them with a call, and a parent.
+fn scenario() -> Cli {
+    let cli = Cli::new();
+    for args in [
+        &["create", "Build", "--id", "build", "--run", "cargo build", "--timeout", "10m"][..],
+        &[
+            "create",
+            "Review",
+            "--id",
+            "review",
+            "--priority",
+            "high",
+            "--assignee",
+            "user@host",
+            "--label",
+            "people",
+        ],
+        &["create", "Deploy", "--id", "deploy", "--needs", "build,review", "--due", "2026-05-31"],
+        &["create", "Docs", "--id", "docs"],
+        &["add-subtask", "docs", "Write", "--id", "write"],
+    ] {
+        cli.run(args).ok();
+    }
+    cli
+}
+
+#[test]
+fn create_and_update_reach_every_field() {
+    let cli = Cli::new();
+    insta::assert_snapshot!(cli.session(&[
+        &["create", "First"],
+        &[
+            "create",
+            "All fields",
+            "--id",
+            "all",
+            "--description",
+            "what\nto do",
+            "--priority",
+            "critical",
+            "--due",
+            "2026-05-31",
+            "--assignee",
+            "ada",
+            "--label",
+            "x",
+            "--label",
+            "y",
+            "--needs",
+            "8a",
+            "--trigger",
+            "all_finished",
+            "--mode",
+            "parallel",
+            "--timeout",
+            "90s",
+            "--estimate",
+            "2h",
+            "--context",
+            "a=1",
+            "--context",
+            "b=text",
+            "--metadata",
+            "{\"ticket\": \"T-1\"}",
+            "--tool",
+            "log",
+            "--args",
+            "{\"message\": \"hello\"}",
+            "--set",
+            "retry={\"attempts\": 3}",
+            "--set",
+            "resources={\"db\": 1}",
+            "--set",
+            "writes=[\"out\"]",
+            "--set",
+            "links={\"relatesTo\": [\"far\"]}",
+            "--json",
+        ],
+        &["create", "Stop", "--id", "stop", "--milestone", "--needs", "all", "--quiet"],
+        &["show", "all"],
+        &[
+            "update",
+            "all",
+            "--name",
+            "Renamed",
+            "--priority",
+            "low",
+            "--label",
+            "z",
+            "--unset",
+            "assignee",
+            "--set",
+            "estimate=null",
+            "--context",
+            "b=null",
+            "--set",
+            "links={\"duplicates\": [\"other\"]}",
+            "--needs",
+            "stop",
+            "--if-version",
+            "1",
+        ],
+        &["update", "all", "--unset", "dependencies", "--if-version", "1"],
+        &[
+            "update",
+            "all",
+            "--name",
+            "Renamed",
+            "--unset",
+            "assignee",
+            "--label",
+            "z",
+            "--context",
+            "b=null",
+            "--set",
+            "estimate=null",
+            "--if-version",
+            "1"
+        ],
+        &["update", "all", "--priority", "low", "--if-version", "1"],
+        &["update", "all", "--needs", "8a", "--fields", "id,dependencies,metadata.context,version"],
+        &["show", "all"],
+    ]));
+}
+
+#[test]
+fn lists_filter_and_say_when_there_is_more() {
+    let cli = scenario();
+    insta::assert_snapshot!(cli.session(&[
+        &["list"],
+        &["ready"],
+        &["list", "--status", "todo,failed", "--limit", "2"],
+        &["list", "--status", "todo,failed", "--limit", "2", "--offset", "4"],
+        &["list", "--label", "people", "--assignee", "user@host", "--priority", "high,low"],
+        &["list", "--parent", "docs"],
+        &["list", "--text", "BUILD", "--fields", "id,status"],
+        &["list", "--plan", "none"],
+        &["ready", "--limit", "1", "--fields", "id"],
+        &["ready", "-n", "1"],
+        &["list", "--fields", "id,stauts"],
+    ]));
+}
+
+#[test]
+fn work_by_hand_as_text() {
+    let cli = scenario();
+    insta::assert_snapshot!(cli.session(&[
+        &["claim", "--next"],
+        &["claim", "review", "--ttl", "2h"],
+        &["renew", "review"],
+        &["show", "review"],
+        &["release", "review"],
+        &["done", "review", "write", "--result", "{\"ok\": true}", "--note", "looks good"],
+        &["show", "review"],
+        &["create", "Ship", "--id", "ship"],
+        &["fail", "ship", "--note", "no way"],
+        &["retry", "ship"],
+        &["block", "ship", "--reason", "not now"],
+        &["list", "--status", "blocked"],
+        &["unblock", "ship"],
+        &["cancel", "ship", "--reason", "enough"],
+        &["reopen", "ship"],
+        &["skip", "build", "--reason", "nothing changed"],
+        &["add-dependency", "ship", "review"],
+        &["remove-dependency", "ship", "review"],
+        &["note", "ship", "remember\nthis"],
+        &["show", "ship"],
+        &["update", "ship", "--status", "done", "--result", "7", "--reason", "by hand"],
+        &["delete", "ship"],
+        &["list"],
+    ]));
+}
+
+#[test]
+fn work_by_hand_as_json() {
+    let cli = scenario();
+    insta::assert_snapshot!(cli.session(&[
+        &["claim", "review", "--json"],
+        &["done", "review", "--json"],
+        &[
+            "add-tool-call",
+            "deploy",
+            "--tool",
+            "exec",
+            "--args",
+            "{\"argv\": [\"true\"]}",
+            "--id",
+            "go",
+            "--save-as",
+            "went",
+            "--idempotent",
+            "--timeout",
+            "5s",
+            "--json"
+        ],
+        &["note", "write", "hello", "--fields", "notes"],
+        &["delete", "write", "--json"],
+        &["list", "--status", "done", "--json"],
+        &["where", "--json"],
+        &["apply", "missing.yaml", "--json"],
+    ]));
+}
+
+#[test]
+fn every_state_is_reached_by_status() {
+    let cli = Cli::new();
+    cli.run(&["create", "Task", "--id", "t"]).ok();
+    for status in [
+        "in_progress",
+        "todo",
+        "blocked",
+        "todo",
+        "done",
+        "todo",
+        "failed",
+        "todo",
+        "cancelled",
+        "todo",
+        "skipped",
+    ] {
+        let run = cli.run(&["update", "t", "--status", status, "--json"]).ok();
+        assert_eq!(run.json()["data"]["status"], status);
+    }
+    insta::assert_snapshot!(cli.session(&[
+        &["update", "t", "--status", "done"],
+        &["update", "t", "--status", "todo", "--priority", "low"],
+        &["update", "t"],
+        &["update", "t", "--status", "finished"],
+    ]));
+}
+
+#[test]
+fn selectors_change_all_or_nothing() {
+    let cli = Cli::new();
+    cli.file("p.yaml", "tasks: [{id: a, labels: [x]}, {id: b, subtasks: [{id: c}, {id: d}]}, {id: e}]");
+    insta::assert_snapshot!(cli.session(&[
+        &["apply", "p.yaml"],
+        &["fail", "a", "c"],
+        &["retry", "--failed"],
+        &["retry", "--failed"],
+        &["retry", "--failed", "--json"],
+        &["fail", "a", "d"],
+        &["retry", "--only", "label:x"],
+        &["retry", "--only", "b", "--failed"],
+        &["done", "a", "c"],
+        &["skip", "a", "e"],
+        &["skip", "--only", "b"],
+        &["reopen", "--only", "b"],
+        &["cancel", "--only", "plan:p", "--reason", "over"],
+        &["cancel", "--only", "plan:p"],
+        &["reopen", "--only", "plan:none"],
+        &["reopen", "--only", "owner:me"],
+        &["retry"],
+        &["retry", "a", "--failed"],
+    ]));
+}
+
+#[test]
+fn names_are_asked_for_only_on_a_terminal() {
+    let cli = Cli::new();
+    insta::assert_snapshot!(cli.run_with(&["create"], "typed\n"));
+}
+
+#[test]
+fn the_tools_of_a_call_are_looked_at() {
+    let cli = scenario();
+    insta::assert_snapshot!(cli.session(&[
+        &["add-tool-call", "deploy", "--tool", "shel", "--args", "{}"],
+        &["add-tool-call", "deploy", "--tool", "exec", "--args", "{\"arg\": [\"x\"]}"],
+        &["add-tool-call", "deploy", "--tool", "exec", "--args", "[1]"],
+        &["add-tool-call", "deploy", "--tool", "exec", "--args", "{\"argv\": [\"x\"]}", "--save-as", "a b"],
+        &["create", "Sleep", "--tool", "sleep"],
+        &[
+            "create",
+            "Sleep",
+            "--tool",
+            "sleep",
+            "--args",
+            "{\"duration\": \"${{ params.x }}\"}",
+            "--id",
+            "sleep"
+        ],
+    ]));
+}
+
+#[test]
+fn completions_pages_and_schemas_are_there() {
+    let cli = Cli::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = cli.run(&["completions", shell]).ok().stdout;
+        assert!(script.contains("add-tool-call"), "{shell}");
+    }
+    assert!(cli.run(&["man"]).ok().stdout.contains(".TH taskpawl 1"));
+    let pages = cli.run(&["man", "--dir", "man/man1", "--json"]).ok().json();
+    let written = std::fs::read_dir(cli.path("work/man/man1")).unwrap().count() as u64;
+    assert!(pages["data"]["pages"].as_u64().is_some_and(|pages| pages > 28 && pages <= written), "{pages}");
+    insta::assert_snapshot!(cli.run(&["schema", "config"]).ok());
+    for what in ["plan", "task", "call"] {
+        let schema: serde_json::Value =
+            serde_json::from_str(&cli.run(&["schema", what]).ok().stdout).unwrap();
+        assert!(schema["$defs"]["task"]["properties"]["needs"].is_object());
+    }
+}

@@ -1,0 +1,124 @@
+//! Every class of error: its message, its hint and its exit code.
+
+use std::fs;
+
+use crate::harness::Cli;
+
+#[test]
+fn ids() {
+    let cli = Cli::new();
+    cli.run(&["create", "One", "--id", "build-lib"]).ok();
+    cli.run(&["create", "Two", "--id", "build-app"]).ok();
+    insta::assert_snapshot!(cli.session(&[
+        &["show", "biuld-lib"],
+        &["show", "zzz"],
+        &["show", "build"],
+        &["show", "build", "--json"],
+        &["done", "build-app", "build-lob"],
+        &["create", "Three", "--id", "build-lib"],
+        &["create", "Three", "--id", "a/b"],
+        &["create", "Three", "--needs", "nothing"],
+        &["show", ""],
+        &["show", "build-l"],
+    ]));
+}
+
+#[test]
+fn refusals() {
+    let cli = Cli::new();
+    for args in [
+        &["create", "A", "--id", "a"][..],
+        &["create", "B", "--id", "b", "--needs", "a"],
+        &["create", "C", "--id", "c", "--needs", "b"],
+        &["create", "Run", "--id", "run", "--run", "true"],
+    ] {
+        cli.run(args).ok();
+    }
+    insta::assert_snapshot!(cli.session(&[
+        &["done", "b"],
+        &["unblock", "a"],
+        &["retry", "a"],
+        &["done", "run"],
+        &["add-dependency", "a", "c"],
+        &["add-dependency", "b", "a"],
+        &["remove-dependency", "a", "b"],
+        &["delete", "a"],
+        &["claim", "a", "--actor", "ada"],
+        &["done", "a"],
+        &["claim", "--next"],
+        &["done", "a", "--actor", "ada", "--attempt", "7"],
+        &["done", "a", "--actor", "ada", "--json"],
+        &["done", "a"],
+        &["reopen", "a", "--json"],
+        &["create", "D", "--trigger", "any_done"],
+        &["update", "b", "--set", "tiemout=\"5m\""],
+        &["update", "b", "--timeout", "5 minutes"],
+        &["update", "b", "--set", "status=\"done\"", "--json"],
+        &["create", "D", "--due", "tomorrow"],
+    ]));
+}
+
+#[test]
+fn usage() {
+    let cli = Cli::new();
+    insta::assert_snapshot!(cli.session(&[
+        &["lsit"],
+        &["show"],
+        &["list", "--stauts", "todo"],
+        &["list", "--status", "dnoe"],
+        &["list", "--limit", "many", "--json"],
+        &["claim", "a", "--next"],
+        &["claim", "a", "--ttl", "soon"],
+        &["create", "A", "--context", "nothing"],
+        &["create", "A", "--set", "retry={"],
+        &["done", "a", "b", "--attempt", "1"],
+        &["add-subtask", "a"],
+        &["add-subtask", "a", "--existing", "b", "--priority", "low"],
+        &["list", "--store"],
+        &["list", "--color", "sometimes"],
+        &["block", "a"],
+    ]));
+    let run = cli.run(&[]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.contains("Commands:"));
+}
+
+#[test]
+fn stores_that_cannot_be_used() {
+    let cli = Cli::new();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    let whole = fs::read(cli.path("tasks.db")).unwrap();
+    let file = |name: &str, content: &[u8]| fs::write(cli.path("work").join(name), content).unwrap();
+    file("text.db", b"this is no database, but it is long enough to have a header of one hundred bytes ........................");
+    file("empty.db", b"");
+    let mut damaged = whole.clone();
+    for byte in &mut damaged[4096..] {
+        *byte = 0xa5;
+    }
+    file("damaged.db", &damaged);
+    file("truncated.db", &whole[..whole.len() / 2]);
+    // The version that the schema of the file has stands in bytes 60 to 63.
+    let mut newer = whole.clone();
+    newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
+    file("newer.db", &newer);
+    insta::assert_snapshot!(cli.session(&[
+        &["list", "--store", "text.db"],
+        &["create", "B", "--store", "text.db"],
+        &["list", "--store", "damaged.db"],
+        &["list", "--store", "truncated.db"],
+        &["create", "B", "--store", "truncated.db"],
+        &["list", "--store", "newer.db"],
+        &["create", "B", "--store", "newer.db", "--json"],
+        &["list", "--store", "absent.db"],
+        &["list", "--store", "absent.db", "--json"],
+        &["show", "a", "--store", "absent.db"],
+        &["list", "--store", "text.db/below.db"],
+        &["create", "B", "--store", "text.db/below.db"],
+        // Nobody may write there, not even root.
+        &["create", "B", "--store", "/proc/tasks.db"],
+        &["list", "--store", "."],
+    ]));
+    assert!(fs::read(cli.path("work/newer.db")).unwrap() == newer, "a newer store is left as it is");
+    assert!(fs::read(cli.path("work/damaged.db")).unwrap() == damaged, "a damaged store is left as it is");
+    assert!(!cli.path("work/absent.db").exists(), "reading makes no store");
+}

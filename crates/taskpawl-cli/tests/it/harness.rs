@@ -1,0 +1,153 @@
+//! The program as a process: with an empty environment, a clock that stands still and counted ids.
+
+use std::cell::Cell;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home, a directory to work in, and a store beside it.
+#[derive(Debug)]
+pub(crate) struct Cli {
+    home: TempDir,
+    runs: Cell<u64>,
+    variables: Vec<(String, String)>,
+}
+
+impl Cli {
+    /// Makes a home whose store is named by `TASKPAWL_STORE`.
+    pub(crate) fn new() -> Self {
+        let cli = Self::without_store();
+        let store = cli.path("tasks.db");
+        cli.with("TASKPAWL_STORE", store.to_str().unwrap())
+    }
+
+    /// Makes a home in which no store is named.
+    pub(crate) fn without_store() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("work")).unwrap();
+        Self { home, runs: Cell::new(0), variables: Vec::new() }
+    }
+
+    /// Sets a variable for all runs.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Returns a path in the home.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.home.path()).unwrap().join(name)
+    }
+
+    /// Writes a file into the directory to work in.
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path("work").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Returns a command that is ready to be started in `directory`.
+    pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl"));
+        // Every process starts to count ids anew, so each gets a seed of its own.
+        self.runs.set(self.runs.get() + 1);
+        command
+            .args(args)
+            .current_dir(directory)
+            .env_clear()
+            .env("HOME", self.path(""))
+            .env("USER", "user")
+            .env("TASKPAWL_TEST_HOST", "host")
+            .env("TASKPAWL_TEST_NOW", "2026-01-02T03:04:05Z")
+            .env("TASKPAWL_TEST_SEED", self.runs.get().to_string())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        self.run_in(&self.path("work"), args, "")
+    }
+
+    /// Runs the program to its end, with something on its standard input.
+    pub(crate) fn run_with(&self, args: &[&str], input: &str) -> Run {
+        self.run_in(&self.path("work"), args, input)
+    }
+
+    /// Runs the program to its end in another directory.
+    pub(crate) fn run_in(&self, directory: &Path, args: &[&str], input: &str) -> Run {
+        let mut command = self.command(directory, args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A program that does not read its input is gone before it is written.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| {
+            let home = self.path("");
+            let home = home.to_str().unwrap().trim_end_matches('/');
+            String::from_utf8(bytes).unwrap().replace(home, "[HOME]")
+        };
+        Run {
+            line: args.iter().map(|arg| quoted(arg)).collect::<Vec<_>>().join(" "),
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// Runs several commands and returns their snapshots one after the other.
+    pub(crate) fn session(&self, lines: &[&[&str]]) -> String {
+        lines.iter().map(|args| self.run(args).to_string()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What came of a process.
+#[derive(Debug)]
+pub(crate) struct Run {
+    line: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Returns what `--json` printed.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// Asserts that it went well.
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self}");
+        self
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "$ taskpawl {}", self.line)?;
+        match serde_json::from_str::<Value>(&self.stdout) {
+            Ok(value @ Value::Object(_)) => writeln!(f, "{value:#}")?,
+            _ => f.write_str(&self.stdout)?,
+        }
+        for line in self.stderr.lines() {
+            writeln!(f, "! {line}")?;
+        }
+        match self.code {
+            Some(0) => Ok(()),
+            Some(code) => writeln!(f, "[exit {code}]"),
+            None => writeln!(f, "[killed]"),
+        }
+    }
+}
+
+fn quoted(arg: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-,:@/=".contains(c);
+    if !arg.is_empty() && arg.chars().all(is_plain) { arg.to_owned() } else { format!("{arg:?}") }
+}

@@ -1,0 +1,92 @@
+//! Where the store of a project is.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::Cli;
+
+#[test]
+fn a_project_has_its_store_outside() {
+    let cli = Cli::without_store();
+    insta::assert_snapshot!(cli.session(&[
+        &["where"],
+        &["list"],
+        &["init"],
+        &["init"],
+        &["create", "A", "--id", "a"],
+        &["where"],
+        &["where", "--json"],
+        &["where", "--store", "other.db"],
+        &["init", "--share"],
+    ]));
+    assert!(fs::read_dir(cli.path(".local/state/taskpawl")).unwrap().count() == 1);
+    fs::create_dir_all(cli.path("work/deep/down")).unwrap();
+    let run = cli.run_in(&cli.path("work/deep/down"), &["list", "--fields", "id"], "").ok();
+    assert_eq!(run.json()["data"][0]["id"], "a");
+}
+
+#[test]
+fn a_moved_project_keeps_its_tasks() {
+    let cli = Cli::without_store();
+    cli.run(&["init"]).ok();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    let moved = cli.path("moved");
+    fs::rename(cli.path("work"), &moved).unwrap();
+    insta::assert_snapshot!(
+        [&["where"][..], &["note", "a", "still here"], &["where"]]
+            .map(|args| cli.run_in(&moved, args, "").to_string())
+            .join("\n")
+    );
+}
+
+#[test]
+fn a_copied_project_is_asked_about() {
+    let cli = Cli::without_store();
+    cli.run(&["init"]).ok();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    for name in ["shared", "parted"] {
+        copy(&cli.path("work"), &cli.path(name));
+    }
+    let run = |name: &str, args: &[&str]| cli.run_in(&cli.path(name), args, "").to_string();
+    insta::assert_snapshot!(
+        [
+            run("shared", &["list"]),
+            run("shared", &["init", "--json"]),
+            run("shared", &["init"]),
+            run("shared", &["init", "--share"]),
+            run("shared", &["list"]),
+            run("parted", &["init", "--new"]),
+            run("parted", &["list"]),
+            run("work", &["list"]),
+        ]
+        .join("\n")
+    );
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join(".taskpawl")).unwrap();
+    for file in fs::read_dir(from.join(".taskpawl")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(".taskpawl").join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn a_store_of_ones_own_choice() {
+    let cli = Cli::without_store();
+    insta::assert_snapshot!(cli.session(&[
+        &["init", "--store", "../plans/tasks.db"],
+        &["create", "A", "--id", "a"],
+        &["where"],
+    ]));
+    assert!(cli.path("plans/tasks.db").exists());
+    let inside = cli.path("work").join("inner");
+    let cli = cli.with("XDG_STATE_HOME", inside.to_str().unwrap());
+    fs::remove_dir_all(cli.path("work/.taskpawl")).unwrap();
+    insta::assert_snapshot!("inside", cli.session(&[&["init"], &["init", "--json"]]));
+    let cli = cli.with("TASKPAWL_STORE", "elsewhere.db");
+    insta::assert_snapshot!(
+        "variable",
+        cli.session(&[&["where"], &["init", "--store", "../plans/tasks.db"]])
+    );
+}
