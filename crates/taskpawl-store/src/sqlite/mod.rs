@@ -12,6 +12,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use taskpawl_model::{Changes, View, ViewResult};
 
@@ -22,6 +23,9 @@ use crate::committer::Backend;
 use crate::files::{self, Identity, LockFile};
 use crate::handle::{Reader, Watch};
 use crate::memory::State;
+
+/// A write-ahead log of more bytes is emptied when a writer closes: reading 128 frames costs about as much as starting a program.
+const LONG_LOG: u64 = 128 * 4096;
 
 /// More idle connections than this are closed.
 const MAX_IDLE: usize = 4;
@@ -44,6 +48,8 @@ struct Writer {
     session: Session,
     lock: LockFile,
     identity: Option<Identity>,
+    /// Whether every commit succeeded; after a failed sync nothing more is written, not even a checkpoint.
+    is_sound: bool,
 }
 
 impl SqliteBackend {
@@ -61,7 +67,7 @@ impl SqliteBackend {
         lock.lock()?;
         let session = open::writing(&self.path)?;
         let identity = files::identity(&self.path)?;
-        self.writer = Some(Writer { session, lock, identity });
+        self.writer = Some(Writer { session, lock, identity, is_sound: true });
         Ok(())
     }
 }
@@ -97,6 +103,42 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// Empties a long write-ahead log: whoever opens the database next would have to read all of it.
+    ///
+    /// Commands that write little leave a short one, and so pay for this only now and then.
+    fn shorten_log(&mut self, path: &Path) -> Result<(), StoreError> {
+        if files::length(&files::with_suffix(path, "-wal"))? <= LONG_LOG {
+            return Ok(());
+        }
+        self.lock.lock()?;
+        let result = self.checkpoint(path);
+        self.lock.unlock();
+        result
+    }
+
+    fn checkpoint(&self, path: &Path) -> Result<(), StoreError> {
+        if files::identity(path)? != self.identity {
+            return Err(StoreError::Replaced { path: path.to_owned() });
+        }
+        // Readers are not waited for: what they still need stays.
+        let run = || {
+            self.session.connection.busy_timeout(Duration::ZERO)?;
+            self.session.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        };
+        run().map_err(|error| self.session.error(error))
+    }
+}
+
+impl Drop for SqliteBackend {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.as_mut().filter(|writer| writer.is_sound) {
+            // What is committed is durable either way, and the next writer tries again.
+            let _ = writer.shorten_log(&self.path);
+        }
+    }
+}
+
 impl Backend for SqliteBackend {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.lock()?;
@@ -125,6 +167,7 @@ impl Backend for SqliteBackend {
                 Ok(())
             }
             Err(error) => {
+                writer.is_sound = false;
                 writer.rollback()?;
                 Err(error)
             }

@@ -217,3 +217,31 @@ fn statements_are_planned_once() {
     }
     assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
 }
+
+#[test]
+fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tasks.db");
+    let log = || std::fs::metadata(directory.path().join("tasks.db-wal")).unwrap().len();
+    create_many(&path, 0..10);
+    let short = log();
+    assert!(short > 0 && short <= super::LONG_LOG, "{short}");
+    create_many(&path, 10..3_000);
+    assert_eq!(log(), 0);
+    let store = crate::open(&crate::Location::Sqlite(path));
+    assert_eq!(store.view(|view| view.counts()).unwrap().values().sum::<u64>(), 3_000);
+}
+
+fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
+    use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
+    let context = Context { now: Timestamp::UNIX_EPOCH, actor: "a".to_owned(), run: None, origin: Origin::Library };
+    let request = |number: u32| {
+        let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
+        let task = NewTask { id: format!("t{number}").into(), spec, ..NewTask::default() };
+        Request { command: Command::Create(Box::new(task)), context: context.clone() }
+    };
+    let store = crate::open(&crate::Location::Sqlite(path.to_owned()));
+    for outcome in store.write(range.map(request).collect()).unwrap() {
+        outcome.unwrap();
+    }
+}
