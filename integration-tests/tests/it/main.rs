@@ -1,3 +1,4 @@
 //! Tests over the workspace as a whole.
 
+mod readme;
 mod workspace;

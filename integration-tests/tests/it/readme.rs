@@ -1,0 +1,27 @@
+//! What the README shows is what there is.
+
+const README: &str = include_str!("../../../README.md");
+const EMBED: &str = include_str!("../../../crates/taskpawl/examples/embed.rs");
+const TEST_COMMAND: &str = "./scripts/test";
+
+#[test]
+fn the_library_example_is_the_one_that_is_compiled() {
+    assert!(README.contains(&format!("```rust\n{}\n```", EMBED.trim_end())), "copy examples/embed.rs into README.md");
+}
+
+#[test]
+fn the_test_command_is_the_one_that_decides() {
+    assert!(README.contains(&format!("```sh\n{TEST_COMMAND}\n```")));
+    let run = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run")).unwrap();
+    assert!(run.contains(TEST_COMMAND), "{run}");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let targets = README.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let local = targets.filter(|target| !target.starts_with("http"));
+    let missing: Vec<&str> = local
+        .filter(|target| !std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(target).exists())
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
