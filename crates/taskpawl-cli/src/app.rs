@@ -13,7 +13,7 @@ use crate::config::{ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::text::Paint;
+use crate::text::{Paint, quoted};
 
 /// The state of one command of the command line.
 #[derive(Debug)]
@@ -95,6 +95,11 @@ impl App {
         }
     }
 
+    /// Returns what a command has to add so that it uses the same store; empty where that goes without saying.
+    pub(crate) fn store_words(&self) -> String {
+        self.global.store.as_ref().map(|store| format!(" --store {}", quoted(store))).unwrap_or_default()
+    }
+
     /// Returns where the store is.
     pub(crate) fn place(&self) -> Result<&Place, CliError> {
         get_or_try_init(&self.place, || Ok(store::locate(&self.placement())?))
@@ -151,7 +156,6 @@ impl App {
     }
 
     /// Returns the store with the built-in tools, for a command that runs them. A project that was moved is recorded.
-    #[expect(dead_code, reason = "runs need it")]
     pub(crate) fn runner(&self) -> Result<Taskpawl, CliError> {
         self.place()?.record()?;
         Ok(self.builder()?.open()?)

@@ -60,8 +60,8 @@ pub(crate) struct Global {
     /// Print ids alone where a command lists the tasks that it changed, and no remarks
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// When to use colours [env: TASKPAWL_COLOR, NO_COLOR] [default: auto]
-    #[arg(long, global = true, value_name = "WHEN", value_enum, hide_default_value = true)]
+    /// Use colours: auto (on a terminal, unless NO_COLOR is set), always or never [env: TASKPAWL_COLOR]
+    #[arg(long, global = true, value_name = "WHEN", value_enum, hide_possible_values = true)]
     pub(crate) color: Option<ColorWord>,
 }
 
@@ -92,6 +92,12 @@ pub(crate) enum Command {
     AddSubtask(Box<commands::add_subtask::Args>),
     Note(commands::note::Args),
     Apply(commands::apply::Args),
+    RunAllReady(commands::run_all_ready::Args),
+    Run(commands::run::Args),
+    Runs(commands::runs::Args),
+    Logs(commands::logs::Args),
+    Graph(commands::graph::Args),
+    History(commands::history::Args),
     Where(commands::placement::Args),
     Config(commands::config::Args),
     Schema(commands::schema::Args),
@@ -126,6 +132,12 @@ impl Command {
             Self::AddSubtask(args) => commands::add_subtask::run(app, args),
             Self::Note(args) => commands::note::run(app, args),
             Self::Apply(args) => commands::apply::run(app, args),
+            Self::RunAllReady(args) => commands::run_all_ready::run(app, args),
+            Self::Run(args) => commands::run::run(app, args),
+            Self::Runs(args) => commands::runs::run(app, args),
+            Self::Logs(args) => commands::logs::run(app, args),
+            Self::Graph(args) => commands::graph::run(app, args),
+            Self::History(args) => commands::history::run(app, args),
             Self::Where(args) => commands::placement::run(app, args),
             Self::Config(args) => commands::config::run(app, args),
             Self::Schema(args) => commands::schema::run(app, args),

@@ -16,13 +16,10 @@ use crate::text::nearest;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 pub(crate) enum ColorWord {
-    /// On a terminal, unless NO_COLOR is set
+    // Described in the help of `--color`: text for each value here would spread the help of every command over more lines.
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 

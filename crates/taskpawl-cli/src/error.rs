@@ -37,6 +37,9 @@ pub(crate) enum CliError {
     /// Tool calls do not fit the tools that they name.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
+    /// A task of a plan depends on one that is neither in the plan nor in the store.
+    #[error("a dependency of the plan does not exist")]
+    Reference { problem: Box<Problem> },
     /// The rules refuse it, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
@@ -49,6 +52,9 @@ pub(crate) enum CliError {
     /// A run could not go on.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A run could not start for want of something of the operating system.
+    #[error("failed to start the runtime")]
+    Runtime(#[source] io::Error),
     /// Standard output cannot be written.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
@@ -160,11 +166,14 @@ impl CliError {
         match self {
             Self::Clap(_) | Self::Usage { .. } | Self::Config(_) | Self::File { .. } => Class::Usage,
             Self::Plan { .. } | Self::Calls { .. } => Class::Refused,
+            Self::Reference { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
-            Self::Place(_) | Self::Open(_) | Self::Run(_) | Self::Output(_) => Class::Store,
+            Self::Place(_) | Self::Open(_) | Self::Run(_) | Self::Runtime(_) | Self::Output(_) => {
+                Class::Store
+            }
         }
     }
 
@@ -175,11 +184,13 @@ impl CliError {
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
-            Self::Clap(_)
-            | Self::Plan { .. }
+            Self::Clap(error) => Some(clap_hint(error)),
+            Self::Plan { .. }
             | Self::Calls { .. }
+            | Self::Reference { .. }
             | Self::Open(_)
             | Self::Run(_)
+            | Self::Runtime(_)
             | Self::Output(_) => None,
         }
     }
@@ -189,6 +200,7 @@ impl CliError {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Calls { problems } => problems.clone(),
+            Self::Reference { problem } => vec![Problem::clone(problem)],
             Self::Clap(_)
             | Self::Usage { .. }
             | Self::Config(_)
@@ -197,6 +209,7 @@ impl CliError {
             | Self::Place(_)
             | Self::Open(_)
             | Self::Run(_)
+            | Self::Runtime(_)
             | Self::Output(_) => Vec::new(),
         }
     }
@@ -205,15 +218,16 @@ impl CliError {
     fn message(&self) -> String {
         if let Self::Clap(error) = self {
             let text = error.render().to_string();
-            return text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+            return lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned();
         }
         if let Self::Command(Error::Invalid(_)) = self {
-            return "the fields do not fit a task".to_owned();
+            return "the fields do not fit".to_owned();
         }
         let mut message = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
-            let _ = write!(message, ": {error}");
+            let _ = write!(message, ": {}", error.to_string().trim_end());
             cause = error.source();
         }
         message
@@ -295,6 +309,13 @@ fn print_help(error: &clap::Error) -> ExitCode {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(Class::Store.code()),
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Returns the suggestion that stands in a message, or else where there is help.
+fn clap_hint(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    tip.unwrap_or("try `--help`").to_owned()
 }
 
 fn class_of(error: &Error) -> Class {

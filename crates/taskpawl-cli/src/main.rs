@@ -13,6 +13,7 @@ mod config;
 mod environment;
 mod error;
 mod output;
+mod report;
 mod schema;
 mod text;
 

@@ -254,9 +254,93 @@ fn one_or_many(item: &Value) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
-    use taskpawl::model::plan_fields;
+    use std::sync::Arc;
+
+    use taskpawl::async_trait;
+    use taskpawl::model::{expand_plan, parse_plan, plan_fields};
+    use taskpawl::tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
 
     use super::*;
+
+    /// The tool that lends its check of arguments.
+    #[derive(Debug)]
+    struct Checker(ToolSpec);
+
+    #[async_trait]
+    impl Tool for Checker {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        async fn call(&self, _: CallContext, args: Value) -> Result<Value, ToolError> {
+            Ok(args)
+        }
+    }
+
+    fn registry() -> Registry {
+        let mut root = plan();
+        let definitions = root["$defs"].take();
+        root.as_object_mut().unwrap().remove("$defs");
+        let schema = json!({"type": "object", "properties": {"plan": root}, "$defs": definitions});
+        let mut registry = Registry::new();
+        registry.register(Arc::new(Checker(ToolSpec::new("plan", "", schema)))).unwrap();
+        registry
+    }
+
+    fn accepts(registry: &Registry, plan: &Value) -> Result<(), ToolError> {
+        registry.get("plan").unwrap().check_args(&json!({ "plan": plan }))
+    }
+
+    const EVERYTHING: &str = r#"{
+        "version": 1, "name": "all", "description": "every form",
+        "params": {"target": {"type": "string", "default": "x"}},
+        "defaults": {"priority": "high"}, "resources": {"db": 2}, "timeout": "2h",
+        "budget": {"calls": 10, "duration": "1h", "cost": 1.5},
+        "tasks": [
+            "a name alone",
+            {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
+            {"id": "argv", "run": ["make", "all"], "retry": 3, "mode": "parallel", "estimate": "5m"},
+            {"id": "call", "call": {"exec": {"argv": ["make"]}, "saveAs": "made", "idempotent": true}, "needs": "run"},
+            {"id": "calls", "toolCalls": [{"toolName": "log", "args": {"message": "x"}, "timeout": "1s"}],
+             "dependencies": ["run", "argv"], "trigger": "any_done", "context": {"a": 1}, "dueDate": "2026-05-31"},
+            {"name": "above", "subtasks": [{"name": "below", "milestone": true}, "call"], "when": "true",
+             "forEach": {"in": [1, 2], "concurrency": 1}, "approval": {"ask": "go?", "options": ["yes"], "expires": "1h"}},
+            {"id": "long", "metadata": {"toolCalls": [{"run": "x"}], "context": {}, "own": 1},
+             "retry": {"attempts": 2, "delay": "1s", "factor": 2, "maxDelay": "1m", "jitter": true, "retryOn": ["timeout", 1]},
+             "repeat": {"until": "x", "max": 3}, "cache": {"inputs": "src/**"}, "sandbox": {"net": true, "read": ["/x"]},
+             "links": {"relatesTo": ["run"]}, "ticket": "a field of one's own"}
+        ]
+    }"#;
+
+    #[test]
+    fn the_schema_accepts_what_the_parser_reads() {
+        let registry = registry();
+        let read = parse_plan(EVERYTHING).unwrap_or_else(|errors| panic!("{errors}"));
+        for plan in
+            [serde_json::from_str(EVERYTHING).unwrap(), expand_plan(&read), json!(["one", {"id": "two"}])]
+        {
+            accepts(&registry, &plan).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+
+    #[test]
+    fn the_schema_refuses_what_the_parser_refuses() {
+        let registry = registry();
+        for plan in [
+            json!({"name": "no tasks"}),
+            json!({"tasks": [{"description": "neither id nor name"}]}),
+            json!({"tasks": [{"id": "a/b"}]}),
+            json!({"tasks": [{"id": "a", "priority": "urgent"}]}),
+            json!({"tasks": [{"id": "a", "timeout": 5}]}),
+            json!({"tasks": [{"id": "a", "retry": {"delay": "1s"}}]}),
+            json!({"tasks": [{"id": "a", "subtasks": [{"id": "b", "milestone": "yes"}]}]}),
+            json!({"version": 2, "tasks": []}),
+            json!({"tasks": [], "params": {"x": {"type": "text"}}}),
+        ] {
+            assert!(accepts(&registry, &plan).is_err(), "the schema accepts {plan}");
+            assert!(parse_plan(&plan.to_string()).is_err(), "the parser reads {plan}");
+        }
+    }
 
     #[test]
     fn the_schema_has_the_fields_that_the_parser_knows() {

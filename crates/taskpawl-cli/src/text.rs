@@ -205,6 +205,14 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     short
 }
 
+/// Returns a word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ',' | ':' | '@' | '/');
+    let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
+    if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// Returns the candidate that `text` was probably meant to be.
 pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (text.chars().count() / 3).clamp(1, 3);

@@ -14,7 +14,7 @@ use crate::error::CliError;
 #[command(after_help = "\
 Examples:
   taskpawl add-tool-call build --tool shell --args '{\"command\": \"cargo build\"}'
-  taskpawl add-tool-call build --tool exec --args '{\"argv\": [\"cargo\", \"test\"]}' --timeout 10m --save-as tests")]
+  taskpawl add-tool-call build --tool exec --args '{\"argv\": [\"make\"]}' --save-as made")]
 pub(crate) struct Args {
     /// The task: its id, or the beginning of it
     #[arg(value_name = "ID")]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
     /// Whether it may be started again when nobody knows how it ended
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     idempotent: Option<bool>,
     /// Any other field by its name in plan files, as in retry='{"attempts": 3}'; may be given several times
     #[arg(long, value_name = "FIELD=JSON", value_parser = parse::field)]

@@ -3,15 +3,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use taskpawl::model::{ApplyReport, Origin, Plan, TaskId, check_id, expand_plan, parse_plan};
+use taskpawl::model::{
+    ApplyReport, Origin, Plan, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan,
+};
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::tools::Registry;
-use taskpawl::{ApplyOptions, Manager};
+use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
 use crate::commands::tools;
-use crate::error::CliError;
-use crate::text::{clean, style};
+use crate::error::{CliError, Problem};
+use crate::text::{clean, nearest, style};
 
 /// Bring a plan file into the store: the same file again changes nothing
 #[derive(Debug, clap::Args)]
@@ -52,11 +54,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     file.check(app)?;
     let options = ApplyOptions { prune: args.prune, fresh: args.fresh };
-    let report = if args.dry_run {
-        preview_manager(app)?.preview_apply(file.plan, &file.name, options)?
-    } else {
-        file.apply(app, options)?
-    };
+    let report = if args.dry_run { file.preview(app, options)? } else { file.apply(app, options)? };
     let out = app.out();
     if out.is_json {
         return out.data(&report);
@@ -106,7 +104,31 @@ impl PlanFile {
     /// Brings the plan into the store.
     pub(crate) fn apply(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = app.manager()?.clone().with_origin(Origin::Plan);
-        Ok(manager.apply(self.plan, &self.name, options)?)
+        manager.apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
+    }
+
+    fn preview(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
+        let manager = preview_manager(app)?;
+        manager.preview_apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
+    }
+
+    /// Gives an error about a dependency the place of the task that has it.
+    fn placed(&self, error: Error) -> CliError {
+        let Error::Refused(refusal) = &error else { return error.into() };
+        let Refusal::UnknownTask { id, similar } = &**refusal else { return error.into() };
+        let has_it = |task: &&PlanTask| task.needs_outside.iter().any(|other| other.as_str() == id);
+        let Some(task) = self.plan.tasks.iter().find(has_it) else { return error.into() };
+        let name =
+            |task: &'_ PlanTask| task.id.as_ref().map_or_else(|| task.spec.name.clone(), ToString::to_string);
+        let names: Vec<String> = self.plan.tasks.iter().map(name).collect();
+        let near = nearest(id, names.iter().map(String::as_str).chain(similar.iter().map(TaskId::as_str)));
+        let message = format!("needs `{id}`, which is neither in the plan nor in the store");
+        let problem = Problem::at(Some(&self.shown), task.at, format!("task `{}`", name(task)), message);
+        let hint = near.map_or_else(
+            || "`taskpawl list` shows the ids in the store".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        CliError::Reference { problem: Box::new(Problem { hint: Some(hint), ..problem }) }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::CliError;
 Examples:
   taskpawl create \"Write the report\" --priority high --due 2026-05-31
   taskpawl create Build --id build --run \"cargo build\" --timeout 10m
-  taskpawl create Publish --needs build,tests --tool write_file --args '{\"path\": \"done.txt\", \"content\": \"yes\"}'")]
+  taskpawl create Wait --needs build,tests --tool sleep --args '{\"duration\": \"1s\"}'")]
 pub(crate) struct Args {
     /// A short title; asked for on a terminal when it is left out
     #[arg(value_name = "NAME")]

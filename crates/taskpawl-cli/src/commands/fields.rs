@@ -41,7 +41,7 @@ pub(crate) struct FieldArgs {
     #[arg(long, value_name = "DURATION")]
     estimate: Option<String>,
     /// A join that ends by itself
-    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     milestone: Option<bool>,
     /// A value for its context: KEY=VALUE, the value JSON or text; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::pairs)]

@@ -5,6 +5,7 @@ use taskpawl::model::{Priority, Query, Status, resolve};
 use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
+use crate::text::quoted;
 
 /// List tasks, by age; all of them unless filtered
 #[derive(Debug, clap::Args)]
@@ -100,11 +101,4 @@ impl Args {
         }
         command
     }
-}
-
-/// Returns a word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ',' | ':' | '@' | '/');
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -73,6 +73,7 @@ pub(super) fn page(
     if page.truncated {
         let next = offset + page.tasks.len();
         let of = page.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let more = format!("{more}{}", app.store_words());
         out.remark(&format!(
             "{} to {next}{of}: `{more} --offset {next}` shows what follows, `{more} --limit 0` shows all",
             offset + 1

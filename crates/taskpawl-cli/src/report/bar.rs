@@ -128,7 +128,8 @@ fn frame(running: &Shown, progress: &Progress, width: usize, height: usize) -> V
     // A full line would leave the cursor in the next one on some terminals.
     let width = width.saturating_sub(1);
     let room = height - 1;
-    let mut lines: Vec<String> = running.lines.iter().map(|(id, running)| running_line(id, running, width)).collect();
+    let mut lines: Vec<String> =
+        running.lines.iter().map(|(id, running)| running_line(id, running, width)).collect();
     let mut more = running.more;
     if lines.len() + usize::from(more > 0) > room {
         let kept = room.saturating_sub(1);
@@ -162,7 +163,7 @@ fn bar_line(progress: &Progress, running: usize, width: usize) -> String {
     if room < 5 {
         return cut(&text, width);
     }
-    let share = if total == 0 { 0 } else { over.saturating_mul(room as u64) / total };
+    let share = over.saturating_mul(room as u64).checked_div(total).unwrap_or(0);
     let full = usize::try_from(share).unwrap_or(room).min(room);
     format!("[{}{}]  {text}", "#".repeat(full), "-".repeat(room - full))
 }
@@ -199,7 +200,12 @@ mod tests {
         let progress = Progress { failed: 1, ..Progress::new(1_000_000, 999_999) };
         for (width, height) in [(1, 1), (10, 2), (40, 5), (60, 23), (200, 50)] {
             for count in [0, 1, 8, 30] {
-                let lines = frame(&running(count, "漢字 and a name that is longer than forty columns"), &progress, width, height);
+                let lines = frame(
+                    &running(count, "漢字 and a name that is longer than forty columns"),
+                    &progress,
+                    width,
+                    height,
+                );
                 assert!(lines.len() <= height && !lines.is_empty(), "{count} in {width}x{height}: {lines:?}");
                 assert!(lines.iter().all(|line| line.width() < width.max(2)), "{lines:?}");
             }

@@ -19,7 +19,12 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
             Some(ended(task.as_str(), name, *status, error, took, paint))
         }
         RunEvent::Stopping { hard, running } => Some(format!("{}\n", stopping(*hard, *running))),
-        _ => None,
+        RunEvent::RunStarted { .. }
+        | RunEvent::CallStarted { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::CallEnded { .. }
+        | RunEvent::Summary(_)
+        | _ => None,
     }
 }
 
@@ -76,7 +81,8 @@ mod tests {
 
     #[test]
     fn lengths_of_time_are_short() {
-        let said = [90, 2_345, 59_999, 61_000, 3_720_000].map(|millis| duration(Duration::from_millis(millis)));
+        let said =
+            [90, 2_345, 59_999, 61_000, 3_720_000].map(|millis| duration(Duration::from_millis(millis)));
         assert_eq!(said, ["0.1s", "2.3s", "59s", "1m01s", "1h02m"]);
     }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use taskpawl::model::{Status, TaskId, Timestamp};
-use taskpawl::{Observer, RunEvent, Source};
+use taskpawl::{Observer, RunEvent, RunSummary, Source};
 
 use crate::output::to_text;
 use crate::text::Paint;
@@ -40,8 +40,6 @@ pub(crate) enum Format {
 pub(crate) struct Options {
     /// How. `Auto` was decided before.
     pub(crate) format: Format,
-    /// Whether nothing is said at all.
-    pub(crate) is_quiet: bool,
     /// The colours of standard error.
     pub(crate) paint: Paint,
     /// Where the times of events come from.
@@ -108,7 +106,8 @@ impl Reporter {
         };
         let shared = Arc::new(Shared { options, state: Mutex::new(state), changed: Condvar::new() });
         let writer = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
+        let writer =
+            std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
         // Without a thread the run goes on in silence, and its summary comes all the same.
         let writer = writer.ok();
         if writer.is_none() {
@@ -122,9 +121,12 @@ impl Reporter {
         Arc::clone(&self.shared) as Arc<dyn Observer>
     }
 
-    /// Says something between the lines.
-    pub(crate) fn say(&self, line: &str) {
-        self.shared.push(self.shared.lock(), &format!("{line}\n"));
+    /// Ends a stream of events with the summary.
+    pub(crate) fn summary(&self, summary: &RunSummary) {
+        if self.shared.options.format == Format::Ndjson {
+            let line = json_line(&RunEvent::Summary(summary.clone()), self.shared.options.source.now());
+            self.shared.push(self.shared.lock(), &line);
+        }
     }
 
     /// Writes what is left, takes the bar away and ends the thread.
@@ -146,7 +148,8 @@ impl Drop for Reporter {
 
 impl Observer for Shared {
     fn event(&self, event: &RunEvent) {
-        if self.options.is_quiet {
+        if matches!(event, RunEvent::Summary(_)) {
+            // It comes by `Reporter::summary`, with commands that name the store.
             return;
         }
         let mut state = self.lock();
@@ -170,7 +173,7 @@ struct Stamped<'a> {
 }
 
 fn json_line(event: &RunEvent, at: Timestamp) -> String {
-    let stamped = Stamped { at: taskpawl::model::format_time(&at), event };
+    let stamped = Stamped { at: taskpawl::model::format_time(at), event };
     to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n"
 }
 
@@ -197,7 +200,11 @@ impl State {
                 self.progress.end(*status == Status::Failed);
                 return self.running.remove(task).map(|running| running.since.elapsed());
             }
-            _ => {}
+            RunEvent::RunStarted { .. }
+            | RunEvent::CallEnded { .. }
+            | RunEvent::Stopping { .. }
+            | RunEvent::Summary(_)
+            | _ => {}
         }
         None
     }
@@ -222,9 +229,9 @@ impl Shared {
     /// Writes until the run is over.
     fn write(&self) {
         let written = match self.options.format {
-            Format::Bar if !self.options.is_quiet => self.write_bar(),
+            Format::Bar => self.write_bar(),
             Format::Ndjson => self.write_lines(&mut io::stdout()),
-            Format::Auto | Format::Plain | Format::Bar => self.write_lines(&mut io::stderr()),
+            Format::Auto | Format::Plain => self.write_lines(&mut io::stderr()),
         };
         if written.is_err() {
             // Whoever read has seen enough; the run goes on.

@@ -15,7 +15,8 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
     let mut text = counts(summary, paint);
     failures(&mut text, summary, paint);
     waiting(&mut text, summary, paint);
-    let blocked = summary.blocked.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
+    let blocked =
+        summary.blocked.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
     section(&mut text, "Blocked", blocked, "blocked", paint);
     let not_run = summary.not_run.iter().map(|task| (task.task.as_str(), "", task.reason.as_str()));
     section(&mut text, "Not run", not_run, "todo", paint);
@@ -66,7 +67,11 @@ fn failures(text: &mut String, summary: &RunSummary, paint: Paint) {
 }
 
 fn title(group: &FailureGroup) -> String {
-    let what = if group.tool.is_empty() { "by hand".to_owned() } else { format!("{}, {}", clean(&group.tool), clean(&group.class)) };
+    let what = if group.tool.is_empty() {
+        "by hand".to_owned()
+    } else {
+        format!("{}, {}", clean(&group.tool), clean(&group.class))
+    };
     let tasks = if group.count == 1 { "1 task".to_owned() } else { format!("{} tasks", group.count) };
     match group.blocks {
         0 => format!("{what}: {tasks}"),
@@ -78,7 +83,8 @@ fn waiting(text: &mut String, summary: &RunSummary, paint: Paint) {
     if summary.waiting.is_empty() {
         return;
     }
-    let lines = summary.waiting.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
+    let lines =
+        summary.waiting.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
     heading(text, "Waiting for somebody", paint);
     for line in lines.take(NAMED) {
         line_of(text, line, paint);

@@ -1,0 +1,299 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl::Taskpawl;
+use taskpawl::model::{CallStatus, Status, Task, ToolCall};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::text::{clean_block, style};
+
+/// Show what the calls of a task printed, of every start
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
+#[command(after_help = "\
+Control characters are left out on a terminal; --raw prints every byte.
+
+Examples:
+  taskpawl logs build
+  taskpawl logs build -f
+  taskpawl logs build --call c2 --attempt 1 --stderr")]
+pub(crate) struct Args {
+    /// The task: its id, or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Go on until the task ends, whichever process runs it
+    #[arg(long, short, conflicts_with = "attempt")]
+    follow: bool,
+    /// Only of this call
+    #[arg(long, value_name = "CALL")]
+    call: Option<String>,
+    /// Only of this start of each call, counted from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// Only the standard output
+    #[arg(long, conflicts_with = "stderr")]
+    stdout: bool,
+    /// Only the standard error
+    #[arg(long)]
+    stderr: bool,
+    /// Print every byte as it is
+    #[arg(long, conflicts_with_all = ["json", "fields"])]
+    raw: bool,
+}
+
+/// What one start of a call printed to one stream.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    position: usize,
+    call: String,
+    start: u32,
+    stream: &'static str,
+}
+
+/// Where the text of a part is.
+#[derive(Debug)]
+enum Source {
+    File(PathBuf),
+    /// Files may have been pruned; the result keeps head and tail.
+    Result(String),
+}
+
+/// A part as `--json` shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    call: String,
+    tool_name: String,
+    attempt: u32,
+    stream: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    text: String,
+}
+
+/// Shows what calls printed.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let plans = app.reader()?;
+    let task = plans.manager().get(&args.id)?;
+    check(args, &task)?;
+    if app.out().is_json {
+        if args.follow {
+            return Err(CliError::usage("`--follow` shows text; it has no JSON"));
+        }
+        return print_json(app, plans, args, &task);
+    }
+    let mut printer = Printer::new(app, args);
+    let count = printer.print(plans, args, &task)?;
+    if args.follow {
+        return follow(plans, args, &task, &mut printer);
+    }
+    if count == 0 {
+        app.out().remark(&nothing(&task));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nothing(task: &Task) -> String {
+    let calls = &task.metadata.tool_calls;
+    let started = calls.iter().any(|call| call.attempts > 0);
+    let why = match (calls.is_empty(), started) {
+        (true, _) => "has no calls",
+        (false, false) => "has not been started",
+        (false, true) => "printed nothing that was asked for; `taskpawl show` has the results of its calls",
+    };
+    format!("`{}` {why}", task.id)
+}
+
+fn check(args: &Args, task: &Task) -> Result<(), CliError> {
+    let Some(call) = &args.call else { return Ok(()) };
+    let calls: Vec<&str> = task.metadata.tool_calls.iter().map(|call| call.id.as_str()).collect();
+    if calls.contains(&call.as_str()) {
+        return Ok(());
+    }
+    let hint = match calls.as_slice() {
+        [] => "it has none".to_owned(),
+        calls => format!("it has {}", calls.join(", ")),
+    };
+    Err(CliError::usage_with(format!("task `{}` has no call `{call}`", task.id), hint))
+}
+
+/// Prints what comes until the task is over.
+fn follow(plans: &Taskpawl, args: &Args, task: &Task, printer: &mut Printer) -> Result<ExitCode, CliError> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let id = task.id.as_str();
+    let mut is_over = is_over(task);
+    while !is_over {
+        let seen = plans.manager().revision()?;
+        plans.manager().store().wait_change(seen, PAUSE)?;
+        let task = plans.manager().get(id)?;
+        is_over = self::is_over(&task);
+        printer.print(plans, args, &task)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_over(task: &Task) -> bool {
+    task.status.is_finished() || task.status == Status::Blocked
+}
+
+/// Returns what the task has printed so far, in order.
+fn parts(plans: &Taskpawl, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
+    let mut parts = BTreeMap::new();
+    let calls = task.metadata.tool_calls.iter().enumerate();
+    for (position, call) in
+        calls.filter(|(_, call)| args.call.as_deref().is_none_or(|id| id == call.id.as_str()))
+    {
+        let name = |start, stream| Name { position, call: call.id.to_string(), start, stream };
+        for stream in ["stdout", "stderr"] {
+            if let Some(text) = kept(call, stream) {
+                parts.insert(name(call.attempts, stream), Source::Result(text));
+            }
+        }
+        for part in plans.engine().output().parts(&task.id, &call.id, call.attempts) {
+            parts.insert(name(part.start, part.stream), Source::File(part.path));
+        }
+    }
+    parts.retain(|name, _| {
+        args.attempt.is_none_or(|attempt| attempt == name.start)
+            && !(args.stdout && name.stream != "stdout")
+            && !(args.stderr && name.stream != "stderr")
+    });
+    parts
+}
+
+/// Returns what the result of the last start keeps of a stream.
+fn kept(call: &ToolCall, stream: &str) -> Option<String> {
+    if !matches!(call.status, CallStatus::Succeeded | CallStatus::Failed) {
+        return None;
+    }
+    let text = call.result.as_ref()?.get(stream).and_then(Value::as_str)?;
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+fn print_json(app: &App, plans: &Taskpawl, args: &Args, task: &Task) -> Result<ExitCode, CliError> {
+    let mut shown = Vec::new();
+    for (name, source) in parts(plans, args, task) {
+        let mut bytes = Vec::new();
+        read_from(&source, 0, &mut bytes)?;
+        shown.push(Shown {
+            tool_name: task.metadata.tool_calls[name.position].tool_name.clone(),
+            call: name.call,
+            attempt: name.start,
+            stream: name.stream,
+            file: if let Source::File(path) = source { Some(path) } else { None },
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        });
+    }
+    app.out().data(&shown)
+}
+
+/// Appends what a part has behind `offset`.
+fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), CliError> {
+    match source {
+        Source::Result(text) => bytes.extend_from_slice(
+            text.as_bytes().get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default(),
+        ),
+        Source::File(path) => match read_file(path, offset, bytes) {
+            Ok(()) => {}
+            // Empty files are removed at the end of a call.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(CliError::File { action: "read", path: path.clone(), source }),
+        },
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    // Piece by piece: the caller prints what there is before it asks for more.
+    file.take(1 << 20).read_to_end(bytes)?;
+    Ok(())
+}
+
+/// Prints parts, and remembers how far.
+struct Printer {
+    is_cleaned: bool,
+    has_heads: bool,
+    paint: crate::text::Paint,
+    printed: BTreeMap<Name, u64>,
+    /// The part whose text was printed last.
+    last: Option<Name>,
+    ends_line: bool,
+}
+
+impl Printer {
+    fn new(app: &App, args: &Args) -> Self {
+        let out = app.out();
+        Self {
+            // A file gets what the program printed; a terminal only what cannot move its cursor.
+            is_cleaned: app.terminal().stdout && !args.raw,
+            has_heads: !out.is_quiet && !args.raw,
+            paint: out.paint,
+            printed: BTreeMap::new(),
+            last: None,
+            ends_line: true,
+        }
+    }
+
+    /// Prints what is new and returns how many parts there are.
+    fn print(&mut self, plans: &Taskpawl, args: &Args, task: &Task) -> Result<usize, CliError> {
+        let parts = parts(plans, args, task);
+        let has_heads = self.has_heads && (parts.len() > 1 || args.follow);
+        for (name, source) in &parts {
+            self.print_part(name, source, has_heads, task)?;
+        }
+        Ok(parts.len())
+    }
+
+    fn print_part(
+        &mut self,
+        name: &Name,
+        source: &Source,
+        has_head: bool,
+        task: &Task,
+    ) -> Result<(), CliError> {
+        loop {
+            let offset = self.printed.get(name).copied().unwrap_or(0);
+            let mut bytes = Vec::new();
+            read_from(source, offset, &mut bytes)?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            if has_head && self.last.as_ref() != Some(name) {
+                self.head(name, task)?;
+            }
+            self.last = Some(name.clone());
+            self.printed.insert(name.clone(), offset + bytes.len() as u64);
+            self.ends_line = bytes.ends_with(b"\n");
+            self.write(&bytes)?;
+        }
+    }
+
+    fn head(&mut self, name: &Name, task: &Task) -> Result<(), CliError> {
+        let break_line = if self.ends_line { "" } else { "\n" };
+        let tool = &task.metadata.tool_calls[name.position].tool_name;
+        let head = format!("== {} {tool}, start {}, {} ==", name.call, name.start, name.stream);
+        let head = self.paint.style(style::DIM, &clean_block(&head));
+        write_bytes(format!("{break_line}{head}\n").as_bytes())
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
+        if !self.is_cleaned {
+            return write_bytes(bytes);
+        }
+        write_bytes(clean_block(&String::from_utf8_lossy(bytes)).as_bytes())
+    }
+}
+
+fn write_bytes(bytes: &[u8]) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CliError::Output)
+}

@@ -1,0 +1,59 @@
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use taskpawl::ApplyOptions;
+use taskpawl::model::{Origin, Selector};
+
+use crate::app::App;
+use crate::commands::apply::PlanFile;
+use crate::commands::parse;
+use crate::commands::running::{self, RunArgs, What};
+use crate::error::CliError;
+
+/// Run everything that is ready, and what becomes ready by it, until nothing more can be done
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Ctrl-C lets what runs end and starts nothing more; a second one kills what runs; a third one leaves at once.
+The exit code tells how it stands: 0 all finished, 1 a task failed, 3 somebody is waited for, 4 blocked otherwise.
+
+Examples:
+  taskpawl run-all-ready
+  taskpawl run-all-ready --plan release.yaml --jobs 8
+  taskpawl run-all-ready --only label:nightly --format ndjson")]
+pub(crate) struct Args {
+    /// Apply this plan, and run that plan alone; `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    plan: Option<PathBuf>,
+    /// Run only the tasks of a plan, with a label, or a task with all below it; may be given several times
+    #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    only: Vec<Selector>,
+    /// With --plan: reopen every task of the plan first
+    #[arg(long, requires = "plan")]
+    fresh: bool,
+    /// With --plan: apply it as an instance of its own, with ids that begin with this name
+    #[arg(long = "as", value_name = "NAME", requires = "plan")]
+    instance: Option<String>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs everything that is ready.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let Some(path) = &args.plan else {
+        return running::run(app, &app.runner()?, What::Ready(args.only.clone()), &args.run);
+    };
+    let file = PlanFile::read(path, args.instance.as_deref())?;
+    file.check(app)?;
+    let plans = app.runner()?;
+    let only = vec![Selector::Plan(file.name.clone())];
+    let options = ApplyOptions { prune: false, fresh: args.fresh };
+    let report = plans.manager().clone().with_origin(Origin::Plan).apply(file.plan, &file.name, options)?;
+    if !report.gone.is_empty() {
+        let gone: Vec<&str> = report.gone.iter().take(10).map(taskpawl::model::TaskId::as_str).collect();
+        let more = report.gone.len().saturating_sub(gone.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        app.out()
+            .warn(&format!("gone from the plan file, but still in the store: {}{more}", gone.join(", ")));
+    }
+    running::run(app, &plans, What::Ready(only), &args.run)
+}

@@ -1,0 +1,204 @@
+//! A run from the command line: its runtime, its signals, what is shown of it, and its exit code.
+
+use std::process::ExitCode;
+
+use taskpawl::model::{Selector, Status};
+use taskpawl::store::Location;
+use taskpawl::{Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::report::{Format, Options, Reporter, summary_text};
+use crate::text::quoted;
+
+/// Flags of the commands that run tasks.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
+pub(crate) struct RunArgs {
+    /// Run at most so many tool calls at once [env: TASKPAWL_JOBS] [default: the number of cores + 2]
+    #[arg(long, short, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// Also wait for agents and people: end only when nothing is left that they could finish
+    #[arg(long)]
+    wait: bool,
+    /// How to show the run
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
+    format: Format,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a number of at least 1".to_owned())
+}
+
+/// What is run.
+pub(super) enum What {
+    /// Everything that is ready, of these.
+    Ready(Vec<Selector>),
+    /// One task.
+    Task(String),
+}
+
+/// How a run ended.
+enum End {
+    /// By itself, or because it was asked to stop.
+    Run(Result<RunSummary, RunError>),
+    /// Somebody did not want to wait for that.
+    Left,
+}
+
+/// Runs tasks, shows it, and returns the exit code that tells how it stands.
+pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Result<ExitCode, CliError> {
+    let format = format(app, args)?;
+    let mut reporter = reporter(app, plans.manager(), &what, format)?;
+    let control = RunControl::default();
+    let options = RunOptions {
+        jobs: args.jobs.or(app.config()?.jobs),
+        wait: args.wait,
+        observer: reporter.as_ref().map(Reporter::observer),
+        control: control.clone(),
+        ..RunOptions::default()
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
+    let end = runtime.block_on(watch(plans, what, options, &mut signals));
+    // What still blocks a thread after somebody left is not waited for.
+    runtime.shutdown_background();
+    let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
+    let mut summary = ended?;
+    if signals.requests > 0 {
+        summary.exit = signals.exit;
+    }
+    name_store(app, &mut summary)?;
+    if let Some(reporter) = &mut reporter {
+        reporter.summary(&summary);
+        reporter.finish();
+    }
+    print(app, &summary, format)
+}
+
+fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    if out.is_json {
+        out.data(summary)?;
+    } else if format != Format::Ndjson {
+        out.print(&summary_text(summary, out.paint))?;
+    }
+    Ok(ExitCode::from(summary.exit))
+}
+
+fn format(app: &App, args: &RunArgs) -> Result<Format, CliError> {
+    if app.is_json() && args.format == Format::Ndjson {
+        let hint = "leave `--json` out: the last line of the stream is the summary";
+        return Err(CliError::usage_with("`--json` is one document and `--format ndjson` is many", hint));
+    }
+    let is_dumb = app.environment().text("TERM").is_none_or(|term| term == "dumb");
+    let has_bar = app.terminal().stderr && !is_dumb;
+    match args.format {
+        Format::Auto if has_bar => Ok(Format::Bar),
+        Format::Auto => Ok(Format::Plain),
+        Format::Bar if !app.terminal().stderr => {
+            let hint = "use `--format plain`, or leave it to `auto`";
+            Err(CliError::usage_with("`--format bar` needs a terminal on standard error", hint))
+        }
+        other @ (Format::Plain | Format::Bar | Format::Ndjson) => Ok(other),
+    }
+}
+
+/// Returns who shows the run; nobody with `--quiet`, unless events are what was asked for.
+fn reporter(app: &App, manager: &Manager, what: &What, format: Format) -> Result<Option<Reporter>, CliError> {
+    let out = app.out();
+    if out.is_quiet && format != Format::Ndjson {
+        return Ok(None);
+    }
+    let (total, over) = if format == Format::Bar { size(manager, what)? } else { (0, 0) };
+    let paint = out.paint_err;
+    Ok(Some(Reporter::start(Options { format, paint, source: app.source()?, total, over })))
+}
+
+/// Returns how many tasks there are to run, and how many of them are over.
+fn size(manager: &Manager, what: &What) -> Result<(u64, u64), CliError> {
+    let only = match what {
+        What::Ready(only) if only.is_empty() => {
+            let counts = manager.counts()?;
+            let over = counts.iter().filter(|(status, _)| status.is_finished()).map(|(_, count)| count).sum();
+            return Ok((counts.values().sum(), over));
+        }
+        What::Ready(only) => only.clone(),
+        What::Task(id) => vec![Selector::Task(id.clone())],
+    };
+    let over: Vec<Status> = Status::ALL.iter().copied().filter(|status| status.is_finished()).collect();
+    let count = |status: &[Status]| Ok::<_, CliError>(manager.select(&only, status)?.len() as u64);
+    Ok((count(&[])?, count(&over)?))
+}
+
+/// Makes the commands that go on name the store where the command line did. A store in memory is gone, so nothing goes on.
+fn name_store(app: &App, summary: &mut RunSummary) -> Result<(), CliError> {
+    if app.place()?.location == Location::Memory {
+        summary.next_actions.clear();
+    }
+    if let Some(store) = app.placement().store_flag {
+        let named = format!("taskpawl --store {} ", quoted(&store));
+        for action in &mut summary.next_actions {
+            *action = action.replace("taskpawl ", &named);
+        }
+    }
+    Ok(())
+}
+
+async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &mut Signals) -> End {
+    let run = async {
+        match what {
+            What::Ready(only) => {
+                options.only = only;
+                plans.run_all_ready(options).await
+            }
+            What::Task(id) => plans.execute_task(&id, options).await,
+        }
+    };
+    tokio::select! {
+        ended = run => End::Run(ended),
+        () = signals.escalate() => End::Left,
+    }
+}
+
+/// The signals that end a run: the first lets what runs end, the second kills it, the third does not wait for that.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    control: RunControl,
+    requests: u32,
+    /// The exit code of the last one.
+    exit: u8,
+}
+
+impl Signals {
+    fn listen(control: RunControl) -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            control,
+            requests: 0,
+            exit: 130,
+        })
+    }
+
+    /// Asks the run to stop for each signal, and returns at the third.
+    async fn escalate(&mut self) {
+        while self.requests < 3 {
+            let least = tokio::select! {
+                _ = self.interrupt.recv() => { self.exit = 130; self.requests + 1 }
+                // Whoever sends these does not wait for calls that may take minutes.
+                _ = self.terminate.recv() => { self.exit = 143; (self.requests + 1).max(2) }
+                _ = self.hang_up.recv() => { self.exit = 129; (self.requests + 1).max(2) }
+            };
+            while self.requests < least {
+                self.requests += 1;
+                self.control.stop();
+            }
+        }
+    }
+}
