@@ -51,7 +51,7 @@ fn create_and_update_reach_every_field() {
             "--label",
             "y",
             "--needs",
-            "8a",
+            "d73a",
             "--trigger",
             "all_finished",
             "--mode",
@@ -119,10 +119,10 @@ fn create_and_update_reach_every_field() {
             "--set",
             "estimate=null",
             "--if-version",
-            "1"
+            "2"
         ],
         &["update", "all", "--priority", "low", "--if-version", "1"],
-        &["update", "all", "--needs", "8a", "--fields", "id,dependencies,metadata.context,version"],
+        &["update", "all", "--needs", "d73a", "--fields", "id,dependencies,metadata.context,version"],
         &["show", "all"],
     ]));
 }
@@ -142,6 +142,8 @@ fn lists_filter_and_say_when_there_is_more() {
         &["ready", "--limit", "1", "--fields", "id"],
         &["ready", "-n", "1"],
         &["list", "--fields", "id,stauts"],
+        &["list", "--limit", "1", "--text", "a 'b", "--store", "../tasks.db"],
+        &["list", "--limit", "1", "--store", "../tasks.db"],
     ]));
 }
 

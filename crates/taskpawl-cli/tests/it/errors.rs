@@ -86,11 +86,15 @@ fn usage() {
 #[test]
 fn stores_that_cannot_be_used() {
     let cli = Cli::new();
-    cli.run(&["create", "A", "--id", "a"]).ok();
+    // A commit of this size is moved from the log to the file at once, so that the file is whole without it.
+    let tasks: Vec<String> =
+        (0..4000).map(|number| format!("{{id: task-{number}, name: {}}}", "x".repeat(400))).collect();
+    cli.file("many.yaml", &format!("tasks: [{}]", tasks.join(", ")));
+    cli.run(&["apply", "many.yaml"]).ok();
     let whole = fs::read(cli.path("tasks.db")).unwrap();
     let file = |name: &str, content: &[u8]| fs::write(cli.path("work").join(name), content).unwrap();
     file("text.db", b"this is no database, but it is long enough to have a header of one hundred bytes ........................");
-    file("empty.db", b"");
+
     let mut damaged = whole.clone();
     for byte in &mut damaged[4096..] {
         *byte = 0xa5;
@@ -101,6 +105,11 @@ fn stores_that_cannot_be_used() {
     let mut newer = whole.clone();
     newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
     file("newer.db", &newer);
+    file("whole.db", &whole);
+    assert_eq!(
+        cli.run(&["list", "--store", "whole.db", "-n", "1", "--json"]).ok().json()["page"]["total"],
+        4000
+    );
     insta::assert_snapshot!(cli.session(&[
         &["list", "--store", "text.db"],
         &["create", "B", "--store", "text.db"],

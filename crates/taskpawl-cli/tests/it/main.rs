@@ -8,3 +8,4 @@ mod help;
 mod placement;
 mod plans;
 mod streams;
+mod terminal;

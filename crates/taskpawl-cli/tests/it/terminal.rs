@@ -1,0 +1,88 @@
+//! What happens on a terminal: questions, colours, and lines that fit.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
+
+use crate::harness::Cli;
+
+/// Returns both ends of a terminal: that of the person, and that of the program.
+fn terminal() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap().into_string().unwrap();
+    let program = OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let mut modes = tcgetattr(&program).unwrap();
+    modes.output_modes.remove(OutputModes::OPOST);
+    tcsetattr(&program, OptionalActions::Now, &modes).unwrap();
+    (File::from(person), program)
+}
+
+/// Runs the program with standard output on a terminal that has `columns`.
+fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
+    let (mut person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), args);
+    command.env("COLUMNS", columns).stdin(Stdio::null()).stdout(program).stderr(Stdio::null());
+    let status = command.spawn().unwrap().wait().unwrap();
+    assert!(status.success(), "{args:?}");
+    // What is printed here fits into the buffer of the terminal; it ends with an error once the program's end is closed.
+    drop(command);
+    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = person.read(&mut buffer) {
+        text.extend_from_slice(&buffer[..count]);
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_name_is_asked_for() {
+    let cli = Cli::new();
+    let (mut person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), &["create", "--json"]);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
+    let child = command.spawn().unwrap();
+    person.write_all(b"typed by hand\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\"name\":\"typed by hand\""), "{text}");
+}
+
+#[test]
+fn a_list_has_colours_and_fits() {
+    let cli = Cli::new();
+    cli.run(&["create", "A name that is far too long for the line", "--id", "long", "--priority", "high"])
+        .ok();
+    cli.run(&["create", "Short", "--id", "short"]).ok();
+    cli.run(&["fail", "short"]).ok();
+    let cli = cli.with("TERM", "xterm");
+    insta::assert_snapshot!(on_terminal(&cli, "40", &["list"]).replace('\u{1b}', "␛"), @r"
+    ␛[1mlong␛[0m   todo    ␛[33mhigh␛[0m  A name that is far…
+    ␛[1mshort␛[0m  ␛[31mfailed␛[0m        Short
+    ");
+    let cli = cli.with("NO_COLOR", "1");
+    insta::assert_snapshot!(on_terminal(&cli, "40", &["list"]), @r"
+    long   todo    high  A name that is far…
+    short  failed        Short
+    ");
+    insta::assert_snapshot!(on_terminal(&cli, "200", &["list", "--limit", "1", "--fields", "id"]), @r#"
+    {
+      "schemaVersion": 1,
+      "data": [
+        {
+          "id": "long"
+        }
+      ],
+      "page": {
+        "limit": 1,
+        "offset": 0,
+        "count": 1,
+        "total": 2,
+        "truncated": true
+      }
+    }
+    "#);
+}
