@@ -500,7 +500,7 @@ impl crate::read::Edges for DraftEdges<'_, '_> {
     }
 }
 
-impl<'a> Draft<'a> {
+impl Draft<'_> {
     /// Returns what a task that is not ready waits for, and what keeps it from becoming so: some of each.
     pub(crate) fn obstacles(&self, key: Key) -> Decided<(Vec<TaskId>, Vec<TaskId>)> {
         let edges = DraftEdges(self);
@@ -511,10 +511,7 @@ impl<'a> Draft<'a> {
 }
 
 fn status_event(record: &TaskRecord, to: &TaskState, cause: Cause, text: Option<String>) -> EventKind {
-    let lease_until = match to {
-        TaskState::InProgress { claim } => claim.lease_until,
-        _ => None,
-    };
+    let lease_until = if let TaskState::InProgress { claim } = to { claim.lease_until } else { None };
     EventKind::Status {
         from: record.body.state.status(),
         to: to.status(),

@@ -123,7 +123,7 @@ impl Gate {
         match self.before_subtasks() {
             GateState::Ready if self.subtasks.failed > 0 => GateState::Block,
             GateState::Ready if self.subtasks.open > 0 => GateState::Wait,
-            state => state,
+            state @ (GateState::Wait | GateState::Ready | GateState::Block | GateState::Skip) => state,
         }
     }
 
@@ -146,12 +146,11 @@ impl Gate {
         let all_finished = counts.open == 0;
         match self.trigger {
             Trigger::AllDone if counts.failed > 0 => GateState::Block,
-            Trigger::AllDone if all_finished => GateState::Ready,
+            Trigger::AllDone | Trigger::AllFinished if all_finished => GateState::Ready,
             Trigger::AnyDone if counts.done > 0 || (all_finished && counts.finished() == 0) => {
                 GateState::Ready
             }
             Trigger::AnyDone if all_finished => GateState::Block,
-            Trigger::AllFinished if all_finished => GateState::Ready,
             Trigger::AnyFailed if counts.failed > 0 => GateState::Ready,
             Trigger::AnyFailed if all_finished => GateState::Skip,
             Trigger::AllDone | Trigger::AnyDone | Trigger::AllFinished | Trigger::AnyFailed => {

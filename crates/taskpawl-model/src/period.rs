@@ -52,7 +52,7 @@ impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (millis, seconds) = (self.0.subsec_millis(), self.0.as_secs());
         match (seconds, millis) {
-            _ if self.0.subsec_nanos() % 1_000_000 != 0 => write!(f, "{}s", self.0.as_secs_f64()),
+            _ if !self.0.subsec_nanos().is_multiple_of(1_000_000) => write!(f, "{}s", self.0.as_secs_f64()),
             (0, _) => write!(f, "{}ms", self.0.as_millis()),
             (s, 0) if s % 3600 == 0 => write!(f, "{}h", s / 3600),
             (s, 0) if s % 60 == 0 => write!(f, "{}m", s / 60),

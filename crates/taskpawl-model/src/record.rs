@@ -182,7 +182,14 @@ impl Phase {
     pub fn outcome_above(self) -> Outcome {
         match self {
             Self::Cancelled => Outcome::Done,
-            other => other.outcome(),
+            Self::Todo
+            | Self::InProgress
+            | Self::BlockedDependency
+            | Self::BlockedWaiting
+            | Self::BlockedOther
+            | Self::Done
+            | Self::Failed
+            | Self::Skipped => self.outcome(),
         }
     }
 }
@@ -263,7 +270,12 @@ impl Node {
     pub fn derive_opens(&self) -> Entry {
         match self.phase {
             Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => Entry::Waiting,
-            _ => match self.gate.before_subtasks() {
+            Phase::Todo
+            | Phase::InProgress
+            | Phase::BlockedDependency
+            | Phase::BlockedWaiting
+            | Phase::Done
+            | Phase::Failed => match self.gate.before_subtasks() {
                 GateState::Ready => Entry::Open,
                 GateState::Block => Entry::Shut,
                 GateState::Wait | GateState::Skip => Entry::Waiting,

@@ -209,7 +209,7 @@ impl Refusal {
             Self::UnknownTask { similar, .. } => Some(format!("did you mean {}?", quoted(similar))),
             Self::AmbiguousId { .. } => Some("give more characters of the id".to_owned()),
             Self::UnknownRun { .. } => Some("`taskpawl runs` shows the runs".to_owned()),
-            Self::InvalidId(_) => None,
+            Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => None,
             Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),
             Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
             Self::NotReady { id, .. } => Some(format!("`taskpawl show {id}` lists what it depends on")),
@@ -224,7 +224,6 @@ impl Refusal {
             Self::CallNotRunning { id, .. } => Some(format!("`taskpawl show {id}` shows its calls")),
             Self::VersionMismatch { id, .. } => Some(format!("read it again with `taskpawl show {id}`, then decide anew")),
             Self::Cycle { .. } => Some("a task cannot wait for itself, directly or through others".to_owned()),
-            Self::Dependency { .. } => None,
             Self::WorkStarted { id, status, .. } if status.is_finished() => {
                 Some(format!("`taskpawl reopen {id}` puts it back to `todo` first"))
             }
@@ -234,7 +233,6 @@ impl Refusal {
             Self::StillNeeded { .. } => {
                 Some("remove those dependencies first, or `cancel` the task: it then stays in the record".to_owned())
             }
-            Self::InvalidField { .. } => None,
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
             Self::PlanConflict { .. } => Some(
                 "`reopen` those tasks before applying, give the plan another name, or use `--as NAME` for a separate instance"

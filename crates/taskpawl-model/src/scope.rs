@@ -48,8 +48,8 @@ impl Selector {
     /// The id of a task is unknown or not unique, or the view cannot be read.
     pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
         Ok(match self {
-            Self::Plan(name) => find(view, Query { plan: Some(name.clone()), ..Query::default() })?,
-            Self::Label(name) => find(view, Query { labels: vec![name.clone()], ..Query::default() })?,
+            Self::Plan(name) => find(view, &Query { plan: Some(name.clone()), ..Query::default() })?,
+            Self::Label(name) => find(view, &Query { labels: vec![name.clone()], ..Query::default() })?,
             Self::Task(id) => subtree(view, crate::read::resolve(view, id)?)?,
         })
     }
@@ -70,8 +70,8 @@ pub fn select(view: &dyn View, selectors: &[Selector]) -> Result<Option<BTreeSet
     Ok(Some(keys))
 }
 
-fn find(view: &dyn View, query: Query) -> Result<BTreeSet<Key>, ViewError> {
-    Ok(view.find(&query)?.into_iter().collect())
+fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {
+    Ok(view.find(query)?.into_iter().collect())
 }
 
 fn subtree(view: &dyn View, key: Key) -> Result<BTreeSet<Key>, ViewError> {

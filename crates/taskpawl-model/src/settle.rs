@@ -40,8 +40,7 @@ impl Draft<'_> {
 
     fn act(&mut self, node: Node) -> Decided<()> {
         match (node.phase, node.gate_state) {
-            (Phase::Todo, GateState::Block) => self.block_by_gate(node.key),
-            (Phase::BlockedWaiting, GateState::Block) => self.block_by_gate(node.key),
+            (Phase::Todo | Phase::BlockedWaiting, GateState::Block) => self.block_by_gate(node.key),
             (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
                 self.unblock(node.key)
             }
@@ -67,6 +66,6 @@ impl Draft<'_> {
 
     fn skip_by_gate(&mut self, key: Key) -> Decided<()> {
         let reason = "nothing that it waited for has failed";
-        self.skip_tree(key, Cause::Gate, Some(reason.to_owned()))
+        self.skip_tree(key, Cause::Gate, Some(&reason.to_owned()))
     }
 }

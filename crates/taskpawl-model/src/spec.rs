@@ -51,12 +51,14 @@ pub(crate) use word_enum;
 
 word_enum! {
     /// How urgent a task is. The order is that in which ready tasks are taken.
+    #[derive(Default)]
     Priority {
         /// Before everything else.
         Critical = "critical",
         /// Before what is usual.
         High = "high",
         /// What is usual: the default.
+        #[default]
         Medium = "medium",
         /// After everything else.
         Low = "low",
@@ -65,8 +67,10 @@ word_enum! {
 
 word_enum! {
     /// When the dependencies of a task let it start.
+    #[derive(Default)]
     Trigger {
         /// Every dependency is done or skipped: the default.
+        #[default]
         AllDone = "all_done",
         /// The first dependency is done.
         AnyDone = "any_done",
@@ -79,8 +83,10 @@ word_enum! {
 
 word_enum! {
     /// Whether the calls of a task run one after the other or at once.
+    #[derive(Default)]
     Mode {
         /// One after the other: the default.
+        #[default]
         Sequential = "sequential",
         /// All at once.
         Parallel = "parallel",
@@ -103,23 +109,45 @@ word_enum! {
     }
 }
 
-impl Default for Priority {
-    fn default() -> Self {
-        Self::Medium
-    }
-}
+/// The fields of a task's specification by their names on the outside.
+pub(crate) const TASK_FIELDS: &[&str] = &[
+    "name",
+    "description",
+    "priority",
+    "dueDate",
+    "assignee",
+    "labels",
+    "links",
+    "trigger",
+    "when",
+    "forEach",
+    "repeat",
+    "mode",
+    "retry",
+    "timeout",
+    "resources",
+    "writes",
+    "sandbox",
+    "approval",
+    "cache",
+    "estimate",
+    "milestone",
+];
 
-impl Default for Trigger {
-    fn default() -> Self {
-        Self::AllDone
-    }
-}
-
-impl Default for Mode {
-    fn default() -> Self {
-        Self::Sequential
-    }
-}
+/// The fields of a call's specification by their names on the outside.
+pub(crate) const CALL_FIELDS: &[&str] = &[
+    "toolName",
+    "args",
+    "when",
+    "saveAs",
+    "retry",
+    "timeout",
+    "sandbox",
+    "approval",
+    "emit",
+    "planAccess",
+    "idempotent",
+];
 
 /// What an author writes about a task, without its id, its dependencies, its subtasks and its calls.
 ///
@@ -389,6 +417,12 @@ pub struct Cache {
     /// An expression whose value counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+}
+
+/// Returns a specification as the object that it is in JSON.
+pub(crate) fn to_map<T: Serialize>(spec: &T) -> Map {
+    let value = serde_json::to_value(spec).expect("BUG: a specification is always valid JSON");
+    if let Value::Object(map) = value { map } else { Map::new() }
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -275,19 +275,18 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         },
         Cause::Report => from == S::InProgress && matches!(to, S::Done | S::Failed),
         Cause::Interrupt => from == S::InProgress && to == S::Blocked,
-        Cause::RunOne => from == S::Todo && to == S::Blocked,
+        Cause::RunOne | Cause::Block => from == S::Todo && to == S::Blocked,
         Cause::Done => match to {
             S::Done => from == S::Todo || interrupted,
             // Calls are left; or another one was interrupted, too, or failed beside it.
             S::Todo | S::Blocked | S::Failed => interrupted,
-            _ => false,
+            S::InProgress | S::Cancelled | S::Skipped => false,
         },
         Cause::Fail => (from == S::Todo || interrupted) && to == S::Failed,
         Cause::Skip => matches!(from, S::Todo | S::Blocked | S::Failed) && to == S::Skipped,
         Cause::Cancel => {
             matches!(from, S::Todo | S::InProgress | S::Blocked | S::Failed) && to == S::Cancelled
         }
-        Cause::Block => from == S::Todo && to == S::Blocked,
         Cause::Unblock => from == S::Blocked && !by_itself && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
         Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,

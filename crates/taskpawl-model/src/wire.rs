@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Node, Note, TaskBody, TaskRecord};
-use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp};
+use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{View, ViewError};
 use crate::{CallId, Key, TaskId};
@@ -49,7 +49,7 @@ pub struct Task {
     /// Who holds it while it is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// The result: of a manual task what was reported, of others that of the last call.
+    /// The result: what was reported by hand, else that of the last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Remarks.
@@ -158,7 +158,7 @@ impl Task {
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
         let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
-        let result = body.result.clone().or_else(|| calls.last().and_then(|call| call.body.result.clone()));
+        let result = body.result.or_else(|| last_result(&calls).cloned());
         let (claim, error) = match &body.state {
             TaskState::InProgress { claim } => (Some(claim.clone()), None),
             TaskState::Failed { error } => (None, Some(error.clone())),
@@ -223,7 +223,8 @@ impl Task {
         let body = TaskBody {
             state,
             context,
-            result: if calls.is_empty() { self.result } else { None },
+            // What the last call answered is kept with the call.
+            result: self.result.filter(|result| last_result(&calls) != Some(result)),
             notes: self.notes,
             attempt: self.attempt,
             generation: self.generation,
@@ -242,6 +243,10 @@ impl Task {
         let (dependencies, subtasks, parent) = (self.dependencies, self.subtasks, self.parent);
         Ok(TaskParts { record, calls, dependencies, subtasks, parent })
     }
+}
+
+fn last_result(calls: &[CallRecord]) -> Option<&Value> {
+    calls.last().and_then(|call| call.body.result.as_ref())
 }
 
 /// Returns the result of a call under the name that its author asked for.
@@ -281,51 +286,23 @@ fn without_ids(reason: BlockedReason) -> BlockedReason {
     match reason {
         BlockedReason::Dependency { .. } => BlockedReason::Dependency { ids: Vec::new() },
         BlockedReason::Waiting { .. } => BlockedReason::Waiting { ids: Vec::new() },
-        other => other,
-    }
-}
-
-fn to_map<T: Serialize>(value: &T) -> Map {
-    match serde_json::to_value(value).expect("BUG: a specification is always valid JSON") {
-        Value::Object(map) => map,
-        _ => Map::new(),
+        BlockedReason::Approval { .. }
+        | BlockedReason::MissingTool { .. }
+        | BlockedReason::Interrupted { .. }
+        | BlockedReason::Manual { .. } => reason,
     }
 }
 
 fn spec_from_options(options: Map) -> Result<TaskSpec, serde_json::Error> {
-    let known = known_fields(&SPEC_NAMES);
-    let (known, extra): (Map, Map) = options.into_iter().partition(|(name, _)| known(name));
+    let (known, extra) = split(options, TASK_FIELDS);
     let mut spec: TaskSpec = serde_json::from_value(Value::Object(known))?;
     spec.extra = extra;
     Ok(spec)
 }
 
-const SPEC_NAMES: [&str; 18] = [
-    "dueDate",
-    "assignee",
-    "labels",
-    "links",
-    "trigger",
-    "when",
-    "forEach",
-    "repeat",
-    "mode",
-    "retry",
-    "timeout",
-    "resources",
-    "writes",
-    "sandbox",
-    "approval",
-    "cache",
-    "estimate",
-    "milestone",
-];
-
-const CALL_NAMES: [&str; 9] =
-    ["when", "saveAs", "retry", "timeout", "sandbox", "approval", "emit", "planAccess", "idempotent"];
-
-fn known_fields(names: &'static [&'static str]) -> impl Fn(&String) -> bool {
-    move |name| names.contains(&name.as_str())
+/// Parts fields that this version knows from the others.
+fn split(options: Map, known: &[&str]) -> (Map, Map) {
+    options.into_iter().partition(|(name, _)| known.contains(&name.as_str()))
 }
 
 impl From<CallRecord> for ToolCall {
@@ -359,8 +336,7 @@ impl TryFrom<ToolCall> for CallRecord {
     type Error = serde_json::Error;
 
     fn try_from(call: ToolCall) -> Result<Self, serde_json::Error> {
-        let known = known_fields(&CALL_NAMES);
-        let (known, extra): (Map, Map) = call.options.into_iter().partition(|(name, _)| known(name));
+        let (known, extra) = split(call.options, CALL_FIELDS);
         let mut spec: CallSpec = serde_json::from_value(Value::Object(known))?;
         spec.extra = extra;
         spec.tool_name = call.tool_name;

@@ -11,7 +11,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::record::{Phase, PlanRecord, TaskRecord};
 use crate::refusal::Refusal;
-use crate::spec::{CallSpec, Map, NewCall, TaskSpec};
+use crate::spec::{CallSpec, Map, NewCall, TaskSpec, to_map};
 use crate::status::TaskState;
 use crate::view::Query;
 use crate::{CallId, Key, PlanTask, TaskId, check_id};
@@ -203,7 +203,7 @@ impl<'p> Work<'p> {
             match before {
                 Some(before) if before == after && is_back => self.report.changed.push(draft.id(key)?),
                 Some(before) if before == after => self.report.unchanged += 1,
-                before => self.change_one(draft, position, before, after)?,
+                before => self.change_one(draft, position, before.as_ref(), &after)?,
             }
         }
         Ok(())
@@ -227,11 +227,11 @@ impl<'p> Work<'p> {
         &mut self,
         draft: &mut Draft<'_>,
         position: usize,
-        before: Option<Applied>,
-        after: Applied,
+        before: Option<&Applied>,
+        after: &Applied,
     ) -> Decided<()> {
         let key = self.key(position);
-        let changed = before.as_ref().map(|before| changed_fields(before, &after)).unwrap_or_default();
+        let changed = before.map(|before| changed_fields(before, after)).unwrap_or_default();
         let work = changed.keys().find(|field| !OPEN_FIELDS.contains(&field.as_str()));
         let record = draft.task(key)?;
         if let Some(field) = work
@@ -241,8 +241,8 @@ impl<'p> Work<'p> {
             self.conflicts.push(format!("`{}` is `{status}` and its `{field}` would change", record.id));
             return Ok(());
         }
-        self.follow(draft, position, before.as_ref(), &after)?;
-        self.detach(draft, position, before.as_ref(), &after)?;
+        self.follow(draft, position, before, after)?;
+        self.detach(draft, position, before, after)?;
         draft.emit(Some(key), EventKind::Updated { fields: changed })?;
         self.write_applied(draft, position)?;
         self.report.changed.push(record.id);
@@ -469,11 +469,7 @@ fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<R
 }
 
 fn fields(applied: &Applied) -> Map {
-    let mut map =
-        match serde_json::to_value(&applied.spec).expect("BUG: a specification is always valid JSON") {
-            Value::Object(map) => map,
-            _ => Map::new(),
-        };
+    let mut map = to_map(&applied.spec);
     map.insert("context".to_owned(), Value::Object(applied.context.clone()));
     map.insert("toolCalls".to_owned(), serde_json::json!(applied.calls));
     map.insert("dependencies".to_owned(), serde_json::json!(applied.needs));
@@ -498,12 +494,8 @@ fn diff(before: &Map, after: &Map) -> BTreeMap<String, Change> {
 /// Takes from `after` what differs from `before`, and all else from `now`.
 fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> Decided<TaskSpec> {
     let Some(before) = before else { return Ok(after.clone()) };
-    let as_map = |spec: &TaskSpec| match serde_json::to_value(spec) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    let mut merged = as_map(now);
-    for (name, change) in diff(&as_map(before), &as_map(after)) {
+    let mut merged = to_map(now);
+    for (name, change) in diff(&to_map(before), &to_map(after)) {
         if change.to.is_null() {
             merged.remove(&name);
         } else {

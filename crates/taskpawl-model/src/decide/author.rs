@@ -10,37 +10,12 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::record::{CallBody, CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::Refusal;
-use crate::spec::{Map, NewCall, TaskSpec, Trigger};
+use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
 use crate::{CallId, Key, TaskId, check_id};
 
 /// How many dependencies the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
-
-/// Fields of the specification by their names on the outside, without those that commands of their own change.
-const SPEC_FIELDS: &[&str] = &[
-    "name",
-    "description",
-    "priority",
-    "dueDate",
-    "assignee",
-    "labels",
-    "links",
-    "trigger",
-    "when",
-    "forEach",
-    "repeat",
-    "mode",
-    "retry",
-    "timeout",
-    "resources",
-    "writes",
-    "sandbox",
-    "approval",
-    "cache",
-    "estimate",
-    "milestone",
-];
 
 /// Fields that say how a task is to run: they stand still while it does and once it is done.
 const WORK_FIELDS: &[&str] = &[
@@ -252,11 +227,9 @@ impl Draft<'_> {
         value: &Value,
         changed: &mut BTreeMap<String, Change>,
     ) -> Decided<()> {
-        let wanted: Vec<String> = match value {
-            Value::Null => Vec::new(),
-            _ => serde_json::from_value(value.clone())
-                .map_err(|_| invalid("dependencies", "expected a list of task ids"))?,
-        };
+        let wanted: Option<Vec<String>> = serde_json::from_value(value.clone())
+            .map_err(|_| invalid("dependencies", "expected a list of task ids"))?;
+        let wanted = wanted.unwrap_or_default();
         let wanted = self.resolve_all(&wanted)?;
         let present = self.dependencies(key)?;
         let (after, before): (BTreeSet<&Key>, BTreeSet<&Key>) =
@@ -407,12 +380,11 @@ pub(super) fn invalid(field: &str, problem: impl Into<String>) -> Refusal {
 }
 
 pub(super) fn check_trigger(id: &TaskId, spec: &TaskSpec, has_dependencies: bool) -> Decided<()> {
-    match spec.trigger() {
-        trigger @ (Trigger::AnyDone | Trigger::AnyFailed) if !has_dependencies => {
-            Err(Refusal::TriggerWithoutDependencies { id: id.clone(), trigger: trigger.as_str() }.into())
-        }
-        _ => Ok(()),
+    let trigger = spec.trigger();
+    if !has_dependencies && matches!(trigger, Trigger::AnyDone | Trigger::AnyFailed) {
+        return Err(Refusal::TriggerWithoutDependencies { id: id.clone(), trigger: trigger.as_str() }.into());
     }
+    Ok(())
 }
 
 fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
@@ -444,7 +416,7 @@ fn change_field(
                 invalid(field, "it follows from what happens; a command of its own changes it").into()
             );
         }
-        _ if SPEC_FIELDS.contains(&field) => set_spec_field(&mut record.spec, field, value)?,
+        _ if TASK_FIELDS.contains(&field) => set_spec_field(&mut record.spec, field, value)?,
         _ => set_or_remove(&mut record.spec.extra, field, value),
     }
     let after = field_value(record, field);
@@ -466,17 +438,10 @@ fn field_value(record: &TaskRecord, field: &str) -> Value {
             map.insert("context".to_owned(), Value::Object(record.body.context.clone()));
             Value::Object(map)
         }
-        _ => spec_map(&record.spec)
+        _ => to_map(&record.spec)
             .remove(field)
             .or_else(|| record.spec.extra.get(field).cloned())
             .unwrap_or_default(),
-    }
-}
-
-fn spec_map(spec: &TaskSpec) -> Map {
-    match serde_json::to_value(spec).expect("BUG: a specification is always valid JSON") {
-        Value::Object(map) => map,
-        _ => Map::new(),
     }
 }
 
@@ -489,9 +454,12 @@ fn set_spec_field(spec: &mut TaskSpec, field: &str, value: &Value) -> Decided<()
         ("name", Value::Null) => return Err(invalid("name", "a task needs a name").into()),
         _ => value.clone(),
     };
-    let mut map = spec_map(spec);
+    let mut map = to_map(spec);
     set_or_remove(&mut map, field, &value);
-    *spec = serde_json::from_value(Value::Object(map)).map_err(|error| invalid(field, error.to_string()))?;
+    *spec = serde_json::from_value(Value::Object(map)).map_err(|error| match field {
+        "dueDate" => invalid(field, "expected a date such as `2030-01-31` or `2030-01-31T09:00:00Z`"),
+        _ => invalid(field, error.to_string()),
+    })?;
     Ok(())
 }
 

@@ -86,7 +86,7 @@ impl Draft<'_> {
     }
 
     /// Gives every task back whose lease is over, and returns those that this actor may take.
-    fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
+    pub(super) fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
         let held = Query { status: vec![Status::InProgress], ..Query::default() };
         let mut returned = Vec::new();
         for key in self.view.find(&held)? {
@@ -179,18 +179,18 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn held_by_me(&self, key: Key, by: &'static str) -> Decided<TaskRecord> {
+    fn held_by_me(&self, key: Key, to: Status, by: &'static str) -> Decided<TaskRecord> {
         let record = self.task(key)?;
-        match &record.body.state {
-            TaskState::InProgress { claim } => self.check_holder(&record, claim)?,
-            _ => return Err(self.transition_refusal(key, &record, Status::Todo, by)?.into()),
-        }
+        let TaskState::InProgress { claim } = &record.body.state else {
+            return Err(self.transition_refusal(key, &record, to, by)?.into());
+        };
+        self.check_holder(&record, claim)?;
         Ok(record)
     }
 
     pub(super) fn renew(&mut self, id: &str, lease: Duration) -> Decided<()> {
         let key = self.resolve(id)?;
-        let record = self.held_by_me(key, "renew")?;
+        let record = self.held_by_me(key, Status::InProgress, "renew")?;
         self.write_lease(key, lease)?;
         self.answer.tasks.push(record.id);
         Ok(())
@@ -198,7 +198,7 @@ impl Draft<'_> {
 
     pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
         for key in self.resolve_all(ids)? {
-            let record = self.held_by_me(key, "release")?;
+            let record = self.held_by_me(key, Status::Todo, "release")?;
             self.set_state(key, TaskState::Todo, Cause::Release, None)?;
             self.answer.tasks.push(record.id);
         }
@@ -222,7 +222,12 @@ impl Draft<'_> {
                     check_attempt(&record, end.attempt)?;
                     self.end_manual(key, end, Cause::Report)?;
                 }
-                _ => self.end_unclaimed(key, &record, end)?,
+                TaskState::Todo
+                | TaskState::Blocked { .. }
+                | TaskState::Done
+                | TaskState::Failed { .. }
+                | TaskState::Cancelled { .. }
+                | TaskState::Skipped { .. } => self.end_unclaimed(key, &record, end)?,
             }
             // The next one may be ready only now.
             self.settle()?;
@@ -284,7 +289,7 @@ impl Draft<'_> {
         let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in keys {
             if !self.is_below_one_of(key, &named)? {
-                self.skip_tree(key, Cause::Skip, reason.cloned())?;
+                self.skip_tree(key, Cause::Skip, reason)?;
             }
             self.answer.tasks.push(self.id(key)?);
         }
@@ -304,9 +309,9 @@ impl Draft<'_> {
     }
 
     /// Skips a task with everything below it that has not ended well.
-    pub(crate) fn skip_tree(&mut self, key: Key, cause: Cause, reason: Option<String>) -> Decided<()> {
-        let state = TaskState::Skipped { reason: reason.clone() };
-        self.set_state(key, state.clone(), cause, reason.clone())?;
+    pub(crate) fn skip_tree(&mut self, key: Key, cause: Cause, reason: Option<&String>) -> Decided<()> {
+        let state = TaskState::Skipped { reason: reason.cloned() };
+        self.set_state(key, state.clone(), cause, reason.cloned())?;
         for below in self.subtree(key)? {
             match self.node(below)?.phase {
                 // What a gate does by itself cannot be refused: the end of another task would be lost. This one ends as it will.
@@ -318,7 +323,7 @@ impl Draft<'_> {
                 | Phase::BlockedWaiting
                 | Phase::BlockedOther
                 | Phase::Failed => {
-                    self.set_state(below, state.clone(), Cause::Skip, reason.clone())?;
+                    self.set_state(below, state.clone(), Cause::Skip, reason.cloned())?;
                 }
             }
         }
@@ -343,7 +348,12 @@ impl Draft<'_> {
         for below in self.subtree(key)? {
             match self.node(below)?.phase {
                 Phase::Done | Phase::Cancelled | Phase::Skipped => {}
-                _ => self.cancel_one(below, reason)?,
+                Phase::Todo
+                | Phase::InProgress
+                | Phase::BlockedDependency
+                | Phase::BlockedWaiting
+                | Phase::BlockedOther
+                | Phase::Failed => self.cancel_one(below, reason)?,
             }
         }
         Ok(())

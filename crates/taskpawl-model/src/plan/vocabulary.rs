@@ -225,7 +225,16 @@ fn bare(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TASK, nearest};
+    use super::{CALL, TASK, nearest};
+    use crate::spec::{CALL_FIELDS, TASK_FIELDS};
+
+    #[test]
+    fn plan_files_know_every_field_of_a_specification() {
+        for (vocabulary, fields) in [(TASK, TASK_FIELDS), (CALL, CALL_FIELDS)] {
+            let missing: Vec<_> = fields.iter().filter(|field| !vocabulary.is_known(field)).collect();
+            assert!(missing.is_empty(), "{missing:?} of {}", vocabulary.what);
+        }
+    }
 
     #[test]
     fn misspellings_are_told_from_other_words() {

@@ -23,9 +23,10 @@ fn reasons() -> Vec<BlockedReason> {
 fn states() -> Vec<(Status, Option<BlockedReason>)> {
     let mut states = Vec::new();
     for status in Status::ALL.iter().copied() {
-        match status {
-            Status::Blocked => states.extend(reasons().into_iter().map(|reason| (status, Some(reason)))),
-            _ => states.push((status, None)),
+        if status == Status::Blocked {
+            states.extend(reasons().into_iter().map(|reason| (status, Some(reason))));
+        } else {
+            states.push((status, None));
         }
     }
     states
@@ -98,14 +99,14 @@ fn the_table_of_the_gate() {
             let dependencies =
                 DependencyCounts { done: count(0), skipped: count(1), failed: count(2), open: count(3) };
             let gate = |entry, undecided| Gate { entry, undecided, dependencies, ..Gate::new(trigger) };
-            let columns =
-                Entry::ALL.iter().flat_map(|entry| [cell(gate(*entry, false)), cell(gate(*entry, true))]);
+            let [open, waiting, shut] = [Entry::Open, Entry::Waiting, Entry::Shut]
+                .map(|entry| (cell(gate(entry, false)), cell(gate(entry, true))));
             let names = ["done", "skipped", "failed", "open"];
             let some: Vec<&str> =
                 (0..4).filter(|bit| count(*bit) == 1).map(|bit| names[bit as usize]).collect();
             let some = if some.is_empty() { "none".to_owned() } else { some.join(" ") };
-            let [a, b, c, d, e, f] = columns.collect::<Vec<_>>().try_into().unwrap();
-            writeln!(table, "{some:<25} {a}  {b}      {c}    {d}      {e}  {f}").unwrap();
+            write!(table, "{some:<25} {}  {}      {}    {}", open.0, open.1, waiting.0, waiting.1).unwrap();
+            writeln!(table, "      {}  {}", shut.0, shut.1).unwrap();
         }
     }
     insta::assert_snapshot!(table);

@@ -1,0 +1,46 @@
+//! The flat form of a task, made and taken apart again.
+
+use serde_json::{Value, json};
+use taskpawl_model::{Task, TaskParts};
+
+/// Returns a task that ended, with one call that answered 1.
+fn ended(result: &Value) -> Task {
+    let time = "2026-01-01T00:00:00Z";
+    serde_json::from_value(json!({
+        "id": "a", "name": "a", "status": "done", "result": result, "createdAt": time, "updatedAt": time,
+        "metadata": {"toolCalls": [
+            {"id": "c1", "toolName": "echo", "status": "succeeded", "result": 1, "origin": "cli"},
+        ]},
+    }))
+    .unwrap()
+}
+
+fn kept(task: &Task) -> TaskParts {
+    task.clone().into_parts().unwrap()
+}
+
+#[test]
+fn a_result_reported_by_hand_is_kept_beside_that_of_the_last_call() {
+    let task = ended(&json!("by hand"));
+    assert_eq!(kept(&task).record.body.result, Some(json!("by hand")));
+    assert_eq!(Task::from_parts(kept(&task), None), task);
+}
+
+#[test]
+fn the_result_of_the_last_call_is_kept_with_the_call_alone() {
+    let task = ended(&json!(1));
+    assert_eq!(kept(&task).record.body.result, None);
+    assert_eq!(Task::from_parts(kept(&task), None), task);
+}
+
+#[test]
+fn a_task_that_ran_keeps_the_fields_of_its_author_and_unknown_ones() {
+    let mut task = ended(&json!(1));
+    for (name, value) in [("labels", json!(["x"])), ("timeout", json!("5m")), ("ticket", json!(7))] {
+        task.options.insert(name.to_owned(), value);
+    }
+    let parts = kept(&task);
+    assert_eq!(parts.record.spec.labels, ["x"]);
+    assert_eq!(parts.record.spec.extra, *json!({"ticket": 7}).as_object().unwrap());
+    assert_eq!(Task::from_parts(parts, None), task);
+}
