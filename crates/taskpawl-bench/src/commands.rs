@@ -36,7 +36,7 @@ pub(crate) fn compare(many: usize) -> Result<(), Failure> {
 }
 
 fn each(command: &mut dyn FnMut(usize) -> Result<Command, Failure>) -> Result<Cost, Failure> {
-    let (_, cost) = cost_of(|| {
+    let ((), cost) = cost_of(|| {
         for round in 0..ROUNDS {
             run_quietly(&mut command(round)?, &[0])?;
         }

@@ -67,7 +67,8 @@ fn plan(shape: Shape, tasks: usize) -> Plan {
 
 fn layered_needs(position: usize, width: usize) -> Vec<usize> {
     let Some(layer) = (position / width).checked_sub(1) else { return Vec::new() };
-    let mut needs: Vec<usize> = [1, 7, 31].iter().map(|step| layer * width + (position * step) % width).collect();
+    let mut needs: Vec<usize> =
+        [1, 7, 31].iter().map(|step| layer * width + (position * step) % width).collect();
     needs.sort_unstable();
     needs.dedup();
     needs
@@ -90,13 +91,24 @@ pub(crate) fn compare(tasks: usize) -> Result<(), Failure> {
     println!("| shape | store | jobs | CPU a task | syncs a task | beside bare SQLite in batches |");
     println!("| --- | --- | --- | --- | --- | --- |");
     let floor = bare_sqlite(tasks, 64)?;
-    println!("| – | bare rusqlite: the rows of a task, 64 tasks a commit | – | {:.1} µs | – | 1.0 |", floor.micros_each(tasks));
+    println!(
+        "| – | bare rusqlite: the rows of a task, 64 tasks a commit | – | {:.1} µs | – | 1.0 |",
+        floor.micros_each(tasks)
+    );
     for (shape, jobs) in [(Shape::Layered, 64), (Shape::Wide, 64), (Shape::Chain, 64)] {
         let memory = run(":memory:", shape, tasks, jobs)?;
-        println!("| {shape:?} | memory | {jobs} | {:.1} µs | 0 | {:.2} |", memory.micros_each(tasks), memory.ratio(floor));
+        println!(
+            "| {shape:?} | memory | {jobs} | {:.1} µs | 0 | {:.2} |",
+            memory.micros_each(tasks),
+            memory.ratio(floor)
+        );
         let sqlite = in_sqlite(shape, tasks, jobs)?;
         let syncs = syncs_a_task(shape, tasks.min(10_000), jobs)?;
-        println!("| {shape:?} | SQLite | {jobs} | {:.1} µs | {syncs} | {:.2} |", sqlite.micros_each(tasks), sqlite.ratio(floor));
+        println!(
+            "| {shape:?} | SQLite | {jobs} | {:.1} µs | {syncs} | {:.2} |",
+            sqlite.micros_each(tasks),
+            sqlite.ratio(floor)
+        );
     }
     Ok(())
 }
@@ -137,11 +149,15 @@ fn bare_sqlite(tasks: usize, batch: usize) -> Result<Cost, Failure> {
     )?;
     connection.execute_batch("BEGIN")?;
     for key in 0..i64::try_from(tasks)? {
-        connection.prepare_cached("INSERT INTO tasks VALUES (?, ?, 0, 1, ?)")?.execute((key, format!("t{key}"), BODY))?;
+        connection.prepare_cached("INSERT INTO tasks VALUES (?, ?, 0, 1, ?)")?.execute((
+            key,
+            format!("t{key}"),
+            BODY,
+        ))?;
         connection.prepare_cached("INSERT INTO calls VALUES (?, 0, ?)")?.execute((key, BODY))?;
     }
     connection.execute_batch("COMMIT")?;
-    let (_, cost) = cost_of(|| {
+    let ((), cost) = cost_of(|| {
         for first in (0..tasks).step_by(batch) {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             for key in first..(first + batch).min(tasks) {
@@ -158,10 +174,16 @@ const BODY: &str = r#"{"state":{"status":"done"},"attempt":1,"startedAt":"2026-0
 
 fn write_task(connection: &rusqlite::Connection, key: i64) -> Result<(), Failure> {
     for state in [1, 3] {
-        connection.prepare_cached("UPDATE tasks SET state = ?, body = ? WHERE key = ?")?.execute((state, BODY, key))?;
-        connection.prepare_cached("UPDATE calls SET body = ? WHERE task = ? AND position = 0")?.execute((BODY, key))?;
+        connection
+            .prepare_cached("UPDATE tasks SET state = ?, body = ? WHERE key = ?")?
+            .execute((state, BODY, key))?;
+        connection
+            .prepare_cached("UPDATE calls SET body = ? WHERE task = ? AND position = 0")?
+            .execute((BODY, key))?;
         for _ in 0..2 {
-            connection.prepare_cached("INSERT INTO events (task, data) VALUES (?, ?)")?.execute((key, BODY))?;
+            connection
+                .prepare_cached("INSERT INTO events (task, data) VALUES (?, ?)")?
+                .execute((key, BODY))?;
         }
     }
     Ok(())

@@ -3,6 +3,10 @@
 //! `cargo run --release -p taskpawl-bench -- all` prints one table. Figures are CPU time (user and system, of the process and of
 //! its ended children) and ratios: wall time on a shared machine says little.
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a benchmark are far below what an `f64` holds exactly"
+)]
 
 mod commands;
 mod engine;

@@ -45,7 +45,8 @@ pub(crate) fn cost_of<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(T
 fn cpu_time() -> Result<Duration, Failure> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1;
-    let ticks: u64 = after_name.split_whitespace().skip(11).take(4).map(|field| field.parse().unwrap_or(0)).sum();
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(4).map(|field| field.parse().unwrap_or(0)).sum();
     Ok(Duration::from_millis(ticks * 1000 / TICKS_A_SECOND))
 }
 

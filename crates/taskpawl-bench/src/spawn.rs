@@ -30,7 +30,7 @@ fn print(name: &str, cost: Cost, floor: Cost, tasks: usize) {
 }
 
 fn bare_loop(tasks: usize) -> Result<Cost, Failure> {
-    let (_, cost) = cost_of(|| {
+    let ((), cost) = cost_of(|| {
         for _ in 0..tasks {
             Command::new("true").status()?;
         }
@@ -43,7 +43,7 @@ fn xargs(tasks: usize) -> Result<Cost, Failure> {
     let directory = tempfile::tempdir()?;
     let list = directory.path().join("list");
     std::fs::write(&list, "x\n".repeat(tasks))?;
-    let (_, cost) = cost_of(|| {
+    let ((), cost) = cost_of(|| {
         let input = std::fs::File::open(&list)?;
         run_quietly(Command::new("xargs").args(["-P4", "-n1", "true"]).stdin(input), &[0])
     })?;
@@ -57,7 +57,7 @@ fn ninja(tasks: usize) -> Result<Cost, Failure> {
         writeln!(text, "build out{task}: t")?;
     }
     std::fs::write(directory.path().join("build.ninja"), text)?;
-    let (_, cost) = cost_of(|| run_quietly(Command::new("ninja").arg("-j4").current_dir(&directory), &[0]))?;
+    let ((), cost) = cost_of(|| run_quietly(Command::new("ninja").arg("-j4").current_dir(&directory), &[0]))?;
     Ok(cost)
 }
 
@@ -69,7 +69,7 @@ fn with_taskpawl(tasks: usize, store: &str) -> Result<Cost, Failure> {
     }
     std::fs::write(directory.path().join("plan.yaml"), text)?;
     let program = taskpawl()?;
-    let (_, cost) = cost_of(|| {
+    let ((), cost) = cost_of(|| {
         let mut command = Command::new(program);
         command.args(["--store", store, "run-all-ready", "--plan", "plan.yaml", "--jobs", "4"]);
         run_quietly(command.current_dir(&directory), &[0])

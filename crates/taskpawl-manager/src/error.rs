@@ -33,10 +33,7 @@ impl From<Refusal> for Error {
 
 impl From<DecideError> for Error {
     fn from(error: DecideError) -> Self {
-        match error {
-            DecideError::Refused(refusal) => Self::Refused(refusal),
-            other => Self::Decide(other),
-        }
+        if let DecideError::Refused(refusal) = error { Self::Refused(refusal) } else { Self::Decide(error) }
     }
 }
 

@@ -104,6 +104,7 @@ impl Manager {
     ///
     /// # Durability
     /// What it answers survives the end of the process and of the machine.
+    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
         let mut outcomes = self.store.write(vec![self.request(command)])?;
         let outcome = outcomes.pop().expect("BUG: a store answers every request");
@@ -232,14 +233,12 @@ impl Manager {
 
     /// Brings a plan into the store under `name`.
     pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        let answer = self.command(self.apply_command(plan, name, options))?;
-        Ok(answer.applied.expect("BUG: an apply reports"))
+        self.command(self.apply_command(plan, name, options)).map(apply_report)
     }
 
     /// Returns what applying a plan would do; writes nothing.
     pub fn preview_apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
-        let answer = self.preview(self.apply_command(plan, name, options))?;
-        Ok(answer.applied.expect("BUG: an apply reports"))
+        self.preview(self.apply_command(plan, name, options)).map(apply_report)
     }
 
     fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
@@ -254,6 +253,10 @@ impl Manager {
             None => TaskId::from(self.source.new_id()),
         }
     }
+}
+
+fn apply_report(answer: Answer) -> ApplyReport {
+    answer.applied.expect("BUG: an apply reports")
 }
 
 /// How a plan is applied.

@@ -62,7 +62,7 @@ impl Source for FixedSource {
     }
 }
 
-/// Spreads a counter over all bits (SplitMix64, Steele, Lea and Flood 2014).
+/// Spreads a counter over all bits (`SplitMix64`, Steele, Lea and Flood 2014).
 fn splitmix(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -53,7 +53,7 @@ fn opening(
     if let Some(parent) = task.parent {
         match openings.get(&parent)? {
             Opening::Opens => {}
-            other => return Some(*other),
+            shut @ (Opening::Blocks | Opening::Skips) => return Some(*shut),
         }
     }
     let known: Vec<Status> = task.needs.iter().filter_map(|on| states.get(on).copied()).collect();

@@ -1,4 +1,4 @@
-/// Numbers that look random and are the same for the same seed (SplitMix64, Steele, Lea and Flood 2014).
+/// Numbers that look random and are the same for the same seed (`SplitMix64`, Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
@@ -19,7 +19,10 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `end`, which is not 0.
+    /// Returns a number below `end`.
+    ///
+    /// # Panics
+    /// `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).expect("BUG: a length fits into 64 bits");
         usize::try_from(self.next_u64() % end).expect("BUG: it is below a length")

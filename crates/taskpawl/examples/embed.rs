@@ -1,5 +1,7 @@
 //! Opens a store, adds an own tool, applies a plan, runs it and watches what happens.
 
+#![expect(clippy::print_stdout, reason = "an example shows what happens")]
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

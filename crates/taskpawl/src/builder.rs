@@ -118,14 +118,14 @@ impl Builder {
             Some(root) => std::path::absolute(root),
             None => std::env::current_dir(),
         };
-        let (files, temporary) = match self.files.or_else(|| self.location.path().map(files_beside)) {
-            Some(files) => (files, None),
-            None => {
+        let (files, temporary) =
+            if let Some(files) = self.files.or_else(|| self.location.path().map(files_beside)) {
+                (files, None)
+            } else {
                 let directory =
                     tempfile::Builder::new().prefix("taskpawl-").tempdir().map_err(OpenError::Files)?;
                 (directory.path().to_owned(), Some(Arc::new(directory)))
-            }
-        };
+            };
         let project = Project {
             id: self.project_id.unwrap_or_else(|| self.location.to_string()),
             root: root.map_err(OpenError::Root)?,

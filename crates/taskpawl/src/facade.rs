@@ -14,7 +14,7 @@ use crate::builder::Builder;
 use crate::error::OpenError;
 
 /// How long a claim lasts unless its holder renews it.
-const LEASE: Duration = Duration::from_secs(30 * 60);
+const LEASE: Duration = Duration::from_mins(30);
 
 /// A plan store with the engine that runs it.
 ///
@@ -97,7 +97,8 @@ impl Taskpawl {
             Status::Todo => self.put_back(&task, &ids)?,
             Status::InProgress => drop(manager.claim(&ids[0], LEASE)?),
             Status::Blocked => {
-                drop(manager.block(&ids, reason.unwrap_or_else(|| "blocked by hand".to_owned()))?)
+                let reason = reason.unwrap_or_else(|| "blocked by hand".to_owned());
+                drop(manager.block(&ids, reason)?);
             }
             Status::Done => drop(manager.done(&ids, Ending { result, note: reason, attempt: None })?),
             Status::Failed => drop(manager.fail(&ids, Ending { result, note: reason, attempt: None })?),
@@ -150,6 +151,7 @@ impl Taskpawl {
     }
 
     /// Deletes a task that nothing else needs and returns its id, which is not used again.
+    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn delete_task(&self, id: &str) -> Result<TaskId, Error> {
         let mut deleted = self.manager().delete(&[id.to_owned()])?;
         Ok(deleted.pop().expect("BUG: one task was deleted"))

@@ -1,5 +1,7 @@
 //! Tests of the rules through the manager, over the store in memory.
 
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
 mod again;
 mod apply;
 mod authors;

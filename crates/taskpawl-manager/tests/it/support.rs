@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
 use taskpawl_model::{
-    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Key, Map, NewTask, Query, Refusal, Report, Round,
-    RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task, read_task,
+    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Key, Map, NewTask, Query, Refusal, Report,
+    Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task, read_task,
 };
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 
-pub(crate) const LEASE: Duration = Duration::from_secs(60);
+pub(crate) const LEASE: Duration = Duration::from_mins(1);
 
 /// A clock that is set by hand, and ids that are counted.
 #[derive(Debug, Default)]
@@ -279,10 +279,8 @@ pub(crate) fn said(error: &Error) -> String {
 }
 
 pub(crate) fn refusal(error: Error) -> Refusal {
-    match error {
-        Error::Refused(refusal) => *refusal,
-        other => panic!("no refusal: {other}"),
-    }
+    let Error::Refused(refusal) = error else { panic!("no refusal: {error}") };
+    *refusal
 }
 
 pub(crate) fn ids(list: &[&str]) -> Vec<String> {
@@ -290,10 +288,8 @@ pub(crate) fn ids(list: &[&str]) -> Vec<String> {
 }
 
 pub(crate) fn fields(value: Value) -> Map {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("no object: {other}"),
-    }
+    let Value::Object(map) = value else { panic!("no object: {value}") };
+    map
 }
 
 pub(crate) fn new_task(text: &str) -> NewTask {

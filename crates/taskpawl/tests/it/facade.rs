@@ -198,7 +198,7 @@ fn events_are_waited_for() {
     let plans = memory().open().unwrap();
     assert_eq!(plans.wait_events(0, Duration::ZERO).unwrap(), []);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| plans.wait_events(0, Duration::from_secs(60)).unwrap());
+        let waiting = scope.spawn(|| plans.wait_events(0, Duration::from_mins(1)).unwrap());
         plans.create_task(new_task("a")).unwrap();
         let events = waiting.join().unwrap();
         assert!(matches!(&events[0].kind, EventKind::Created { name, .. } if name == "The task a"));

@@ -1,5 +1,7 @@
 //! What programs that embed taskpawl rely on.
 
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
 mod facade;
 mod runs;
 mod sizes;

@@ -44,6 +44,10 @@ struct Recorder(Mutex<Vec<String>>);
 
 impl Observer for Recorder {
     fn event(&self, event: &RunEvent) {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "what an embedder does with events it does not know"
+        )]
         let line = match event {
             RunEvent::CallStarted { task, tool, .. } => format!("{task} starts {tool}"),
             RunEvent::CallEnded { task, status, .. } => format!("{task} {status}"),
