@@ -62,15 +62,10 @@ struct InFlight {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(
-        engine: &Engine,
-        manager: Manager,
-        run: RunId,
-        options: &RunOptions,
-    ) -> Result<Self, RunError> {
+    pub(crate) fn new(engine: &Engine, manager: Manager, run: RunId, options: &RunOptions) -> Self {
         let executor = Executor::new(engine, options.scope.clone(), options.observer.clone());
-        Ok(Self {
-            state: State::new(engine.jobs(options), BTreeMap::new()),
+        Self {
+            state: State::new(options.jobs(), BTreeMap::new()),
             engine: engine.clone(),
             manager,
             run,
@@ -89,7 +84,7 @@ impl Dispatcher {
             pause: FIRST_PAUSE,
             ended: BTreeMap::new(),
             missing_tools: BTreeMap::new(),
-        })
+        }
     }
 
     pub(crate) async fn run(mut self) -> Result<RunSummary, RunError> {
@@ -260,8 +255,12 @@ impl Dispatcher {
         if before > self.seen {
             self.take_foreign(before, events)?;
         }
+        let mut own = answer.started;
+        if self.seen > answer.revision {
+            self.retain_own(&mut own)?;
+        }
         self.seen = self.seen.max(answer.revision);
-        started.extend(answer.started);
+        started.extend(own);
         ready.extend(answer.ready);
         self.missing_tools.extend(answer.missing_tools);
         for (key, status) in answer.ended {
@@ -344,22 +343,40 @@ impl Dispatcher {
     fn take_foreign(&mut self, revision: u64, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         let limit = usize::try_from(revision - self.seen).unwrap_or(0);
         let changes = self.manager.store().events_since(self.seen, limit)?;
-        let mut ready = Vec::new();
+        let (mut ready, mut taken) = (Vec::new(), BTreeSet::new());
         for change in changes.iter().filter(|change| change.run.as_ref() != Some(&self.run)) {
             ready.extend(change.ready.iter().copied());
             if let (EventKind::Status { .. }, Some(id)) = (&change.kind, &change.task) {
-                events.extend(self.held(id).map(Event::Revoked));
+                taken.insert(id.as_str());
             }
         }
         self.seen = revision;
-        let nodes = self.manager.store().view(|view| nodes(view, &ready))?;
+        let (nodes, taken) = self.manager.store().view(|view| {
+            let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
+            Ok((nodes(view, &ready)?, taken))
+        })?;
+        // Whatever this run has of them, running or waiting for a place, is no longer its own.
+        events.extend(taken.into_iter().flatten().map(Event::Revoked));
         let ready = self.in_scope(nodes)?;
         events.push_back(Event::Ready(ready));
         Ok(())
     }
 
-    fn held(&self, id: &TaskId) -> Option<Key> {
-        self.in_flight.iter().find(|(_, task)| task.id == *id).map(|(key, _)| *key)
+    /// Drops calls whose tasks were taken away between the commit and its answer.
+    fn retain_own(&self, started: &mut Vec<StartedCall>) -> Result<(), RunError> {
+        let states = self
+            .manager
+            .store()
+            .view(|view| started.iter().map(|call| view.task(call.key)).collect::<ViewResult<Vec<_>>>())?;
+        let mut states = states.into_iter();
+        started.retain(|call| {
+            let body = states.next().flatten().map(|task| task.body);
+            body.is_some_and(|body| {
+                let is_mine = matches!(&body.state, TaskState::InProgress { claim } if claim.run.as_ref() == Some(&self.run));
+                is_mine && body.attempt == call.attempt
+            })
+        });
+        Ok(())
     }
 
     /// Keeps what a run may take: ready tasks with calls, within its scope.
@@ -404,7 +421,11 @@ impl Dispatcher {
             ended: self.ended,
             missing_tools: self.missing_tools,
             stop: self.state.stop(),
-            only: self.selectors.iter().map(|selector| format!(" --only {selector}")).collect(),
+            only: self
+                .selectors
+                .iter()
+                .flat_map(|selector| [" --only ".to_owned(), selector.to_string()])
+                .collect(),
         };
         Ok(self.manager.read(|view| Ok(summarizer.summarize(view)?))?)
     }

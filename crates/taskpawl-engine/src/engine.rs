@@ -62,6 +62,13 @@ pub struct RunControl {
     requests: Arc<watch::Sender<u32>>,
 }
 
+impl RunOptions {
+    pub(crate) fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.jobs.unwrap_or_else(|| cores() + 2).max(1)
+    }
+}
+
 impl Default for RunControl {
     fn default() -> Self {
         Self { requests: Arc::new(watch::Sender::new(0)) }
@@ -124,9 +131,9 @@ impl Engine {
         let lock = RunLock::take(&self.project.files, &id)?;
         manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
         if let Some(observer) = &options.observer {
-            observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: self.jobs(&options) });
+            observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
-        let summary = Dispatcher::new(self, manager.clone(), id.clone(), &options)?.run().await?;
+        let summary = Dispatcher::new(self, manager.clone(), id.clone(), &options).run().await?;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         drop(lock);
         if let Some(observer) = &options.observer {
@@ -151,11 +158,6 @@ impl Engine {
         let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
         let mut names = left.map(|call| call.tool_name.clone());
         names.find(|name| self.tools.get(name).is_none())
-    }
-
-    pub(crate) fn jobs(&self, options: &RunOptions) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        options.jobs.unwrap_or_else(|| cores() + 2).max(1)
     }
 
     fn record(&self, id: &RunId, manager: &Manager, options: &RunOptions) -> RunRecord {

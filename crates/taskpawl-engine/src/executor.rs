@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
 use crate::observer::{Observer, RunEvent};
-use crate::output::Output;
+use crate::output::{KEPT_BYTES, Output};
 
 /// How long a call may take where neither it nor its task says so.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// How a call ended, with what the dispatcher needs to report it.
 #[derive(Debug)]
@@ -83,6 +83,8 @@ impl Executor {
             format!("{}/{}/{}/{}", project.id, started.task, call.id, started.generation);
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(timeout);
+        // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
+        context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
         context
     }

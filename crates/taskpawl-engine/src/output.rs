@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use taskpawl_model::{CallId, TaskId};
 
 /// What of a result stays in the task, in bytes; the whole is kept in a file.
-const KEPT_BYTES: usize = 256 * 1024;
+pub(crate) const KEPT_BYTES: usize = 256 * 1024;
 
 /// Where calls of a project leave their output.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl Output {
             return Ok(result);
         }
         let text = result.to_string();
-        if text.len() <= 2 * KEPT_BYTES {
+        if text.len() <= KEPT_BYTES {
             return Ok(result);
         }
         let sha256 = format!("{:x}", Sha256::digest(text.as_bytes()));
@@ -79,7 +79,7 @@ impl Output {
 fn may_be_long(value: &Value, sum: &mut usize) -> bool {
     *sum += match value {
         Value::String(text) => text.len(),
-        _ => 8,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 8,
     };
     if *sum > KEPT_BYTES {
         return true;

@@ -2,30 +2,48 @@
 
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::{
-    CallEnd, CallStatus, Command, Key, Query, Report, RunId, Status, TaskState, View, ViewResult,
+    CallEnd, CallId, CallStatus, Command, Key, Query, Report, Round, RunId, Status, TaskState, Timestamp,
+    View, ViewResult,
 };
 use taskpawl_tools::Registry;
 
 use crate::engine::Engine;
 use crate::liveness;
 
-/// A call that was running when its run ended.
+/// A task that a run held when it ended.
 struct Orphan {
     run: RunId,
     task: Key,
     attempt: u32,
-    call: taskpawl_model::CallId,
-    repeatable: bool,
+    /// The calls that were running, each with whether it may be started again.
+    calls: Vec<(CallId, bool)>,
 }
 
 /// Gives the tasks of dead runs back: a call whose end nobody knows is started again only where that is safe; else its task is
-/// blocked until somebody decides.
+/// blocked until somebody decides. Gives back, too, what agents held whose leases have ended.
 pub(crate) fn recover(engine: &Engine) -> Result<(), Error> {
-    let orphans = engine.manager.read(|view| Ok(find_orphans(engine, view)?))?;
+    let now = engine.manager.source().now();
+    let (orphans, any_expired) =
+        engine.manager.read(|view| Ok((find_orphans(engine, view)?, has_expired(view, now)?)))?;
     for orphan in orphans {
         give_back(&engine.manager, orphan)?;
     }
+    if any_expired {
+        engine.manager.command(Command::ReturnExpired)?;
+    }
     Ok(())
+}
+
+fn has_expired(view: &dyn View, now: Timestamp) -> ViewResult<bool> {
+    for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+        if let Some(task) = view.task(key)?
+            && let TaskState::InProgress { claim } = task.body.state
+            && claim.lease_until.is_some_and(|end| end <= now)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn find_orphans(engine: &Engine, view: &dyn View) -> ViewResult<Vec<Orphan>> {
@@ -36,10 +54,11 @@ fn find_orphans(engine: &Engine, view: &dyn View) -> ViewResult<Vec<Orphan>> {
         }
         let attempt = view.task(key)?.map_or(0, |task| task.body.attempt);
         let running = view.calls(key)?.into_iter().filter(|call| call.body.status == CallStatus::Running);
-        for call in running {
+        let calls = running.map(|call| {
             let repeatable = call.spec.idempotent.unwrap_or_else(|| is_repeatable(&engine.tools, &call));
-            orphans.push(Orphan { run: run.clone(), task: key, attempt, call: call.id, repeatable });
-        }
+            (call.id, repeatable)
+        });
+        orphans.push(Orphan { calls: calls.collect(), run, task: key, attempt });
     }
     Ok(orphans)
 }
@@ -64,12 +83,15 @@ fn is_repeatable(tools: &Registry, call: &taskpawl_model::CallRecord) -> bool {
 }
 
 fn give_back(manager: &Manager, orphan: Orphan) -> Result<(), Error> {
-    let Orphan { run, task, attempt, call, repeatable } = orphan;
-    let end = CallEnd::Interrupted { repeatable };
-    let report = Report { task, attempt, call, end, usage: None, go_on: false };
-    match manager.clone().with_run(run).command(Command::Report(Box::new(report))) {
-        // Another run was faster: the task is taken care of.
-        Ok(_) | Err(Error::Refused(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    let Orphan { run, task, attempt, calls } = orphan;
+    // A task without a running call is nobody's either: a run waits for as long as another seems to hold something.
+    let releases = if calls.is_empty() { vec![(task, attempt)] } else { Vec::new() };
+    let report = |(call, repeatable)| {
+        let end = CallEnd::Interrupted { repeatable };
+        Report { task, attempt, call, end, usage: None, go_on: false }
+    };
+    // Where another run was faster, the task is taken care of, and the round leaves this out.
+    let round = Round { reports: calls.into_iter().map(report).collect(), releases, ..Round::default() };
+    manager.clone().with_run(run).command(Command::Round(Box::new(round)))?;
+    Ok(())
 }

@@ -146,7 +146,7 @@ impl Summarizer {
         let mut counts = BTreeMap::new();
         for key in scope {
             if let Some(node) = view.node(*key)? {
-                *counts.entry(status_of(node.phase).as_str().to_owned()).or_default() += 1;
+                *counts.entry(node.phase.status().as_str().to_owned()).or_default() += 1;
             }
         }
         Ok(counts)
@@ -253,18 +253,6 @@ struct Unfinished {
 fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> {
     let task = view.task(key)?;
     Ok(task.map(|task| Waiting { task: task.id, name: task.spec.name, reason: reason.to_owned() }))
-}
-
-fn status_of(phase: Phase) -> Status {
-    match phase {
-        Phase::Todo => Status::Todo,
-        Phase::InProgress => Status::InProgress,
-        Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => Status::Blocked,
-        Phase::Done => Status::Done,
-        Phase::Failed => Status::Failed,
-        Phase::Cancelled => Status::Cancelled,
-        Phase::Skipped => Status::Skipped,
-    }
 }
 
 fn failure_kind(task: &Task) -> (String, String) {

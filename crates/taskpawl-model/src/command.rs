@@ -200,6 +200,8 @@ pub enum Command {
     },
     /// Lets every gate take effect: after the file of a store was edited by something else.
     Settle,
+    /// Gives back every task whose lease has ended.
+    ReturnExpired,
     /// Frees tasks that wait for a tool that this process knows.
     ToolsKnown {
         /// The tasks.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::limits::undecided;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
-use crate::status::{BlockedReason, CallStatus, TaskState};
+use crate::status::{BlockedReason, CallStatus, Status, TaskState};
 use crate::{CallId, Key, RunId, TaskId};
 
 /// A task without its edges and calls.
@@ -165,6 +165,19 @@ impl Phase {
             TaskState::Failed { .. } => Self::Failed,
             TaskState::Cancelled { .. } => Self::Cancelled,
             TaskState::Skipped { .. } => Self::Skipped,
+        }
+    }
+
+    /// Returns the state that is seen from outside in this phase.
+    pub fn status(self) -> Status {
+        match self {
+            Self::Todo => Status::Todo,
+            Self::InProgress => Status::InProgress,
+            Self::BlockedDependency | Self::BlockedWaiting | Self::BlockedOther => Status::Blocked,
+            Self::Done => Status::Done,
+            Self::Failed => Status::Failed,
+            Self::Cancelled => Status::Cancelled,
+            Self::Skipped => Status::Skipped,
         }
     }
 

@@ -1,3 +1,10 @@
 //! Tests of the engine through what it makes public.
 
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
+mod calls;
+mod ends;
+mod others;
 mod random_plans;
+mod stops;
+mod support;

@@ -98,11 +98,13 @@ impl<'p> Harness<'p> {
             return false;
         }
         let id = ready[self.random.below(ready.len())].id.to_string();
-        match &self.plan.tasks[number(&id)].script {
-            Script::Manual { good: true } => self.manager.done(&[id], Ending::default()).unwrap(),
-            Script::Manual { good: false } => self.manager.fail(&[id], Ending::default()).unwrap(),
-            script => panic!("`{id}` is no manual task: {script:?}"),
-        };
+        let script = &self.plan.tasks[number(&id)].script;
+        let Script::Manual { good } = script else { panic!("`{id}` is no manual task: {script:?}") };
+        if *good {
+            self.manager.done(&[id], Ending::default()).unwrap();
+        } else {
+            self.manager.fail(&[id], Ending::default()).unwrap();
+        }
         true
     }
 
@@ -158,7 +160,7 @@ fn a_plan_that_ends_otherwise_is_noticed() {
             let turn = |plan: &mut RandomPlan| {
                 if let Script::Calls { good, .. } = &mut plan.tasks[position].script {
                     let all_good = good.iter().all(|good| *good);
-                    good.iter_mut().for_each(|good| *good = !all_good);
+                    good.fill(!all_good);
                 }
             };
             let lines = check(seed, turn, files.path()).await;

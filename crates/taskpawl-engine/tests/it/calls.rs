@@ -1,0 +1,122 @@
+//! The calls of one task.
+
+use serde_json::json;
+use taskpawl_model::CallStatus;
+use tokio::join;
+
+use crate::support::Lab;
+
+#[tokio::test]
+async fn sequential_calls_start_one_after_the_other() {
+    let lab = Lab::new("tasks: [{id: a, calls: [{toolName: hold}, {toolName: hold}]}]");
+    join!(lab.run(), async {
+        assert_eq!(lab.next_start().await, "a/c1");
+        assert_eq!(lab.task("a").metadata.tool_calls[1].status, CallStatus::Pending);
+        lab.release(1);
+        assert_eq!(lab.next_start().await, "a/c2");
+        lab.release(1);
+    });
+    assert_eq!((lab.states(), lab.starts()), ("a=done".into(), "a/c1:1 a/c2:1".into()));
+}
+
+#[tokio::test]
+async fn parallel_calls_run_at_once_and_a_failure_waits_for_the_others() {
+    let lab = Lab::new(
+        "tasks: [{id: a, mode: parallel, calls: [{toolName: bad}, {toolName: hold}, {toolName: hold}]}]",
+    );
+    join!(lab.run_jobs(3), async {
+        for _ in 0..3 {
+            lab.next_start().await;
+        }
+        assert_eq!(lab.states(), "a=in_progress");
+        lab.release(2);
+    });
+    assert_eq!(lab.states(), "a=failed");
+    let calls: Vec<_> = lab.task("a").metadata.tool_calls.iter().map(|call| call.status.as_str()).collect();
+    assert_eq!(calls, ["failed", "succeeded", "succeeded"]);
+}
+
+#[tokio::test]
+async fn parallel_calls_beyond_the_jobs_wait_for_their_turn() {
+    let lab = Lab::new(
+        "tasks: [{id: a, mode: parallel, calls: [{toolName: hold}, {toolName: hold}, {toolName: ok}]}]",
+    );
+    join!(lab.run_jobs(2), async {
+        let mut first = [lab.next_start().await, lab.next_start().await];
+        first.sort();
+        assert_eq!(first, ["a/c1", "a/c2"]);
+        assert_eq!(lab.starts(), "a/c1:1 a/c2:1");
+        lab.release(2);
+    });
+    assert_eq!(lab.starts(), "a/c1:1 a/c2:1 a/c3:1");
+}
+
+#[tokio::test]
+async fn a_failing_call_stops_a_sequential_task_and_retry_goes_on_there() {
+    let lab = Lab::new(
+        "tasks: [{id: a, calls: [{toolName: ok}, {toolName: flaky}, {toolName: ok}]}, {id: b, needs: [a], call: {ok: {}}}]",
+    );
+    let summary = lab.run().await;
+    assert_eq!(
+        (lab.states(), lab.starts()),
+        ("a=failed b=blocked{dependency}".into(), "a/c1:1 a/c2:1".into())
+    );
+    assert_eq!(
+        (summary.exit, summary.failures[0].tool.as_str(), summary.failures[0].blocks),
+        (1, "flaky", 1)
+    );
+    lab.manager.retry(&["a".to_owned()], false).unwrap();
+    assert_eq!(lab.run().await.exit, 0);
+    assert_eq!(lab.starts(), "a/c1:1 a/c2:2 a/c3:1 b/c1:1");
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_a_failed_call() {
+    let lab = Lab::new("tasks: [{id: a, call: {panic: {}}}, {id: b, call: {ok: {}}}]");
+    let summary = lab.run().await;
+    assert_eq!(lab.states(), "a=failed b=done");
+    assert_eq!((summary.exit, summary.failures[0].class.as_str()), (1, "panic"));
+}
+
+#[tokio::test]
+async fn a_large_result_stays_in_a_file_with_head_and_tail_in_the_task() {
+    let lab = Lab::new("tasks: [{id: a, call: {big: {}}}]");
+    lab.run().await;
+    let result = lab.task("a").result.unwrap();
+    assert_eq!((&result["truncated"], &result["bytes"]), (&json!(true), &json!(300 * 1024 + 11)));
+    let whole = std::fs::read_to_string(result["resultFile"].as_str().unwrap()).unwrap();
+    assert_eq!(whole.len(), 300 * 1024 + 11);
+    assert!(
+        whole.starts_with(result["head"].as_str().unwrap())
+            && whole.ends_with(result["tail"].as_str().unwrap())
+    );
+    assert!(result.to_string().len() < 260 * 1024);
+}
+
+#[tokio::test]
+async fn a_call_has_its_own_time_or_that_of_its_task() {
+    let lab = Lab::new(
+        "tasks: [{id: a, calls: [{toolName: hold, timeout: 1ms}]}, {id: b, timeout: 1ms, calls: [{toolName: hold}]}]",
+    );
+    let summary = lab.run().await;
+    assert_eq!(lab.states(), "a=failed b=failed");
+    assert_eq!((summary.failures.len(), summary.failures[0].class.as_str()), (1, "timeout"));
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_fail_the_call_and_name_the_field() {
+    let lab = Lab::new("tasks: [{id: a, call: {write_file: {content: x}}}]");
+    let summary = lab.run().await;
+    assert_eq!(summary.failures[0].class, "invalid_args");
+    assert!(lab.task("a").error.unwrap().contains("args.path"), "{:?}", lab.task("a").error);
+}
+
+#[tokio::test]
+async fn the_idempotency_key_stays_until_the_task_is_reopened() {
+    let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
+    lab.run().await;
+    assert_eq!(lab.task("a").result.unwrap()["key"], "project/a/c1/0");
+    lab.manager.reopen(&["a".to_owned()], false).unwrap();
+    lab.run().await;
+    assert_eq!(lab.task("a").result.unwrap()["key"], "project/a/c1/1");
+}

@@ -1,0 +1,112 @@
+//! How runs end: exit codes, summaries, scopes, and one task alone.
+
+use taskpawl_engine::RunOptions;
+
+use crate::support::{Lab, within};
+
+#[tokio::test]
+async fn the_exit_code_tells_the_state_of_the_scope() {
+    let cases = [
+        ("tasks: [{id: a, call: {ok: {}}}, {id: m, milestone: true, needs: [a]}]", 0),
+        ("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], trigger: any_failed, call: {ok: {}}}]", 0),
+        ("tasks: [{id: a, call: {bad: {}}}, {id: m}]", 1),
+        ("tasks: [{id: m}, {id: b, needs: [m], call: {ok: {}}}]", 3),
+        ("tasks: [{id: a, call: {nobody: {}}}]", 4),
+        ("tasks: [{id: a, call: {nobody: {}}}, {id: m}]", 4),
+    ];
+    for (plan, exit) in cases {
+        let lab = Lab::new(plan);
+        let summary = lab.run().await;
+        assert_eq!(summary.exit, exit, "{plan}: {}", lab.states());
+    }
+}
+
+#[tokio::test]
+async fn states_made_by_hand_tell_too() {
+    let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], call: {ok: {}}}]");
+    lab.manager.block(&["a".to_owned()], "not now").unwrap();
+    let summary = lab.run().await;
+    assert_eq!((summary.exit, summary.blocked[0].reason.as_str()), (4, "blocked by hand: not now"));
+    lab.manager.cancel(&["a".to_owned()], None).unwrap();
+    assert_eq!(lab.states(), "a=cancelled b=blocked{dependency}");
+    assert_eq!(lab.run().await.exit, 4);
+}
+
+#[tokio::test]
+async fn a_task_whose_tool_is_missing_stays_and_the_summary_says_so() {
+    let lab =
+        Lab::new("tasks: [{id: a, calls: [{toolName: ok}, {toolName: nobody}]}, {id: b, call: {ok: {}}}]");
+    let summary = lab.run().await;
+    assert_eq!((lab.states(), lab.starts()), ("a=todo b=done".into(), "b/c1:1".into()));
+    assert_eq!(
+        (summary.not_run[0].task.as_str(), summary.not_run[0].reason.as_str()),
+        ("a", "no tool `nobody` here")
+    );
+}
+
+#[tokio::test]
+async fn what_this_version_does_not_evaluate_stays_and_the_summary_says_so() {
+    let lab = Lab::new(
+        "tasks: [{id: a, when: 'params.x', call: {ok: {}}}, {id: b, call: {ok: {x: '${{ params.x }}'}}}, {id: c, needs: [a], call: {ok: {}}}]",
+    );
+    let summary = lab.run().await;
+    assert_eq!((lab.states(), lab.starts(), summary.exit), ("a=todo b=todo c=todo".into(), String::new(), 4));
+    let reasons: Vec<String> =
+        summary.not_run.iter().map(|task| format!("{}: {}", task.task, task.reason)).collect();
+    assert_eq!(
+        reasons,
+        [
+            "a: it uses `when`, which this version keeps but does not evaluate",
+            "b: it uses `${{ }} in args`, which this version keeps but does not evaluate",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn one_task_is_blocked_until_its_dependencies_are_finished_and_freed_by_itself() {
+    let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], call: {ok: {}}}, {id: m}]");
+    let summary = within(lab.engine.execute_task("b", RunOptions::default())).await.unwrap();
+    assert_eq!((lab.states(), summary.exit), ("a=todo b=blocked{waiting} m=todo".into(), 4));
+    assert_eq!(summary.blocked[0].reason, "waits for `a`");
+    let summary = within(lab.engine.execute_task("a", RunOptions::default())).await.unwrap();
+    assert_eq!((lab.states(), summary.exit), ("a=done b=todo m=todo".into(), 0));
+    let summary = within(lab.engine.execute_task("b", RunOptions::default())).await.unwrap();
+    assert_eq!((lab.states(), summary.exit), ("a=done b=done m=todo".into(), 0));
+    let error = within(lab.engine.execute_task("m", RunOptions::default())).await.unwrap_err();
+    assert_eq!(error.to_string(), "task `m` has neither tool calls nor subtasks, so `run` is not for it");
+}
+
+#[tokio::test]
+async fn one_task_whose_tool_is_missing_is_blocked_until_somebody_has_it() {
+    let lab = Lab::new("tasks: [{id: a, call: {nobody: {}}}]");
+    let summary = within(lab.engine.execute_task("a", RunOptions::default())).await.unwrap();
+    assert_eq!((lab.states(), summary.exit), ("a=blocked{missing_tool}".into(), 4));
+}
+
+#[tokio::test]
+async fn a_run_keeps_to_its_scope() {
+    let lab = Lab::new(
+        "tasks: [{id: a, labels: [x], call: {ok: {}}}, {id: b, call: {bad: {}}}, {id: p, labels: [x], subtasks: [{id: s, call: {ok: {}}}]}]",
+    );
+    lab.apply("tasks: [{id: q1, call: {ok: {}}}, {id: q2, needs: [q1], call: {ok: {}}}]", "q");
+    let summary = lab.run_only("plan:q").await;
+    assert_eq!((summary.exit, lab.starts()), (0, "q1/c1:1 q2/c1:1".into()));
+    assert_eq!(summary.counts["done"], 2);
+    let summary = lab.run_only("a").await;
+    assert_eq!((summary.exit, lab.states()), (0, "a=done b=todo p=todo s=todo q1=done q2=done".into()));
+    lab.run_only("label:x").await;
+    assert_eq!(lab.states(), "a=done b=todo p=todo s=todo q1=done q2=done", "`s` has no label");
+    lab.run_only("p").await;
+    assert_eq!(lab.states(), "a=done b=todo p=done s=done q1=done q2=done", "an id stands for all below it");
+    assert_eq!(lab.run_only("plan:p").await.exit, 1);
+}
+
+#[tokio::test]
+async fn an_empty_plan_and_a_scope_without_tasks() {
+    let lab = Lab::new("tasks: []");
+    assert_eq!(lab.run().await.exit, 0);
+    let only = vec!["nobody".parse().unwrap()];
+    let error =
+        within(lab.engine.run_all_ready(RunOptions { only, ..RunOptions::default() })).await.unwrap_err();
+    assert_eq!(error.to_string(), "no task `nobody`");
+}

@@ -1,0 +1,117 @@
+//! What others do while a run goes on.
+
+use std::time::Duration;
+
+use taskpawl_model::{NewTask, TaskId, TaskSpec, parse_call};
+use tokio::join;
+
+use crate::support::{Lab, within};
+
+#[tokio::test]
+async fn what_others_add_and_finish_is_picked_up() {
+    let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: m}, {id: b, needs: [m], call: {ok: {}}}]");
+    join!(lab.run(), async {
+        assert_eq!(lab.next_start().await, "a/c1");
+        lab.done("m");
+        assert_eq!(lab.next_start().await, "b/c1");
+        lab.apply("tasks: [{id: c, call: {ok: {}}}]", "q");
+        assert_eq!(lab.next_start().await, "c/c1");
+        let spec = TaskSpec { name: "d".to_owned(), ..TaskSpec::default() };
+        lab.manager.create(NewTask { id: TaskId::from("d"), spec, ..NewTask::default() }).unwrap();
+        lab.manager.add_tool_call("d", parse_call("{toolName: ok}").unwrap()).unwrap();
+        assert_eq!(lab.next_start().await, "d/c1", "a manual task that got a call");
+        lab.release(1);
+    });
+    assert_eq!(lab.states(), "a=done m=done b=done c=done d=done");
+}
+
+#[tokio::test]
+async fn a_task_that_somebody_cancels_is_ended_and_the_others_go_on() {
+    let lab = Lab::new(
+        "tasks: [{id: a, call: {exec: {argv: [sleep, '1000']}}}, {id: b, call: {hold: {}}}, {id: c, needs: [b], call: {ok: {}}}]",
+    );
+    let (summary, ()) = join!(lab.run(), async {
+        lab.next_start().await;
+        lab.until("a", "in_progress").await;
+        lab.manager.cancel(&["a".to_owned()], None).unwrap();
+        lab.release(1);
+    });
+    assert_eq!((lab.states(), summary.exit), ("a=cancelled b=done c=done".into(), 0));
+}
+
+/// Its calls wait for a place, so nothing of it runs yet.
+#[tokio::test]
+async fn a_cancelled_task_whose_calls_wait_for_a_place_never_starts_them() {
+    let lab = Lab::new(
+        "tasks: [{id: a, call: {ok: {}}}, {id: b, mode: parallel, calls: [{toolName: hold}, {toolName: ok}, {toolName: ok}]}]",
+    );
+    join!(lab.run_jobs(1), async {
+        assert_eq!(lab.next_start().await, "a/c1");
+        assert_eq!(lab.next_start().await, "b/c1");
+        lab.manager.cancel(&["b".to_owned()], None).unwrap();
+    });
+    assert_eq!(lab.starts(), "a/c1:1 b/c1:1");
+    assert_eq!(lab.states(), "a=done b=cancelled");
+}
+
+#[tokio::test]
+async fn two_runs_share_the_work_and_start_each_call_once() {
+    let tasks: Vec<String> = (0..60)
+        .map(|n| {
+            let needs = if n < 6 { String::new() } else { format!(", needs: [t{}, t{}]", n - 6, n - 5) };
+            format!("{{id: t{n}{needs}, calls: [{{toolName: ok}}, {{toolName: ok}}]}}")
+        })
+        .collect();
+    let lab = Lab::new(&format!(
+        "tasks: [{}, {{id: a, call: {{hold: {{}}}}}}, {{id: b, call: {{hold: {{}}}}}}]",
+        tasks.join(", ")
+    ));
+    let other = lab.other_engine();
+    let options = || taskpawl_engine::RunOptions { jobs: Some(1), ..Default::default() };
+    let (one, two, ()) = join!(lab.run_with(options()), within(other.run_all_ready(options())), async {
+        let mut held = 0;
+        while held < 2 {
+            held += usize::from(["a/c1", "b/c1"].contains(&lab.next_start().await.as_str()));
+            if held > 0 {
+                lab.release(1);
+            }
+        }
+    });
+    assert_eq!((one.exit, two.unwrap().exit), (0, 0));
+    let starts = lab.starts();
+    assert_eq!(starts.split(' ').count(), 122);
+    assert!(starts.split(' ').all(|call| call.ends_with(":1")), "{starts}");
+}
+
+#[tokio::test]
+async fn a_run_waits_for_what_another_run_holds() {
+    let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, needs: [a], call: {ok: {}}}]");
+    let other = lab.other_engine();
+    let (one, two, ()) =
+        join!(lab.run(), within(other.run_all_ready(taskpawl_engine::RunOptions::default())), async {
+            assert_eq!(lab.next_start().await, "a/c1");
+            lab.release(1);
+        });
+    assert_eq!((one.exit, two.unwrap().exit), (0, 0));
+    assert_eq!(lab.starts(), "a/c1:1 b/c1:1");
+}
+
+#[tokio::test]
+async fn a_run_gives_back_what_an_agent_held_too_long() {
+    let lab = Lab::new("tasks: [{id: m}]");
+    lab.manager.claim("m", Duration::ZERO).unwrap();
+    let summary = lab.run().await;
+    assert_eq!((lab.states(), summary.exit), ("m=todo".into(), 3));
+    assert_eq!(summary.waiting[0].reason, "a manual task that is ready");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_agents_goes_on_when_they_are_done() {
+    let lab = Lab::new("tasks: [{id: m}, {id: b, needs: [m], call: {ok: {}}}]");
+    let options = taskpawl_engine::RunOptions { wait: true, ..Default::default() };
+    let (summary, ()) = join!(lab.run_with(options), async {
+        tokio::task::yield_now().await;
+        lab.done("m");
+    });
+    assert_eq!((lab.states(), summary.exit), ("m=done b=done".into(), 0));
+}

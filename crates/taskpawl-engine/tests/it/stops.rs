@@ -1,0 +1,88 @@
+//! Runs that are stopped or dropped.
+
+use tokio::join;
+
+use crate::support::{Lab, with_control, within};
+
+#[tokio::test]
+async fn stopped_once_nothing_more_starts_and_what_runs_ends() {
+    let lab = Lab::new(
+        "tasks: [{id: a, calls: [{toolName: hold}, {toolName: ok}]}, {id: b, call: {hold: {}}}, {id: c, needs: [b], call: {ok: {}}}]",
+    );
+    let (options, control) = with_control();
+    let (summary, ()) = join!(lab.run_with(options), async {
+        lab.next_start().await;
+        lab.next_start().await;
+        control.stop();
+        // The request is heard before the calls end.
+        tokio::task::yield_now().await;
+        lab.release(2);
+    });
+    assert_eq!(summary.exit, 130);
+    assert_eq!((lab.states(), lab.starts()), ("a=todo b=done c=todo".into(), "a/c1:1 b/c1:1".into()));
+    assert_eq!(lab.run().await.exit, 0);
+    assert_eq!(lab.starts(), "a/c1:1 a/c2:1 b/c1:1 c/c1:1");
+}
+
+#[tokio::test]
+async fn stopped_twice_what_runs_is_ended_and_started_again_only_where_that_is_safe() {
+    let sleep = "calls: [{toolName: exec, args: {argv: [sleep, '1000']}";
+    let lab = Lab::new(&format!(
+        "tasks: [{{id: a, {sleep}}}]}}, {{id: b, {sleep}, idempotent: true}}]}}, {{id: c, call: {{hold: {{}}}}}}]"
+    ));
+    let (options, control) = with_control();
+    let (summary, ()) = join!(lab.run_with(options), async {
+        for id in ["a", "b", "c"] {
+            lab.until(id, "in_progress").await;
+        }
+        lab.next_start().await;
+        control.stop();
+        control.stop();
+    });
+    assert_eq!(summary.exit, 130);
+    assert_eq!(lab.states(), "a=blocked{interrupted} b=todo c=blocked{interrupted}");
+}
+
+#[tokio::test]
+async fn a_stop_before_the_run_starts_nothing() {
+    let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
+    let (options, control) = with_control();
+    control.stop();
+    assert_eq!(lab.run_with(options).await.exit, 130);
+    assert_eq!((lab.states(), lab.starts()), ("a=todo".into(), String::new()));
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie that nobody has reaped yet is as good as gone.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+#[tokio::test]
+async fn a_dropped_run_leaves_no_process_and_the_next_one_recovers() {
+    let script = "echo $$ > pid.part && mv pid.part pid && exec sleep 1000";
+    let lab = Lab::new(&format!(
+        "tasks: [{{id: a, call: {{shell: {{command: '{script}'}}}}}}, {{id: b, calls: [{{toolName: hold, idempotent: true}}]}}]"
+    ));
+    let file = lab.files.path().join("pid");
+    tokio::select! {
+        _ = lab.run() => panic!("the run ends by itself"),
+        () = within(async {
+            while !file.exists() {
+                tokio::task::yield_now().await;
+            }
+            lab.next_start().await;
+        }) => {}
+    }
+    assert_eq!(lab.states(), "a=in_progress b=in_progress");
+    let pid = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    within(async {
+        while is_alive(&pid) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    lab.release(1);
+    assert_eq!(lab.run().await.exit, 3);
+    assert_eq!((lab.states(), lab.starts()), ("a=blocked{interrupted} b=done".into(), "b/c1:2".into()));
+}

@@ -1,0 +1,185 @@
+//! A plan in memory, tools that do as they are told, and waits that have an end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use taskpawl_engine::{Engine, Project, RunControl, RunOptions, RunSummary};
+use taskpawl_manager::{ApplyOptions, Ending, Manager};
+use taskpawl_model::{Query, Selector, Task, parse_plan};
+use taskpawl_store::{Location, Store, open};
+use taskpawl_tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
+
+/// Says each start; `ok`, `bad`, `panic` and `big` end at once as they are called, `hold` waits for a release, `flaky` fails
+/// the first time.
+#[derive(Debug)]
+struct Told {
+    spec: ToolSpec,
+    bench: Arc<Bench>,
+}
+
+/// What the tools of all engines of a test share.
+#[derive(Debug)]
+struct Bench {
+    starts: Mutex<BTreeMap<String, u32>>,
+    started: mpsc::UnboundedSender<String>,
+    gate: Semaphore,
+}
+
+#[async_trait]
+impl Tool for Told {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
+        let name = format!("{}/{}", cx.task, cx.call);
+        let count = {
+            let mut starts = self.bench.starts.lock().unwrap();
+            let count = starts.entry(name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        self.bench.started.send(name.clone()).unwrap();
+        match self.spec.name.as_str() {
+            "hold" => {
+                let permit = cx.until_interrupted(self.bench.gate.acquire()).await?;
+                permit.unwrap().forget();
+                Ok(json!("held"))
+            }
+            "bad" => Err(ToolError::failed("as told")),
+            "flaky" if count == 1 => Err(ToolError::failed("the first time")),
+            "panic" => panic!("as told"),
+            "big" => Ok(json!({"text": "x".repeat(300 * 1024)})),
+            _ => Ok(json!({"key": cx.idempotency_key})),
+        }
+    }
+}
+
+pub(crate) struct Lab {
+    pub(crate) manager: Manager,
+    pub(crate) engine: Engine,
+    pub(crate) files: tempfile::TempDir,
+    bench: Arc<Bench>,
+    started: AsyncMutex<mpsc::UnboundedReceiver<String>>,
+}
+
+impl Lab {
+    /// Returns a lab with the tasks of a plan `p`.
+    pub(crate) fn new(plan: &str) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let bench = Bench { starts: Mutex::default(), started: sender, gate: Semaphore::new(0) };
+        let bench = Arc::new(bench);
+        let store = open(&Location::Memory);
+        let engine = new_engine(&store, &bench, files.path(), "ann");
+        let lab = Self {
+            manager: Manager::new(store, "tester"),
+            engine,
+            files,
+            bench,
+            started: AsyncMutex::new(receiver),
+        };
+        lab.apply(plan, "p");
+        lab
+    }
+
+    pub(crate) fn apply(&self, plan: &str, name: &str) {
+        let plan = parse_plan(plan).unwrap_or_else(|errors| panic!("{errors}"));
+        self.manager.apply(plan, name, ApplyOptions::default()).unwrap();
+    }
+
+    /// Returns another engine on the same store, as if of another process.
+    pub(crate) fn other_engine(&self) -> Engine {
+        new_engine(self.manager.store(), &self.bench, self.files.path(), "bob")
+    }
+
+    pub(crate) async fn run(&self) -> RunSummary {
+        self.run_with(RunOptions::default()).await
+    }
+
+    pub(crate) async fn run_jobs(&self, jobs: usize) -> RunSummary {
+        self.run_with(RunOptions { jobs: Some(jobs), ..RunOptions::default() }).await
+    }
+
+    pub(crate) async fn run_only(&self, only: &str) -> RunSummary {
+        let only = vec![only.parse::<Selector>().unwrap()];
+        self.run_with(RunOptions { only, ..RunOptions::default() }).await
+    }
+
+    pub(crate) async fn run_with(&self, options: RunOptions) -> RunSummary {
+        within(self.engine.run_all_ready(options)).await.unwrap()
+    }
+
+    /// Waits until a call starts, and returns it as `task/call`.
+    pub(crate) async fn next_start(&self) -> String {
+        within(async { self.started.lock().await.recv().await.unwrap() }).await
+    }
+
+    pub(crate) fn release(&self, calls: usize) {
+        self.bench.gate.add_permits(calls);
+    }
+
+    /// Returns how often each call was started.
+    pub(crate) fn starts(&self) -> String {
+        let starts = self.bench.starts.lock().unwrap();
+        starts.iter().map(|(call, count)| format!("{call}:{count}")).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn task(&self, id: &str) -> Task {
+        self.manager.get(id).unwrap()
+    }
+
+    /// Returns the state of each task, with the kind of the reason of blocked ones.
+    pub(crate) fn states(&self) -> String {
+        let tasks = self.manager.list(&Query::default()).unwrap().tasks;
+        let words = tasks.iter().map(|task| {
+            let reason = task.blocked_reason.as_ref().map(|reason| format!("{{{}}}", reason.kind()));
+            format!("{}={}{}", task.id, task.status, reason.unwrap_or_default())
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn done(&self, id: &str) {
+        self.manager.done(&[id.to_owned()], Ending::default()).unwrap();
+    }
+
+    /// Waits until the task is in this state.
+    pub(crate) async fn until(&self, id: &str, status: &str) {
+        within(async {
+            while self.task(id).status.as_str() != status {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &str) -> Engine {
+    let mut tools = Registry::builtin();
+    for name in ["ok", "bad", "hold", "flaky", "panic", "big"] {
+        let spec = ToolSpec::new(name, "Does as it is told.", json!({"type": "object"}));
+        tools.register(Arc::new(Told { spec, bench: Arc::clone(bench) })).unwrap();
+    }
+    let project = Project {
+        id: "project".to_owned(),
+        root: files.to_owned(),
+        files: files.join("files"),
+        host: "here".to_owned(),
+    };
+    Engine::new(Manager::new(Arc::clone(store), actor), Arc::new(tools), project)
+}
+
+pub(crate) fn with_control() -> (RunOptions, RunControl) {
+    let control = RunControl::default();
+    (RunOptions { control: control.clone(), ..RunOptions::default() }, control)
+}
+
+/// Waits with an end: a test that hangs says so.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(1), future).await.expect("it ends within a minute")
+}
