@@ -324,6 +324,20 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_accepts_the_examples() {
+        let registry = registry();
+        let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let plans = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path().join("plan.yaml"));
+        let plans: Vec<_> = plans.filter(|path| path.is_file()).collect();
+        assert!(plans.len() >= 2, "{plans:?}");
+        for path in plans {
+            let plan = parse_plan(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            accepts(&registry, &expand_plan(&plan))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+
+    #[test]
     fn the_schema_refuses_what_the_parser_refuses() {
         let registry = registry();
         for plan in [

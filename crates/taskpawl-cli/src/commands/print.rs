@@ -70,6 +70,9 @@ pub(super) fn page(
         return out.page(&page.tasks, &info);
     }
     out.print(&table_of(&page.tasks).render(out.paint, out.width))?;
+    if page.tasks.is_empty() {
+        out.remark("no tasks");
+    }
     if page.truncated {
         let next = offset + page.tasks.len();
         let of = page.total.map(|total| format!(" of {total}")).unwrap_or_default();

@@ -90,3 +90,18 @@ fn a_store_of_ones_own_choice() {
         cli.session(&[&["where"], &["init", "--store", "../plans/tasks.db"]])
     );
 }
+
+#[test]
+fn a_store_is_one_readable_file_where_that_is_wanted() {
+    let cli = Cli::without_store();
+    insta::assert_snapshot!(cli.session(&[
+        &["create", "A", "--id", "a", "--store", "json:tasks.json"],
+        &["list", "--store", "json:tasks.json"],
+        &["where", "--store", "json:tasks.json", "--json"],
+    ]));
+    let text = fs::read_to_string(cli.path("work/tasks.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(file["tasks"][0]["name"], "A");
+    cli.file("tasks.json", &text[..text.len() / 2]);
+    insta::assert_snapshot!("cut", cli.session(&[&["list", "--store", "json:tasks.json"]]));
+}
