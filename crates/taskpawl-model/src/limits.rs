@@ -11,9 +11,29 @@ pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSp
         (spec.for_each.is_some(), "forEach"),
         (spec.repeat.is_some(), "repeat"),
         (spec.approval.is_some(), "approval"),
+        (!spec.resources.is_empty(), "resources"),
+        (!spec.writes.is_empty(), "writes"),
     ];
     let first = own.into_iter().find_map(|(used, field)| used.then_some(field));
     first.or_else(|| calls.into_iter().find_map(undecided_call))
+}
+
+/// Returns the fields of a task that this version keeps but does not act on; the task runs all the same.
+pub fn unheeded<'a>(
+    spec: &TaskSpec,
+    calls: impl IntoIterator<Item = &'a CallSpec>,
+) -> impl Iterator<Item = &'static str> {
+    let mut fields = [
+        (spec.retry.is_some(), "retry"),
+        (spec.cache.is_some(), "cache"),
+        (spec.sandbox.is_some(), "sandbox"),
+        (spec.estimate.is_some(), "estimate"),
+    ];
+    for call in calls {
+        fields[0].0 |= call.retry.is_some();
+        fields[2].0 |= call.sandbox.is_some();
+    }
+    fields.into_iter().filter_map(|(used, field)| used.then_some(field))
 }
 
 fn undecided_call(call: &CallSpec) -> Option<&'static str> {

@@ -95,6 +95,7 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
+        tools::warn_about_limits(app, &self.plan, &self.shown);
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
             return Ok(());
         }

@@ -1,7 +1,9 @@
 //! Tool calls are checked against the tools of this program before they are kept.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, Plan, Position, TaskId};
+use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, undecided, unheeded};
 use taskpawl::tools::{Registry, ToolError};
 
 use crate::app::App;
@@ -34,6 +36,27 @@ pub(super) fn check_plan(app: &App, registry: &Registry, plan: &Plan, file: &str
         let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
         (Some(file.to_owned()), task.at, path)
     })
+}
+
+/// Says once for each field what this version does not do about it.
+pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
+    let mut found: BTreeMap<(&str, &str), (&PlanTask, usize)> = BTreeMap::new();
+    for task in &plan.tasks {
+        let calls = || task.calls.iter().map(|call| &call.spec);
+        let held =
+            undecided(&task.spec, calls()).map(|field| (field, "evaluate it: the task will not start"));
+        let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
+        for key in unheeded.chain(held) {
+            found.entry(key).or_insert((task, 0)).1 += 1;
+        }
+    }
+    for ((field, what), (task, count)) in found {
+        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let message = format!("`{field}` is kept, but this version does not {what}");
+        let path = format!("task `{name}`{more}");
+        app.out().warn(&Problem::at(Some(file), task.at, path, message).line());
+    }
 }
 
 fn check<'a>(
