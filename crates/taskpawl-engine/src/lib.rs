@@ -18,4 +18,4 @@ pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
 pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
-pub use summary::{FailureGroup, NotRun, RunSummary, Waiting};
+pub use summary::{FailedTask, FailureGroup, NotRun, RunSummary, Waiting};

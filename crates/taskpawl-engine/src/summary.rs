@@ -51,9 +51,19 @@ pub struct FailureGroup {
     /// How many.
     pub count: u64,
     /// The tasks, with the error of each; the first 50.
-    pub tasks: Vec<(TaskId, String)>,
+    pub tasks: Vec<FailedTask>,
     /// How many tasks cannot start because of them.
     pub blocks: u64,
+}
+
+/// A task that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedTask {
+    /// The task.
+    pub task: TaskId,
+    /// Why, with the last line of what its program said.
+    pub error: String,
 }
 
 /// A task that waits.
@@ -167,7 +177,7 @@ impl Summarizer {
             group.count += 1;
             group.blocks += blocked_behind(view, key)?;
             if group.tasks.len() < LISTED {
-                group.tasks.push((task.id, task.error.unwrap_or_default()));
+                group.tasks.push(FailedTask { task: task.id, error: task.error.unwrap_or_default() });
             }
         }
         Ok(groups.into_values().collect())
@@ -300,8 +310,8 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
 fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
     let mut actions = Vec::new();
     let first = failures.iter().find_map(|group| group.tasks.first());
-    if let Some((task, _)) = first {
-        actions.push(format!("taskpawl logs {task}"));
+    if let Some(first) = first {
+        actions.push(format!("taskpawl logs {}", first.task));
         actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
     }
     if let Some(task) = waiting.first() {

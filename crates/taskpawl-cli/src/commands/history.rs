@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use taskpawl::Manager;
-use taskpawl::model::{Event, EventKind, Status, TaskId, Timestamp, format_time};
+use taskpawl::model::{BlockedReason, Event, EventKind, Status, TaskId, Timestamp, format_time};
 
 use crate::app::App;
 use crate::commands::print;
@@ -129,13 +129,26 @@ fn status(kind: &EventKind) -> String {
         return String::new();
     };
     let attempt = if *to == Status::InProgress { format!(", attempt {attempt}") } else { String::new() };
-    let because = reason.as_ref().map(print::reason);
+    let because = reason.as_ref().and_then(in_words);
     let because = after_colon(text.as_deref().or(because.as_deref()));
     format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until))
 }
 
+/// Events do not keep which tasks a gate waits for: there may be many, and the edges have them.
+fn in_words(reason: &BlockedReason) -> Option<String> {
+    match reason {
+        BlockedReason::Dependency { ids } | BlockedReason::Waiting { ids } if ids.is_empty() => None,
+        BlockedReason::Dependency { .. }
+        | BlockedReason::Waiting { .. }
+        | BlockedReason::Approval { .. }
+        | BlockedReason::MissingTool { .. }
+        | BlockedReason::Interrupted { .. }
+        | BlockedReason::Manual { .. } => Some(print::reason(reason)),
+    }
+}
+
 fn until(lease: Option<Timestamp>) -> String {
-    lease.map(|lease| format!(" until {}", format_time(lease))).unwrap_or_default()
+    lease.map(|lease| format!(", until {}", format_time(lease))).unwrap_or_default()
 }
 
 fn nth(start: u32) -> String {

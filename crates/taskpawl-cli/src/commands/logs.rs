@@ -54,6 +54,8 @@ struct Name {
     position: usize,
     call: String,
     start: u32,
+    /// Standard output comes first.
+    is_stderr: bool,
     stream: &'static str,
 }
 
@@ -150,7 +152,13 @@ fn parts(plans: &Taskpawl, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
     for (position, call) in
         calls.filter(|(_, call)| args.call.as_deref().is_none_or(|id| id == call.id.as_str()))
     {
-        let name = |start, stream| Name { position, call: call.id.to_string(), start, stream };
+        let name = |start, stream| Name {
+            position,
+            call: call.id.to_string(),
+            start,
+            is_stderr: stream == "stderr",
+            stream,
+        };
         for stream in ["stdout", "stderr"] {
             if let Some(text) = kept(call, stream) {
                 parts.insert(name(call.attempts, stream), Source::Result(text));

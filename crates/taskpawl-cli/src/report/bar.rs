@@ -192,7 +192,18 @@ mod tests {
     fn a_frame_shows_eight_that_run_and_the_bar() {
         let progress = Progress { failed: 2, ..Progress::new(40, 10) };
         let lines = frame(&running(11, "a name \u{1b}[2J of some length"), &progress, 60, 23);
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+             0ms  task-0  a name  of some length
+             0ms  task-1  a name  of some length
+             0ms  task-2  a name  of some length
+             0ms  task-3  a name  of some length
+             0ms  task-4  a name  of some length
+             0ms  task-5  a name  of some length
+             0ms  task-6  a name  of some length
+             0ms  task-7  a name  of some length
+          and 3 more
+        [######------------------]  10/40  2 failed  11 running  0s
+        "#);
     }
 
     #[test]

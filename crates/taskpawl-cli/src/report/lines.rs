@@ -66,7 +66,8 @@ fn stopping(hard: bool, running: usize) -> String {
 pub(super) fn duration(took: Duration) -> String {
     let seconds = took.as_secs();
     match seconds {
-        0..10 => format!("{:.1}s", took.as_secs_f64()),
+        0 => format!("{}ms", took.as_millis()),
+        1..10 => format!("{:.1}s", took.as_secs_f64()),
         10..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
@@ -83,7 +84,7 @@ mod tests {
     fn lengths_of_time_are_short() {
         let said =
             [90, 2_345, 59_999, 61_000, 3_720_000].map(|millis| duration(Duration::from_millis(millis)));
-        assert_eq!(said, ["0.1s", "2.3s", "59s", "1m01s", "1h02m"]);
+        assert_eq!(said, ["90ms", "2.3s", "59s", "1m01s", "1h02m"]);
     }
 
     #[test]

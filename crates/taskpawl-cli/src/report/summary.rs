@@ -59,8 +59,8 @@ fn failures(text: &mut String, summary: &RunSummary, paint: Paint) {
     heading(text, "Failed", paint);
     for group in &summary.failures {
         let _ = writeln!(text, "  {}", paint.style(style::of_status(Status::Failed), &title(group)));
-        for (task, error) in group.tasks.iter().take(NAMED) {
-            let _ = writeln!(text, "    {}: {}", clean(task.as_str()), clean(error));
+        for failed in group.tasks.iter().take(NAMED) {
+            let _ = writeln!(text, "    {}: {}", clean(failed.task.as_str()), clean(&failed.error));
         }
         more(text, "    ", group.count.saturating_sub(NAMED as u64), "failed");
     }

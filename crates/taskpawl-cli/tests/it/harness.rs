@@ -39,6 +39,12 @@ impl Cli {
         self
     }
 
+    /// Lets tools find programs.
+    pub(crate) fn with_programs(self) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        self.with("PATH", path.to_str().unwrap())
+    }
+
     /// Returns a path in the home.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.home.path()).unwrap().join(name)

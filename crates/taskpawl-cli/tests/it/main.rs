@@ -1,11 +1,17 @@
 //! The command line as people and agents meet it: real processes in an empty environment.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
 mod commands;
 mod config;
 mod errors;
+mod examples;
 mod harness;
 mod help;
 mod placement;
 mod plans;
+mod reading;
+mod running;
+mod signals;
 mod streams;
 mod terminal;

@@ -86,3 +86,20 @@ fn a_list_has_colours_and_fits() {
     }
     "#);
 }
+
+#[test]
+fn errors_have_colours_unless_nobody_wants_them() {
+    let cli = Cli::new().with("TERM", "xterm");
+    let error = |cli: &Cli, args: &[&str]| {
+        let (mut person, program) = terminal();
+        let mut command = cli.command(&cli.path("work"), args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(program);
+        assert_eq!(command.spawn().unwrap().wait().unwrap().code(), Some(6));
+        let mut text = [0; 4096];
+        let count = person.read(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..count]).contains('\u{1b}')
+    };
+    assert!(error(&cli, &["show", "x"]));
+    assert!(!error(&cli, &["show", "x", "--color", "never"]));
+    assert!(!error(&cli.with("NO_COLOR", "1"), &["show", "x"]));
+}

@@ -1,0 +1,160 @@
+//! Runs as processes: what they print, how they end, and that several share the work.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::harness::{Cli, Run};
+
+const PLAN: &str = "
+name: demo
+tasks:
+  - {id: a, name: First, run: echo one}
+  - {id: b, name: Second, needs: a, run: 'echo two; echo oh no >&2; exit 3'}
+  - {id: c, name: Third, needs: b, run: echo three}
+  - {id: d, name: By hand}
+";
+
+fn with_plan(plan: &str) -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", plan);
+    cli
+}
+
+/// Returns a run as text, with lengths of time and run ids that are always the same.
+fn stable(run: &Run) -> String {
+    let is_length = |word: &str| {
+        let number = word.trim_end_matches(':').trim_end_matches("ms").trim_end_matches('s');
+        number.len() < word.trim_end_matches(':').len() && !number.is_empty() && number.parse::<f64>().is_ok()
+    };
+    let text = run.to_string();
+    let words = text.split(' ').map(|word| {
+        let (word, rest) = word.split_once('\n').map_or((word, None), |(word, rest)| (word, Some(rest)));
+        let word = if is_length(word) { if word.ends_with(':') { "0s:" } else { "0s" } } else { word };
+        rest.map_or_else(|| word.to_owned(), |rest| format!("{word}\n{rest}"))
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_run_says_what_ended_and_how_to_go_on() {
+    let cli = with_plan(PLAN);
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--jobs", "1"]);
+    assert!(!run.stderr.contains('\u{1b}') && !run.stdout.contains('\u{1b}'), "piped output has no escapes");
+    insta::assert_snapshot!(stable(&run));
+}
+
+#[test]
+fn a_summary_is_one_document_and_events_are_many() {
+    let cli = with_plan(PLAN);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let run = cli.run(&["run-all-ready", "--json", "--quiet", "--jobs", "1"]);
+    insta::assert_snapshot!(run);
+    cli.run(&["retry", "--failed"]).ok();
+    let run = cli.run(&["run-all-ready", "--format", "ndjson", "--only", "b"]);
+    let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types,
+        ["run_started", "call_started", "call_ended", "task_ended", "task_ended", "summary"],
+        "{run}"
+    );
+    assert!(events.iter().all(|event| event["at"] == "2026-01-02T03:04:05Z"), "{run}");
+    assert_eq!((run.code, events.last().unwrap()["exit"].as_u64()), (Some(1), Some(1)), "{run}");
+    let both = cli.run(&["run-all-ready", "--format", "ndjson", "--json"]);
+    assert_eq!(both.code, Some(2), "{both}");
+}
+
+#[test]
+fn the_exit_code_tells_how_it_stands() {
+    let cli = with_plan("tasks: [{id: a, run: 'true'}, {id: b}, {id: c, needs: b, run: 'true'}]");
+    let code = |args: &[&str]| cli.run(args).code.unwrap();
+    assert_eq!(code(&["run-all-ready", "--plan", "plan.yaml"]), 3, "b waits for somebody");
+    assert_eq!(code(&["run", "c"]), 4, "c is blocked until b is finished");
+    assert_eq!(code(&["run-all-ready", "--only", "a"]), 0, "a is finished");
+    assert_eq!(code(&["run-all-ready", "--only", "nothing"]), 6);
+    cli.run(&["done", "b"]).ok();
+    assert_eq!(code(&["run", "c"]), 0);
+    let broken = Cli::new().with("TASKPAWL_STORE", "/proc/nowhere/tasks.db");
+    assert_eq!(broken.run(&["run-all-ready"]).code, Some(8));
+}
+
+#[test]
+fn a_plan_runs_afresh_and_as_an_instance() {
+    let cli = with_plan("{name: count, tasks: [{id: a, run: 'echo x >> ran'}]}");
+    let ran = || fs::read_to_string(cli.path("work/ran")).unwrap().lines().count();
+    let run = |args: &[&str]| cli.run(&[&["run-all-ready", "--plan", "plan.yaml"], args].concat()).ok();
+    run(&[]);
+    run(&[]);
+    assert_eq!(ran(), 1, "what is done does not run again");
+    run(&["--fresh"]);
+    assert_eq!(ran(), 2);
+    run(&["--as", "other"]);
+    assert_eq!(ran(), 3);
+    assert_eq!(cli.run(&["show", "other.a", "--fields", "status"]).ok().json()["data"]["status"], "done");
+    assert_eq!(cli.run(&["run-all-ready", "--fresh"]).code, Some(2), "only a plan is run afresh");
+}
+
+#[test]
+fn two_runs_on_one_store_share_the_work() {
+    let mut plan = String::from("tasks:\n");
+    for task in 0..60 {
+        plan.push_str(&format!("- {{id: t{task}, run: [mkdir, dir-{task}]}}\n"));
+    }
+    let cli = with_plan(&plan);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let start = || {
+        let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--format", "ndjson"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let runs = [start(), start()].map(|child| child.wait_with_output().unwrap());
+    let mut started = 0;
+    for run in runs {
+        let text = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(run.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&run.stderr));
+        started += text.matches("\"type\":\"call_started\"").count();
+    }
+    assert_eq!(started, 60, "`mkdir` fails where it runs twice, and each call was started once");
+    let tasks = cli.run(&["list", "--limit", "0", "--fields", "status,attempt"]).ok().json();
+    assert!(
+        tasks["data"].as_array().unwrap().iter().all(|task| task["status"] == "done" && task["attempt"] == 1)
+    );
+}
+
+#[test]
+fn a_program_that_prints_without_end_is_killed_and_fails() {
+    let cli = with_plan("tasks: [{id: endless, run: ['yes']}]");
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stdout.contains("exec, output_limit: 1 task"), "{run}");
+    let shown = cli.run(&["show", "endless", "--json"]).ok();
+    assert!(shown.stdout.len() < 2 << 20, "head and tail are kept, not all");
+}
+
+#[test]
+fn text_from_tools_cannot_move_the_cursor() {
+    let plan = r#"
+tasks:
+  - {id: hostile, name: "\e[2Jhostile", run: 'printf "\033[2J\033]0;title\007out\n"; printf "\033[1Aerr\377\n" >&2; exit 1'}
+  - {id: silent, run: 'true'}
+  - {id: bytes, run: 'printf "\377\376a\n"'}
+"#;
+    let cli = with_plan(plan);
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    for text in [&run.stdout, &run.stderr] {
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    }
+    assert!(run.stdout.contains("hostile: "), "{run}");
+    let json = cli.run(&["logs", "hostile", "--json"]).ok();
+    assert!(!json.stdout.contains('\u{1b}'), "{json}");
+    assert_eq!(json.json()["data"][0]["text"], "\u{1b}[2J\u{1b}]0;title\u{7}out\n");
+    let raw = cli.command(&cli.path("work"), &["logs", "bytes", "--raw"]).output().unwrap();
+    assert_eq!(raw.stdout, b"\xff\xfea\n");
+    let silent = cli.run(&["logs", "silent"]).ok();
+    insta::assert_snapshot!(silent, @r#"
+    $ taskpawl logs silent
+    ! `silent` printed nothing that was asked for; `taskpawl show` has the results of its calls
+    "#);
+}

@@ -1,0 +1,110 @@
+//! Ctrl-C and its like: once, twice, and what is there afterwards.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::harness::Cli;
+
+/// Writes its process id, then waits for the file `go`; after it comes another task.
+const PLAN: &str = "
+tasks:
+  - id: long
+    run: 'echo $$ > pid.part && mv pid.part pid; until test -e go; do sleep 0.02; done'
+  - {id: after, needs: long, run: touch ran}
+";
+
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    /// Starts a run and waits until its first call runs.
+    fn start(cli: &Cli) -> Self {
+        let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "plan.yaml"]);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let pid = cli.path("work/pid");
+        while !pid.exists() {
+            assert_eq!(child.try_wait().unwrap(), None, "the run ended before its call began");
+            std::thread::yield_now();
+        }
+        Self { child, lines }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until the run says something that begins so.
+    fn wait_for(&mut self, begin: &str) {
+        let line = self.lines.find(|line| line.as_ref().unwrap().starts_with(begin));
+        assert!(line.is_some(), "`{begin}` was not said");
+    }
+
+    fn exit(mut self) -> Option<i32> {
+        // To the end of what it says: it would wait for a reader.
+        self.lines.by_ref().for_each(drop);
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn with_plan() -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", PLAN);
+    cli
+}
+
+fn status(cli: &Cli, id: &str) -> String {
+    let task = cli.run(&["show", id, "--fields", "status"]).ok().json();
+    task["data"]["status"].as_str().unwrap().to_owned()
+}
+
+fn is_alive(pid_file: &Path) -> bool {
+    let pid = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
+    test_kill_process(Pid::from_raw(pid).unwrap()).is_ok()
+}
+
+#[test]
+fn the_first_lets_what_runs_end_and_starts_nothing_more() {
+    let cli = with_plan();
+    let mut run = Running::start(&cli);
+    run.signal(Signal::INT);
+    run.wait_for("stopping: nothing more starts, 1 call may still end");
+    cli.file("go", "");
+    assert_eq!(run.exit(), Some(130));
+    assert_eq!((status(&cli, "long").as_str(), status(&cli, "after").as_str()), ("done", "todo"));
+    cli.run(&["run-all-ready"]).ok();
+    assert!(cli.path("work/ran").exists());
+}
+
+#[test]
+fn the_second_kills_and_the_task_waits_for_a_decision() {
+    let cli = with_plan();
+    let mut run = Running::start(&cli);
+    run.signal(Signal::INT);
+    run.wait_for("stopping: nothing more starts");
+    run.signal(Signal::INT);
+    assert_eq!(run.exit(), Some(130));
+    assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+    assert_eq!(status(&cli, "long"), "blocked", "nobody knows how far it came");
+    assert_eq!(cli.run(&["run-all-ready"]).code, Some(3));
+    cli.run(&["done", "long", "--note", "it was far enough"]).ok();
+    cli.run(&["run-all-ready"]).ok();
+    assert!(cli.path("work/ran").exists());
+}
+
+#[test]
+fn termination_kills_at_once() {
+    let cli = with_plan();
+    let run = Running::start(&cli);
+    run.signal(Signal::TERM);
+    assert_eq!(run.exit(), Some(143));
+    assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
+    assert_eq!(status(&cli, "long"), "blocked");
+}
