@@ -1,19 +1,6 @@
 //! How words of the model stand in a database, and texts that are searched for.
 
-use taskpawl_model::{Entry, GateState, Phase, Priority, Status, Trigger, Work};
-
-/// Returns the state that is seen from outside in this phase.
-pub(crate) fn status_of(phase: Phase) -> Status {
-    match phase {
-        Phase::Todo => Status::Todo,
-        Phase::InProgress => Status::InProgress,
-        Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => Status::Blocked,
-        Phase::Done => Status::Done,
-        Phase::Failed => Status::Failed,
-        Phase::Cancelled => Status::Cancelled,
-        Phase::Skipped => Status::Skipped,
-    }
-}
+use taskpawl_model::{Entry, GateState, Phase, Priority, Trigger, Work};
 
 /// A word as a small number. The numbers are written out, since they must stay as they are for ever.
 pub(crate) trait Code: Copy + 'static {

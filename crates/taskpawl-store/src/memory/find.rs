@@ -4,7 +4,7 @@ use taskpawl_model::{Key, Query};
 
 use super::state::{Entry, State, pairs_of};
 use super::view::or_all;
-use crate::words::{Needle, status_of};
+use crate::words::Needle;
 
 impl State {
     pub(super) fn find_keys(&self, query: &Query) -> Vec<Key> {
@@ -33,7 +33,7 @@ impl State {
 fn is_match(entry: &Entry, query: &Query, needle: Option<&Needle>) -> bool {
     let Entry { record, node, .. } = entry;
     let spec = &record.spec;
-    is_any(&query.status, &status_of(node.phase))
+    is_any(&query.status, &node.phase.status())
         && is_any(&query.priority, &spec.priority)
         && query.ready.as_ref().is_none_or(|works| is_any(works, &node.work))
         && query.assignee.as_ref().is_none_or(|assignee| spec.assignee.as_ref() == Some(assignee))

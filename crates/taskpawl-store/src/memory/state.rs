@@ -7,8 +7,6 @@ use taskpawl_model::{
     Status, TaskChange, TaskId, TaskRecord, Work,
 };
 
-use crate::words::status_of;
-
 /// A task with everything that belongs to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
@@ -114,7 +112,7 @@ impl State {
         if let Some(parent) = node.parent {
             self.subtasks.insert((parent, node.key));
         }
-        *self.counts.entry(status_of(node.phase)).or_default() += 1;
+        *self.counts.entry(node.phase.status()).or_default() += 1;
     }
 
     fn unlink(&mut self, node: &Node) {
@@ -122,7 +120,7 @@ impl State {
         if let Some(parent) = node.parent {
             self.subtasks.remove(&(parent, node.key));
         }
-        if let Some(count) = self.counts.get_mut(&status_of(node.phase)) {
+        if let Some(count) = self.counts.get_mut(&node.phase.status()) {
             *count = count.saturating_sub(1);
         }
     }

@@ -6,7 +6,7 @@ use taskpawl_model::{Key, Phase, Query, ViewResult, Work};
 
 use super::rows;
 use super::session::Session;
-use crate::words::{Code, Needle, status_of};
+use crate::words::{Code, Needle};
 
 /// The place of a task in the order of a query: priority and due date, where it asks for what is ready, and age.
 type Place = (i64, i64, u32);
@@ -101,7 +101,7 @@ fn drivers(query: &Query) -> Vec<Driver<'_>> {
 }
 
 fn phases(query: &Query) -> impl Iterator<Item = Phase> + '_ {
-    Phase::ALL.iter().copied().filter(|phase| query.status.contains(&status_of(*phase)))
+    Phase::ALL.iter().copied().filter(|phase| query.status.contains(&phase.status()))
 }
 
 /// Literals stand where an index has a condition: SQLite does not see through parameters there.

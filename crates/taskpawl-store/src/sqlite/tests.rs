@@ -234,7 +234,8 @@ fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
-    let context = Context { now: Timestamp::UNIX_EPOCH, actor: "a".to_owned(), run: None, origin: Origin::Library };
+    let context =
+        Context { now: Timestamp::UNIX_EPOCH, actor: "a".to_owned(), run: None, origin: Origin::Library };
     let request = |number: u32| {
         let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
         let task = NewTask { id: format!("t{number}").into(), spec, ..NewTask::default() };

@@ -10,7 +10,7 @@ use super::rows::{Time, to_json};
 use super::session::{Live, Session};
 use super::view::POSITION_BITS;
 use crate::StoreError;
-use crate::words::{Code, status_of};
+use crate::words::Code;
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event.
@@ -106,9 +106,9 @@ impl Session {
             Some(old) if has_same_place(&old, node) => self.update_counts(node)?,
             Some(old) => {
                 self.update_node(node)?;
-                let count = self.live().counters.of(status_of(old.phase));
+                let count = self.live().counters.of(old.phase.status());
                 *count = count.saturating_sub(1);
-                *self.live().counters.of(status_of(node.phase)) += 1;
+                *self.live().counters.of(node.phase.status()) += 1;
             }
         }
         self.live().cache(*node);
@@ -141,7 +141,7 @@ impl Session {
                 gate.undecided,
             ],
         )?;
-        *self.live().counters.of(status_of(node.phase)) += 1;
+        *self.live().counters.of(node.phase.status()) += 1;
         Ok(())
     }
 
@@ -217,7 +217,7 @@ impl Session {
 
     fn delete(&mut self, key: Key, id: &TaskId, plan: Option<&String>) -> Result<(), StoreError> {
         if let Some(old) = self.node(key).map_err(StoreError::from_view)? {
-            let count = self.live().counters.of(status_of(old.phase));
+            let count = self.live().counters.of(old.phase.status());
             *count = count.saturating_sub(1);
             self.live().forget(key);
         }
