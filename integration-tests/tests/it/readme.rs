@@ -6,7 +6,10 @@ const TEST_COMMAND: &str = "./scripts/test";
 
 #[test]
 fn the_library_example_is_the_one_that_is_compiled() {
-    assert!(README.contains(&format!("```rust\n{}\n```", EMBED.trim_end())), "copy examples/embed.rs into README.md");
+    assert!(
+        README.contains(&format!("```rust\n{}\n```", EMBED.trim_end())),
+        "copy examples/embed.rs into README.md"
+    );
 }
 
 #[test]
