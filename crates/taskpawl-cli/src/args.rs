@@ -10,6 +10,7 @@ use crate::commands;
 use crate::config::ColorWord;
 use crate::environment::Environment;
 use crate::error::CliError;
+use crate::text::Paint;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -152,12 +153,14 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return CliError::from(error).report(asks_for_json(&words), environment.terminal),
+        Err(error) => {
+            let plain = Paint { is_on: false };
+            return CliError::from(error).report(asks_for_json(&words), environment.terminal, plain);
+        }
     };
-    let terminal = environment.terminal;
     let app = App::new(cli.global, environment);
-    let is_json = app.is_json();
-    cli.command.run(&app).unwrap_or_else(|error| error.report(is_json, terminal))
+    let report = |error: CliError| error.report(app.is_json(), app.terminal(), app.out().paint_err);
+    cli.command.run(&app).unwrap_or_else(report)
 }
 
 /// Returns whether a command line that could not be understood asks for JSON all the same.

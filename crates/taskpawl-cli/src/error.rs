@@ -234,7 +234,7 @@ impl CliError {
     }
 
     /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
-    pub(crate) fn report(&self, is_json: bool, terminal: Terminal) -> ExitCode {
+    pub(crate) fn report(&self, is_json: bool, terminal: Terminal, paint: Paint) -> ExitCode {
         if let Self::Output(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
@@ -252,7 +252,7 @@ impl CliError {
                 // When nobody takes the message there is nobody left to tell.
                 let _ = error.print();
             }
-            (_, false) => self.print_text(Paint { is_on: terminal.stderr }),
+            (_, false) => self.print_text(paint),
         }
         ExitCode::from(self.class().code())
     }
