@@ -35,8 +35,8 @@ impl Output {
 
     /// Returns the path of the output files of one start of a call, without `.stdout` and `.stderr`.
     pub fn stem(&self, task: &TaskId, call: &CallId, start: u32) -> PathBuf {
-        // An id may be `..`: behind a prefix it is a plain name.
-        self.directory.join(format!("task-{task}")).join(format!("call-{call}.{start}"))
+        // No id has an `@`: names cannot meet, nor lead elsewhere as `..` would. One directory for all saves each call two.
+        self.directory.join(format!("{task}@{call}@{start}"))
     }
 
     /// Returns the output files that there are of a call, by start and stream. Calls that printed nothing have none.

@@ -8,7 +8,7 @@ use crate::Key;
 use crate::command::DecideError;
 use crate::view::{Query, View, ViewError};
 
-/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id, which stands for all below it, too.
+/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id; the latter two stand for all below, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
     /// The tasks of a plan.
@@ -74,12 +74,12 @@ fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {
     Ok(view.find(query)?.into_iter().collect())
 }
 
-fn subtree(view: &dyn View, key: Key) -> Result<BTreeSet<Key>, ViewError> {
-    let mut below = vec![key];
-    let mut next = 0;
-    while let Some(key) = below.get(next).copied() {
-        below.extend(view.subtasks(key)?);
-        next += 1;
+/// Returns the tasks with all below them.
+fn subtrees(view: &dyn View, tops: Vec<Key>) -> Result<BTreeSet<Key>, ViewError> {
+    let mut keys: BTreeSet<Key> = tops.iter().copied().collect();
+    let mut queue = tops;
+    while let Some(key) = queue.pop() {
+        queue.extend(view.subtasks(key)?.into_iter().filter(|below| keys.insert(*below)));
     }
-    Ok(below.into_iter().collect())
+    Ok(keys)
 }
