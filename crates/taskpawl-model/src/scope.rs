@@ -13,7 +13,7 @@ use crate::view::{Query, View, ViewError};
 pub enum Selector {
     /// The tasks of a plan.
     Plan(String),
-    /// The tasks with a label.
+    /// The tasks with a label, with all below them.
     Label(String),
     /// A task with all below it.
     Task(String),
@@ -49,8 +49,11 @@ impl Selector {
     pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
         Ok(match self {
             Self::Plan(name) => find(view, &Query { plan: Some(name.clone()), ..Query::default() })?,
-            Self::Label(name) => find(view, &Query { labels: vec![name.clone()], ..Query::default() })?,
-            Self::Task(id) => subtree(view, crate::read::resolve(view, id)?)?,
+            Self::Label(name) => {
+                let labelled = find(view, Query { labels: vec![name.clone()], ..Query::default() })?;
+                subtrees(view, labelled.into_iter().collect())?
+            }
+            Self::Task(id) => subtrees(view, vec![crate::read::resolve(view, id)?])?,
         })
     }
 }
