@@ -50,7 +50,7 @@ impl Selector {
         Ok(match self {
             Self::Plan(name) => find(view, &Query { plan: Some(name.clone()), ..Query::default() })?,
             Self::Label(name) => {
-                let labelled = find(view, Query { labels: vec![name.clone()], ..Query::default() })?;
+                let labelled = find(view, &Query { labels: vec![name.clone()], ..Query::default() })?;
                 subtrees(view, labelled.into_iter().collect())?
             }
             Self::Task(id) => subtrees(view, vec![crate::read::resolve(view, id)?])?,
