@@ -106,7 +106,7 @@ impl StoreError {
             Self::Newer { .. } => "use a newer taskpawl",
             Self::Busy { .. } => "find the program that has it open and end its transaction",
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
-            Self::Sql { .. } => "try again; if it stays, look at the file with `taskpawl doctor`",
+            Self::Sql { .. } => "try again; if it stays, keep a copy of the file and name another store with `--store`",
             Self::View { .. } => "see the cause",
         }
     }
