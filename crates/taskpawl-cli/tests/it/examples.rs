@@ -15,7 +15,7 @@ enum Place {
     /// Real processes, on a store in a file.
     Processes(Box<Cli>),
     /// The library: a store in memory ends with its process.
-    Memory { plans: Taskpawl, directory: tempfile::TempDir },
+    Memory { plans: Box<Taskpawl>, directory: tempfile::TempDir },
 }
 
 impl Place {
@@ -26,7 +26,7 @@ impl Place {
         let store = format!("json:{}", json.path("tasks.json").display());
         let json = json.with("TASKPAWL_STORE", &store);
         let directory = tempfile::tempdir().unwrap();
-        let plans = Taskpawl::builder(":memory:").root(directory.path()).open().unwrap();
+        let plans = Taskpawl::builder(":memory:").root(directory.path()).open().map(Box::new).unwrap();
         let places = vec![
             ("sqlite", Self::Processes(Box::new(sqlite))),
             ("json", Self::Processes(Box::new(json))),

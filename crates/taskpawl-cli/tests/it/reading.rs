@@ -1,5 +1,6 @@
 //! What there is to read about runs: `runs`, `logs`, `graph`, `history`.
 
+use std::fmt::Write;
 use std::process::Stdio;
 
 use crate::harness::Cli;
@@ -38,7 +39,7 @@ fn a_graph_of_10_000_tasks_is_drawn() {
     let cli = Cli::new();
     let mut plan = String::from("tasks:\n- {id: t0}\n");
     for task in 1..10_000 {
-        plan.push_str(&format!("- {{id: t{task}, needs: t{}}}\n", task - 1));
+        writeln!(plan, "- {{id: t{task}, needs: t{}}}", task - 1).unwrap();
     }
     cli.file("plan.yaml", &plan);
     cli.run(&["apply", "plan.yaml", "--quiet"]).ok();

@@ -1,5 +1,6 @@
 //! Runs as processes: what they print, how they end, and that several share the work.
 
+use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
 
@@ -100,7 +101,7 @@ fn a_plan_runs_afresh_and_as_an_instance() {
 fn two_runs_on_one_store_share_the_work() {
     let mut plan = String::from("tasks:\n");
     for task in 0..60 {
-        plan.push_str(&format!("- {{id: t{task}, run: [mkdir, dir-{task}]}}\n"));
+        writeln!(plan, "- {{id: t{task}, run: [mkdir, dir-{task}]}}").unwrap();
     }
     let cli = with_plan(&plan);
     cli.run(&["apply", "plan.yaml"]).ok();

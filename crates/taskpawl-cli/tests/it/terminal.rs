@@ -5,12 +5,12 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use crate::harness::Cli;
 
 /// Returns both ends of a terminal: that of the person, and that of the program.
-pub(crate) fn terminal() -> (File, File) {
+fn terminal() -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();
@@ -102,4 +102,33 @@ fn errors_have_colours_unless_nobody_wants_them() {
     assert!(error(&cli, &["show", "x"]));
     assert!(!error(&cli, &["show", "x", "--color", "never"]));
     assert!(!error(&cli.with("NO_COLOR", "1"), &["show", "x"]));
+}
+
+#[test]
+fn a_run_has_a_bar_that_is_gone_at_the_end() {
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    cli.file(
+        "plan.yaml",
+        "tasks: [{id: a, run: 'until test -e go; do sleep 0.02; done'}, {id: b, needs: a, run: 'true'}]",
+    );
+    let (mut person, program) = terminal();
+    tcsetwinsize(&program, Winsize { ws_row: 10, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "plan.yaml"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = person.read(&mut buffer) {
+        text.extend_from_slice(&buffer[..count]);
+        if String::from_utf8_lossy(&text).contains("]  0/2  1 running") {
+            cli.file("go", "");
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    let text = String::from_utf8(text).unwrap();
+    let (_, end) = text.rsplit_once("running").unwrap();
+    let end = end.replace("\u{1b}[?2026h", "").replace("\u{1b}[?2026l", "");
+    assert!(end.ends_with("\u{1b}[J"), "the bar is erased: {end:?}");
+    assert!(text.contains("done       a  ") && text.contains("done       b  "), "{text:?}");
+    assert!(!text.contains("\u{1b}[?25l"), "the cursor is never hidden");
 }
