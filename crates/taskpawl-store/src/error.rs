@@ -106,7 +106,9 @@ impl StoreError {
             Self::Newer { .. } => "use a newer taskpawl",
             Self::Busy { .. } => "find the program that has it open and end its transaction",
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
-            Self::Sql { .. } => "try again; if it stays, keep a copy of the file and name another store with `--store`",
+            Self::Sql { .. } => {
+                "try again; if it stays, keep a copy of the file and name another store with `--store`"
+            }
             Self::View { .. } => "see the cause",
         }
     }
