@@ -73,7 +73,7 @@ impl Screen {
     /// Writes `above` and, beneath it, the bar and what runs: all in one piece, so that nothing flickers.
     pub(super) fn draw(&mut self, above: &str, running: &Shown, progress: &Progress) -> io::Result<()> {
         let (width, height) = size();
-        let lines = frame(running, progress, width, height.saturating_sub(1).max(1));
+        let lines = frame(running, progress, Instant::now(), (width, height.saturating_sub(1).max(1)));
         let mut text = self.erase(width);
         text.push_str(above);
         self.frame = lines.iter().map(|line| line.width()).collect();
@@ -124,12 +124,12 @@ fn size() -> (usize, usize) {
 }
 
 /// Returns the lines of a frame: none is wider than the terminal, and there are at most `height`.
-fn frame(running: &Shown, progress: &Progress, width: usize, height: usize) -> Vec<String> {
+fn frame(running: &Shown, progress: &Progress, now: Instant, (width, height): (usize, usize)) -> Vec<String> {
     // A full line would leave the cursor in the next one on some terminals.
     let width = width.saturating_sub(1);
     let room = height - 1;
     let mut lines: Vec<String> =
-        running.lines.iter().map(|(id, running)| running_line(id, running, width)).collect();
+        running.lines.iter().map(|(id, running)| running_line(id, running, now, width)).collect();
     let mut more = running.more;
     if lines.len() + usize::from(more > 0) > room {
         let kept = room.saturating_sub(1);
@@ -139,12 +139,12 @@ fn frame(running: &Shown, progress: &Progress, width: usize, height: usize) -> V
     if more > 0 && lines.len() < room {
         lines.push(cut(&format!("  and {more} more"), width));
     }
-    lines.push(bar_line(progress, running.lines.len() + running.more, width));
+    lines.push(bar_line(progress, running.lines.len() + running.more, now, width));
     lines
 }
 
-fn running_line(id: &str, running: &Running, width: usize) -> String {
-    let took = duration(running.since.elapsed());
+fn running_line(id: &str, running: &Running, now: Instant, width: usize) -> String {
+    let took = whole_seconds(now.saturating_duration_since(running.since));
     let mut line = format!("  {took:>6}  {}", clean(id));
     for part in [&running.name, &running.message].into_iter().filter(|part| !part.is_empty() && *part != id) {
         let _ = write!(line, "  {}", clean(part));
@@ -152,13 +152,13 @@ fn running_line(id: &str, running: &Running, width: usize) -> String {
     cut(&line, width)
 }
 
-fn bar_line(progress: &Progress, running: usize, width: usize) -> String {
+fn bar_line(progress: &Progress, running: usize, now: Instant, width: usize) -> String {
     let Progress { total, over, failed, begin } = *progress;
     let mut text = format!("{over}/{total}");
     if failed > 0 {
         let _ = write!(text, "  {failed} failed");
     }
-    let _ = write!(text, "  {running} running  {}", whole_seconds(begin.elapsed()));
+    let _ = write!(text, "  {running} running  {}", whole_seconds(now.saturating_duration_since(begin)));
     let room = width.saturating_sub(text.width() + 4).min(40);
     if room < 5 {
         return cut(&text, width);
@@ -177,11 +177,11 @@ fn whole_seconds(took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn running(count: usize, name: &str) -> Shown {
+    fn running(count: usize, name: &str, since: Instant) -> Shown {
         let running = |number: usize| Running {
             number: number as u64,
             name: name.to_owned(),
-            since: Instant::now(),
+            since,
             message: String::new(),
         };
         let id = |number: usize| TaskId::from(format!("task-{number}"));
@@ -191,31 +191,33 @@ mod tests {
     #[test]
     fn a_frame_shows_eight_that_run_and_the_bar() {
         let progress = Progress { failed: 2, ..Progress::new(40, 10) };
-        let lines = frame(&running(11, "a name \u{1b}[2J of some length"), &progress, 60, 23);
+        let (begin, now) = (progress.begin, progress.begin + Duration::from_secs(75));
+        let lines = frame(&running(11, "a name \u{1b}[2J of some length", begin), &progress, now, (60, 23));
         insta::assert_snapshot!(lines.join("\n"), @r#"
-             0ms  task-0  a name  of some length
-             0ms  task-1  a name  of some length
-             0ms  task-2  a name  of some length
-             0ms  task-3  a name  of some length
-             0ms  task-4  a name  of some length
-             0ms  task-5  a name  of some length
-             0ms  task-6  a name  of some length
-             0ms  task-7  a name  of some length
+           1m15s  task-0  a name  of some length
+           1m15s  task-1  a name  of some length
+           1m15s  task-2  a name  of some length
+           1m15s  task-3  a name  of some length
+           1m15s  task-4  a name  of some length
+           1m15s  task-5  a name  of some length
+           1m15s  task-6  a name  of some length
+           1m15s  task-7  a name  of some length
           and 3 more
-        [######------------------]  10/40  2 failed  11 running  0s
+        [#####----------------]  10/40  2 failed  11 running  1m15s
         "#);
     }
 
     #[test]
     fn a_frame_fits_every_terminal() {
         let progress = Progress { failed: 1, ..Progress::new(1_000_000, 999_999) };
+        let now = progress.begin;
         for (width, height) in [(1, 1), (10, 2), (40, 5), (60, 23), (200, 50)] {
             for count in [0, 1, 8, 30] {
                 let lines = frame(
-                    &running(count, "漢字 and a name that is longer than forty columns"),
+                    &running(count, "漢字 and a name that is longer than forty columns", now),
                     &progress,
-                    width,
-                    height,
+                    now,
+                    (width, height),
                 );
                 assert!(lines.len() <= height && !lines.is_empty(), "{count} in {width}x{height}: {lines:?}");
                 assert!(lines.iter().all(|line| line.width() < width.max(2)), "{lines:?}");
