@@ -86,18 +86,29 @@ async fn one_task_whose_tool_is_missing_is_blocked_until_somebody_has_it() {
 #[tokio::test]
 async fn a_run_keeps_to_its_scope() {
     let lab = Lab::new(
-        "tasks: [{id: a, labels: [x], call: {ok: {}}}, {id: b, call: {bad: {}}}, {id: p, labels: [x], subtasks: [{id: s, call: {ok: {}}}]}]",
+        "tasks: [{id: a, labels: [x], call: {ok: {}}}, {id: b, call: {bad: {}}}, {id: l, labels: [x], subtasks: [{id: m, call: {ok: {}}}]}, {id: p, subtasks: [{id: s, call: {ok: {}}}]}]",
     );
     lab.apply("tasks: [{id: q1, call: {ok: {}}}, {id: q2, needs: [q1], call: {ok: {}}}]", "q");
     let summary = lab.run_only("plan:q").await;
     assert_eq!((summary.exit, lab.starts()), (0, "q1/c1:1 q2/c1:1".into()));
     assert_eq!(summary.counts["done"], 2);
     let summary = lab.run_only("a").await;
-    assert_eq!((summary.exit, lab.states()), (0, "a=done b=todo p=todo s=todo q1=done q2=done".into()));
+    assert_eq!(
+        (summary.exit, lab.states()),
+        (0, "a=done b=todo l=todo m=todo p=todo s=todo q1=done q2=done".into())
+    );
     lab.run_only("label:x").await;
-    assert_eq!(lab.states(), "a=done b=todo p=todo s=todo q1=done q2=done", "`s` has no label");
+    assert_eq!(
+        lab.states(),
+        "a=done b=todo l=done m=done p=todo s=todo q1=done q2=done",
+        "a label stands for all below"
+    );
     lab.run_only("p").await;
-    assert_eq!(lab.states(), "a=done b=todo p=done s=done q1=done q2=done", "an id stands for all below it");
+    assert_eq!(
+        lab.states(),
+        "a=done b=todo l=done m=done p=done s=done q1=done q2=done",
+        "an id stands for all below it"
+    );
     assert_eq!(lab.run_only("plan:p").await.exit, 1);
 }
 
