@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod errors;
 mod examples;
+mod full_disk;
 mod harness;
 mod help;
 mod placement;
