@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall};
-use taskpawl_tools::{CallContext, Progress, ProgressSink, RegisteredTool, ToolError, call_guarded};
+use taskpawl_tools::{
+    CallContext, Progress, ProgressSink, RegisteredTool, SpareFiles, ToolError, call_guarded,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
@@ -36,6 +38,7 @@ pub(crate) struct Executor {
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
+    spares: SpareFiles,
 }
 
 impl Executor {
@@ -48,6 +51,7 @@ impl Executor {
             observer,
             cancel: CancellationToken::new(),
             by_task: BTreeMap::new(),
+            spares: SpareFiles::default(),
         }
     }
 
@@ -86,6 +90,7 @@ impl Executor {
         // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
+        context.spares = Some(self.spares.clone());
         context
     }
 

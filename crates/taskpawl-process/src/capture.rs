@@ -7,14 +7,17 @@ use std::process::Stdio;
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::SpawnError;
+use crate::spare::SpareFiles;
 
 /// Where the output of a program goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OutputFiles {
     /// The file that is its standard output.
     pub stdout: PathBuf,
     /// The file that is its standard error; another one than `stdout`.
     pub stderr: PathBuf,
+    /// Where files come from and, when they stay empty, go to; without it they are made and removed.
+    pub spares: Option<SpareFiles>,
 }
 
 /// What a program has written to one of its streams.
@@ -27,7 +30,7 @@ pub struct Captured {
     pub bytes: u64,
     /// Whether `text` is only head and tail.
     pub truncated: bool,
-    /// The whole output; `None` when there was none, since empty files are removed.
+    /// The whole output; `None` when there was none.
     pub file: Option<PathBuf>,
 }
 
@@ -36,16 +39,19 @@ pub struct Captured {
 pub(crate) struct Capture {
     stdout: Stream,
     stderr: Stream,
+    spares: Option<SpareFiles>,
 }
 
 impl Capture {
     pub(crate) fn create(files: &OutputFiles) -> Result<Self, SpawnError> {
-        Ok(Self { stdout: Stream::create(&files.stdout)?, stderr: Stream::create(&files.stderr)? })
+        let stream = |path| Stream::create(path, files.spares.as_ref());
+        let (stdout, stderr) = (stream(&files.stdout)?, stream(&files.stderr)?);
+        Ok(Self { stdout, stderr, spares: files.spares.clone() })
     }
 
     /// Returns the ends for the program: standard output, standard error.
     pub(crate) fn to_stdio(&self) -> Result<(Stdio, Stdio), SpawnError> {
-        Ok((self.stdout.to_stdio()?, self.stderr.to_stdio()?))
+        Ok((self.stdout.for_program()?, self.stderr.for_program()?))
     }
 
     /// Returns how many bytes are in both files.
@@ -60,10 +66,11 @@ impl Capture {
         self.stderr.file.set_len(stderr)
     }
 
-    /// Reads at most `keep_bytes` of both files together and removes those that are empty.
+    /// Reads at most `keep_bytes` of both files together; those that are empty are spared or removed.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
         let (stdout, stderr) = share(keep_bytes as u64, self.stdout.size()?, self.stderr.size()?);
-        Ok((self.stdout.finish(stdout)?, self.stderr.finish(stderr)?))
+        let spares = self.spares.as_ref();
+        Ok((self.stdout.finish(stdout, spares)?, self.stderr.finish(stderr, spares)?))
     }
 }
 
@@ -81,25 +88,36 @@ struct Stream {
 }
 
 impl Stream {
-    fn create(path: &Path) -> Result<Self, SpawnError> {
-        let file = open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?;
+    fn create(path: &Path, spares: Option<&SpareFiles>) -> Result<Self, SpawnError> {
+        let file = match spares.and_then(|spares| spares.take(path)) {
+            Some(file) => file,
+            None => open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?,
+        };
         Ok(Self { path: path.to_owned(), file })
     }
 
-    fn to_stdio(&self) -> Result<Stdio, SpawnError> {
-        let file =
-            self.file.try_clone().map_err(|source| SpawnError::File { path: self.path.clone(), source })?;
-        Ok(file.into())
+    /// Opens the file once more for the program, under a shared lock: so it shows whether anybody still holds it.
+    fn for_program(&self) -> Result<Stdio, SpawnError> {
+        let open = || {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+            let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
+            file.lock_shared()?;
+            Ok(file.into())
+        };
+        open().map_err(|source| SpawnError::File { path: self.path.clone(), source })
     }
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    fn finish(self, keep_bytes: u64) -> io::Result<Captured> {
+    fn finish(self, keep_bytes: u64, spares: Option<&SpareFiles>) -> io::Result<Captured> {
         let bytes = self.size()?;
         if bytes == 0 {
-            remove(&self.path)?;
+            match spares {
+                Some(spares) => spares.give(self.path, self.file)?,
+                None => remove(&self.path)?,
+            }
             return Ok(Captured { text: String::new(), bytes, truncated: false, file: None });
         }
         let truncated = bytes > keep_bytes;

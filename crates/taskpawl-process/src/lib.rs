@@ -17,8 +17,10 @@ mod error;
 mod group;
 mod locate;
 mod run;
+mod spare;
 
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;
 pub use run::{End, Limits, Outcome, Program, run};
+pub use spare::SpareFiles;

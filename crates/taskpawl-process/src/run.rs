@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::locate::locate;
 
 /// What to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// The program and its arguments. A program without slash is looked up in the `PATH` of `environment`.
     pub argv: Vec<String>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use taskpawl_process::SpareFiles;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +41,8 @@ pub struct CallContext {
     pub limits: CallLimits,
     /// Who hears what the call says while it runs.
     pub progress: Option<ProgressSink>,
+    /// Output files for programs to write to, shared by the calls of one host.
+    pub spares: Option<SpareFiles>,
 }
 
 /// How much a call may print and how gently it is ended.
@@ -88,6 +91,7 @@ impl CallContext {
             deadline: None,
             limits: CallLimits::default(),
             progress: None,
+            spares: None,
         }
     }
 

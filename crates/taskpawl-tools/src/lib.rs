@@ -34,4 +34,5 @@ pub use context::{CallContext, CallLimits, Progress, ProgressSink};
 pub use error::{RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
+pub use taskpawl_process::SpareFiles;
 pub use tool::{Hints, Tool, ToolSpec};

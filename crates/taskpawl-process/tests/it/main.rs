@@ -4,5 +4,6 @@
 
 mod ends;
 mod output;
+mod spares;
 mod start;
 mod support;

@@ -28,7 +28,11 @@ impl Bench {
             cwd: self.dir.path().to_owned(),
             environment: Environment::default(),
             stdin: None,
-            output: OutputFiles { stdout: self.path("out/1.stdout"), stderr: self.path("out/1.stderr") },
+            output: OutputFiles {
+                stdout: self.path("out/1.stdout"),
+                stderr: self.path("out/1.stderr"),
+                spares: None,
+            },
         }
     }
 

@@ -139,7 +139,7 @@ pub(super) async fn run(
         cwd,
         environment: environment(cx, options.env),
         stdin: options.stdin.map(String::into_bytes),
-        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
+        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path(), spares: cx.spares.clone() },
     };
     let limits = Limits {
         deadline: cx.deadline,
