@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use taskpawl_manager::Manager;
-use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task};
+use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task, resolve};
 use taskpawl_tools::Registry;
 use tokio::sync::watch;
 
@@ -22,6 +22,8 @@ pub struct Engine {
     pub(crate) manager: Manager,
     pub(crate) tools: Arc<Registry>,
     pub(crate) project: Project,
+    /// The lock of the run that this handle belongs to.
+    pub(crate) lock: Option<Arc<RunLock>>,
 }
 
 /// Where the calls of an engine run, and where their output goes.
@@ -94,7 +96,7 @@ impl RunControl {
 impl Engine {
     /// Returns an engine that runs the plan behind `manager` with `tools`.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
-        Self { manager, tools, project }
+        Self { manager, tools, project, lock: None }
     }
 
     /// Returns every command on the plan.
@@ -128,14 +130,15 @@ impl Engine {
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
         let id = RunId::from(self.manager.source().new_id());
         let manager = self.manager.clone().with_run(id.clone());
-        let lock = RunLock::take(&self.project.files, &id)?;
+        let lock = Some(Arc::new(RunLock::take(&self.project.files, &id)?));
+        let engine = Self { lock, ..self.clone() };
         manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
-        let summary = Dispatcher::new(self, manager.clone(), id.clone(), &options).run().await?;
+        let summary = Dispatcher::new(&engine, manager.clone(), id.clone(), &options).run().await?;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
-        drop(lock);
+        drop(engine);
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::Summary(summary.clone()));
         }
@@ -147,8 +150,14 @@ impl Engine {
     /// # Errors
     /// As of [`run_all_ready`](Self::run_all_ready), and where the state of the task does not allow it.
     pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        // A task that a dead run still holds is free again.
+        crate::recovery::recover(self)?;
         let task = self.manager.get(id)?;
         let missing_tool = self.missing_tool(&task);
+        if missing_tool.is_none() {
+            let tasks = vec![self.manager.read(|view| resolve(view, task.id.as_str()))?];
+            self.manager.command(Command::ToolsKnown { tasks })?;
+        }
         self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
         options.only = vec![Selector::Task(task.id.to_string())];
         self.run_all_ready(options).await

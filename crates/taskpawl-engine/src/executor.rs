@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall};
+use serde_json::{Value, json};
+use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall, is_too_deep};
 use taskpawl_tools::{
     CallContext, Progress, ProgressSink, RegisteredTool, SpareFiles, ToolError, call_guarded,
 };
@@ -60,7 +60,10 @@ impl Executor {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let context = self.context(&started);
         let output = self.output.clone();
+        // The run counts as alive until the last of its programs is ended.
+        let lock = self.engine.lock.clone();
         async move {
+            let _lock = lock;
             let begin = Instant::now();
             let args = Value::Object(started.call.spec.args.clone());
             let end = match tool {
@@ -127,17 +130,24 @@ async fn run(
     output: &Output,
 ) -> CallEnd {
     let repeatable = idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
+    let cancel = context.cancel.clone();
     match call_guarded(tool, context, args).await {
-        Ok(result) => match output.bounded(result) {
+        Ok(result) => match output.bounded(flat_enough(result)) {
             Ok(result) => CallEnd::Succeeded(result),
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
-        Err(ToolError::Cancelled { .. }) => CallEnd::Interrupted { repeatable },
+        // A tool that says so without having been asked has failed: started again, it would say so again.
+        Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::Interrupted { repeatable },
         Err(error) => {
-            let result = error.result().cloned().and_then(|result| output.bounded(result).ok());
+            let result = error.result().cloned().and_then(|result| output.bounded(flat_enough(result)).ok());
             failed(error.class(), chain(&error), result)
         }
     }
+}
+
+/// A value that is nested too deep to be read again is kept as its text.
+fn flat_enough(result: Value) -> Value {
+    if is_too_deep(&result) { json!({"tooDeep": true, "text": result.to_string()}) } else { result }
 }
 
 fn unknown_tool(name: &str) -> CallEnd {

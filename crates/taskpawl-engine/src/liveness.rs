@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use taskpawl_model::RunId;
@@ -20,7 +21,9 @@ impl RunLock {
         let path = lock_path(files, run);
         let failed = |action, path: &Path, source| RunError::Files { action, path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| failed("create", directory, source))?;
+            // Output may hold what only its owner should read.
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.map_err(|source| failed("create", directory, source))?;
         }
         let file = File::create(&path).map_err(|source| failed("create", &path, source))?;
         file.lock().map_err(|source| failed("lock", &path, source))?;

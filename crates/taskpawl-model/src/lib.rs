@@ -31,7 +31,7 @@ pub use event::{Change, Event, EventKind};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use graph::{Graph, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
-pub use limits::{undecided, unheeded};
+pub use limits::{MAX_DEPTH, is_too_deep, undecided, unheeded};
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanTask, Position,

@@ -47,6 +47,25 @@ fn undecided_call(call: &CallSpec) -> Option<&'static str> {
     fields.into_iter().find_map(|(used, field)| used.then_some(field))
 }
 
+/// How deep values may be nested: what readers of JSON agree on, less what stores put around them.
+pub const MAX_DEPTH: usize = 64;
+
+/// Returns whether a value is nested deeper than [`MAX_DEPTH`].
+pub fn is_too_deep(value: &Value) -> bool {
+    let mut queue = vec![(value, 1)];
+    while let Some((value, depth)) = queue.pop() {
+        if depth > MAX_DEPTH {
+            return true;
+        }
+        match value {
+            Value::Array(items) => queue.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(map) => queue.extend(map.values().map(|item| (item, depth + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    false
+}
+
 fn has_expression(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("${{"),

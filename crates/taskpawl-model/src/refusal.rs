@@ -25,6 +25,12 @@ pub enum Refusal {
         /// Some of those that match.
         candidates: Vec<TaskId>,
     },
+    /// No task is of the plan, or has the label, that something is restricted to.
+    #[error("`{selector}` selects no task")]
+    NothingSelected {
+        /// The restriction.
+        selector: String,
+    },
     /// No run has this id.
     #[error("no run `{id}`")]
     UnknownRun {
@@ -214,7 +220,13 @@ impl Refusal {
             Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
             Self::NotReady { id, .. } => Some(format!("`taskpawl show {id}` lists what it depends on")),
             Self::NothingReady => Some("`taskpawl list --status todo,blocked` shows what is left".to_owned()),
-            Self::NotManual { .. } => Some("`taskpawl run-all-ready` runs tool calls and ends what has none".to_owned()),
+            Self::NotManual { id, by: "run", .. } => {
+                Some(format!("an agent or a person ends it: `taskpawl done {id}` or `taskpawl fail {id}`"))
+            }
+            Self::NotManual { .. } => Some("`taskpawl run-all-ready` does what is left, and it ends by itself".to_owned()),
+            Self::HeldByOther { lease_until: None, .. } => {
+                Some("it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back".to_owned())
+            }
             Self::HeldByOther { id, .. } => {
                 Some(format!("take another one with `claim --next`, or ask the holder to `release {id}`"))
             }
@@ -235,15 +247,24 @@ impl Refusal {
             }
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
             Self::PlanConflict { .. } => Some(
-                "`reopen` those tasks before applying, give the plan another name, or use `--as NAME` for a separate instance"
+                "give those tasks other ids in the file, `reopen` those that ran, or use `--as NAME` for a separate instance"
                     .to_owned(),
             ),
+            Self::NothingSelected { .. } => {
+                Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())
+            }
         }
     }
 
     /// Returns whether an id was unknown or not unique.
     pub fn is_about_ids(&self) -> bool {
-        matches!(self, Self::UnknownTask { .. } | Self::AmbiguousId { .. } | Self::UnknownRun { .. })
+        matches!(
+            self,
+            Self::UnknownTask { .. }
+                | Self::AmbiguousId { .. }
+                | Self::UnknownRun { .. }
+                | Self::NothingSelected { .. }
+        )
     }
 }
 

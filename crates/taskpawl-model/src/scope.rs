@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::Key;
 use crate::command::DecideError;
+use crate::refusal::Refusal;
 use crate::view::{Query, View, ViewError};
 
 /// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id; the latter two stand for all below, too.
@@ -45,16 +46,19 @@ impl Selector {
     /// Returns the tasks that it selects now.
     ///
     /// # Errors
-    /// The id of a task is unknown or not unique, or the view cannot be read.
+    /// The id of a task is unknown or not unique, a plan or label selects nothing, or the view cannot be read.
     pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
-        Ok(match self {
+        let keys = match self {
             Self::Plan(name) => find(view, &Query { plan: Some(name.clone()), ..Query::default() })?,
             Self::Label(name) => {
                 let labelled = find(view, &Query { labels: vec![name.clone()], ..Query::default() })?;
                 subtrees(view, labelled.into_iter().collect())?
             }
             Self::Task(id) => subtrees(view, vec![crate::read::resolve(view, id)?])?,
-        })
+        };
+        let is_known = !keys.is_empty() || matches!(self, Self::Plan(name) if view.plan(name)?.is_some());
+        // A slip in a name must not look like work that is done.
+        if is_known { Ok(keys) } else { Err(Refusal::NothingSelected { selector: self.to_string() }.into()) }
     }
 }
 

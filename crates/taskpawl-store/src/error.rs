@@ -101,7 +101,7 @@ impl StoreError {
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
             Self::NotAStore { .. } => "name another file with `--store`",
             Self::Corrupt { .. } => {
-                "keep the file with its `-wal` and put a copy of an earlier state in its place, or name another with `--store`"
+                "keep it, with the `-wal` file beside it if there is one, and put a copy of an earlier state in its place, or name another with `--store`"
             }
             Self::Newer { .. } => "use a newer taskpawl",
             Self::Busy { .. } => "find the program that has it open and end its transaction",

@@ -35,6 +35,12 @@ pub enum ToolError {
         /// The path, as the call named it.
         path: PathBuf,
     },
+    /// A path belongs to taskpawl itself.
+    #[error("`{path}` belongs to taskpawl itself, and tools do not write there")]
+    Protected {
+        /// The path, as the call named it.
+        path: PathBuf,
+    },
     /// A program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -126,6 +132,7 @@ impl ToolError {
             Self::InvalidArgs { .. } => "invalid_args",
             Self::Io { .. } => "io",
             Self::OutsideRoot { .. } => "outside_root",
+            Self::Protected { .. } => "protected",
             Self::Spawn(_) => "spawn",
             Self::Exit { .. } => "exit_code",
             Self::InvalidJson { .. } => "invalid_json",
@@ -151,6 +158,7 @@ impl ToolError {
             Self::InvalidArgs { .. }
             | Self::Io { .. }
             | Self::OutsideRoot { .. }
+            | Self::Protected { .. }
             | Self::Spawn(_)
             | Self::Http { .. }
             | Self::Panicked { .. }

@@ -16,6 +16,9 @@ use rustix::io::Errno;
 use crate::context::CallContext;
 use crate::error::ToolError;
 
+/// What ties the project to its store: no tool writes there.
+const OWN_DIRECTORY: &str = ".taskpawl";
+
 /// The open root of a project, through which all files are reached.
 #[derive(Debug)]
 pub(crate) struct Root {
@@ -118,7 +121,13 @@ impl Root {
     fn parent(&self, relative: &Path, path: &Path) -> Result<(OwnedFd, PathBuf), ToolError> {
         let name = relative.file_name().ok_or_else(|| no_file(path))?;
         let parent = relative.parent().unwrap_or(Path::new(""));
-        Ok((self.make_dirs(parent, path)?, name.into()))
+        let directory = self.make_dirs(parent, path)?;
+        let real = path_of(&directory).map_err(|error| io_error("write", path, error))?;
+        if real.starts_with(self.real.join(OWN_DIRECTORY)) || real.join(name) == self.real.join(OWN_DIRECTORY)
+        {
+            return Err(ToolError::Protected { path: path.to_owned() });
+        }
+        Ok((directory, name.into()))
     }
 
     fn make_dirs(&self, relative: &Path, path: &Path) -> Result<OwnedFd, ToolError> {

@@ -26,7 +26,7 @@ pub(crate) struct FieldArgs {
     #[arg(long, value_name = "NAME")]
     assignee: Option<String>,
     /// A word to select by; may be given several times
-    #[arg(long = "label", short, value_name = "LABEL")]
+    #[arg(long = "label", short, value_name = "LABEL", value_delimiter = ',')]
     labels: Vec<String>,
     /// When its dependencies let it start [default: all_done]
     #[arg(long, value_name = "TRIGGER", value_parser = parse::trigger())]

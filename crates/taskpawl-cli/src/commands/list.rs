@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PRIORITY", value_delimiter = ',', value_parser = parse::priority())]
     priority: Vec<Priority>,
     /// Only with this label; given twice, with both
-    #[arg(long = "label", value_name = "LABEL")]
+    #[arg(long = "label", value_name = "LABEL", value_delimiter = ',')]
     labels: Vec<String>,
     /// Only of this plan
     #[arg(long, value_name = "NAME")]

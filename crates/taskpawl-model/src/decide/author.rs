@@ -8,6 +8,7 @@ use crate::command::NewTask;
 use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
+use crate::limits::{MAX_DEPTH, is_too_deep};
 use crate::record::{CallBody, CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
@@ -86,6 +87,9 @@ impl Draft<'_> {
         calls: &[NewCall],
     ) -> Decided<Key> {
         self.check_free(id, plan)?;
+        check_depth("context", context.values())?;
+        check_depth("metadata", spec.metadata.values().chain(spec.extra.values()))?;
+        check_depth("args", calls.iter().flat_map(|call| call.spec.args.values()))?;
         let key = self.new_key()?;
         let now = self.now();
         let record = TaskRecord {
@@ -387,6 +391,15 @@ pub(super) fn check_trigger(id: &TaskId, spec: &TaskSpec, has_dependencies: bool
     Ok(())
 }
 
+/// Refuses values that could be written but not read again.
+pub(super) fn check_depth<'a>(field: &str, values: impl IntoIterator<Item = &'a Value>) -> Decided<()> {
+    if values.into_iter().any(is_too_deep) {
+        let problem = format!("it is nested deeper than {MAX_DEPTH} levels");
+        return Err(invalid(field, problem).into());
+    }
+    Ok(())
+}
+
 fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
     if spec.milestone && has_calls {
         return Err(invalid("milestone", "a milestone has no tool calls").into());
@@ -407,6 +420,7 @@ fn change_field(
             Refusal::WorkStarted { id: record.id.clone(), status, what: work_field_name(field) }.into()
         );
     }
+    check_depth(field, [value])?;
     let before = field_value(record, field);
     match field {
         "context" => merge(&mut record.body.context, field, value)?,
@@ -478,6 +492,10 @@ fn set_or_remove(map: &mut Map, field: &str, value: &Value) {
 }
 
 fn merge(map: &mut Map, field: &str, value: &Value) -> Decided<()> {
+    if value.is_null() {
+        map.clear();
+        return Ok(());
+    }
     let Value::Object(new) = value else { return Err(invalid(field, "expected an object").into()) };
     for (name, value) in new {
         set_or_remove(map, name, value);
@@ -486,6 +504,10 @@ fn merge(map: &mut Map, field: &str, value: &Value) -> Decided<()> {
 }
 
 fn merge_metadata(record: &mut TaskRecord, value: &Value) -> Decided<()> {
+    if value.is_null() {
+        record.spec.metadata.clear();
+        return Ok(());
+    }
     let Value::Object(new) = value else { return Err(invalid("metadata", "expected an object").into()) };
     for (name, value) in new {
         match name.as_str() {

@@ -206,6 +206,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn end_by_hand(&mut self, ids: &[String], end: &End<'_>) -> Decided<()> {
+        super::author::check_depth("result", end.result)?;
         for key in self.resolve_all(ids)? {
             self.return_expired(key)?;
             let record = self.task(key)?;

@@ -138,6 +138,10 @@ impl Draft<'_> {
     }
 
     fn check_report(&self, key: Key, attempt: u32) -> Decided<TaskRecord> {
+        if self.find_node(key)?.is_none() {
+            // It was cancelled and deleted while its call ran.
+            return Err(Refusal::UnknownTask { id: key.to_string(), similar: Vec::new() }.into());
+        }
         let record = self.task(key)?;
         let body = &record.body;
         let is_mine = matches!(&body.state, TaskState::InProgress { claim } if claim.run == self.context.run);
@@ -214,7 +218,9 @@ impl Draft<'_> {
         let key = self.resolve(id)?;
         let (record, node) = (self.task(key)?, self.node(key)?);
         self.answer.tasks.push(record.id.clone());
-        if node.phase == Phase::BlockedWaiting {
+        let is_missing =
+            matches!(record.body.state.blocked_reason(), Some(BlockedReason::MissingTool { .. }));
+        if node.phase == Phase::BlockedWaiting || is_missing {
             return Ok(());
         }
         if node.phase != Phase::Todo {
@@ -249,6 +255,9 @@ impl Draft<'_> {
 
     pub(super) fn tools_known(&mut self, tasks: &[Key]) -> Decided<()> {
         for key in tasks {
+            if self.find_node(*key)?.is_none() {
+                continue;
+            }
             let record = self.task(*key)?;
             if let Some(BlockedReason::MissingTool { .. }) = record.body.state.blocked_reason() {
                 self.set_state(*key, TaskState::Todo, Cause::Gate, None)?;

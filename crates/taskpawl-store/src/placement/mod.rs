@@ -137,11 +137,16 @@ pub fn initialize(
     store: Option<&str>,
 ) -> Result<Place, PlacementError> {
     let directory = discover::real(&environment.directory)?;
-    let known = discover::at(&directory)?;
+    let remembered = remembered_id(environment, &directory);
+    let known = match (discover::at(&directory), &remembered) {
+        // The file is damaged, but the state directory knows what belongs here.
+        (Err(PlacementError::BadProjectFile { .. }), Some(_)) => None,
+        (known, _) => known?,
+    };
     let project = known.as_ref().map_or(&directory, |found| &found.project).clone();
     let mut file = match known {
         Some(found) => found.file,
-        None => ProjectFile::new(fresh_id, &directory)?,
+        None => ProjectFile::new(remembered.as_deref().unwrap_or(fresh_id), &directory)?,
     };
     if let Some(store) = store {
         file.store = Some(store.to_owned());
@@ -158,6 +163,15 @@ pub fn initialize(
         StateRecord::new(&file.id, &project).write(state)?;
     }
     Ok(place)
+}
+
+/// Returns the id under which the state directory knows the project at `directory`, whose own file may be gone: `git clean -fdx`
+/// removes it.
+fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> {
+    let state = state_directory(environment).ok()?;
+    let entries = std::fs::read_dir(state).ok()?;
+    let mut records = entries.flatten().filter_map(|entry| StateRecord::read(&entry.path()).ok().flatten());
+    records.find(|record| record.path == directory).map(|record| record.id)
 }
 
 /// Returns the directory of this program beneath the state directory of the user.
