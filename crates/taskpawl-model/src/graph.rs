@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use petgraph::algo::toposort;
+use petgraph::Direction;
+use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::{Direction, algo};
 
 use crate::Key;
 use crate::gate::Entry;
@@ -92,7 +92,9 @@ impl Graph {
 
     /// Returns the tasks of a circle, if there is one.
     pub fn find_cycle(&self) -> Option<Vec<Key>> {
-        let circle = algo::tarjan_scc(&self.points).into_iter().find(|component| component.len() > 1)?;
+        // Neither search recurses: a chain may be longer than the stack is deep.
+        toposort(&self.points, None).err()?;
+        let circle = kosaraju_scc(&self.points).into_iter().find(|component| component.len() > 1)?;
         let mut keys: Vec<Key> = circle.into_iter().map(|point| self.keys[point.index() / 2]).collect();
         keys.sort();
         keys.dedup();
@@ -112,7 +114,10 @@ fn exit_of(position: u32) -> NodeIndex<u32> {
 ///
 /// The nodes give key, parent, phase, work, trigger, `undecided`, priority and due date; everything else is overwritten. Every
 /// parent and every end of an edge must be among the nodes.
-pub fn rebuild_nodes(nodes: &mut BTreeMap<Key, Node>, dependencies: &[(Key, Key)]) {
+pub fn rebuild_nodes<'a>(
+    nodes: &mut BTreeMap<Key, Node>,
+    dependencies: impl IntoIterator<Item = &'a (Key, Key)>,
+) {
     let phases: BTreeMap<Key, _> = nodes.iter().map(|(key, node)| (*key, node.phase)).collect();
     for node in nodes.values_mut() {
         node.gate.dependencies = crate::DependencyCounts::default();
@@ -145,5 +150,31 @@ pub fn rebuild_nodes(nodes: &mut BTreeMap<Key, Node>, dependencies: &[(Key, Key)
             }
             queue.push(subtask);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: u32 = 100_000;
+
+    fn chain() -> Graph {
+        let mut graph = Graph::default();
+        (0..LENGTH).for_each(|n| graph.add_task(Key(n)));
+        (1..LENGTH).for_each(|n| graph.add_dependency(Key(n), Key(n - 1)));
+        graph
+    }
+
+    #[test]
+    fn circles_are_found_in_a_chain_longer_than_the_stack_is_deep() {
+        let search = || {
+            let mut graph = chain();
+            assert_eq!(graph.find_cycle(), None);
+            graph.add_dependency(Key(0), Key(LENGTH - 1));
+            assert_eq!(graph.find_cycle().map(|keys| keys.len()), Some(LENGTH as usize));
+        };
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(search).unwrap();
+        thread.join().unwrap();
     }
 }
