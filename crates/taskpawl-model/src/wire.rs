@@ -158,7 +158,7 @@ impl Task {
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
         let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
-        let result = body.result.or_else(|| last_result(&calls).cloned());
+        let result = said(body.result).or_else(|| last_result(&calls).cloned());
         let (claim, error) = match &body.state {
             TaskState::InProgress { claim } => (Some(claim.clone()), None),
             TaskState::Failed { error } => (None, Some(error.clone())),
@@ -224,7 +224,7 @@ impl Task {
             state,
             context,
             // What the last call answered is kept with the call.
-            result: self.result.filter(|result| last_result(&calls) != Some(result)),
+            result: said(self.result).filter(|result| last_result(&calls) != Some(result)),
             notes: self.notes,
             attempt: self.attempt,
             generation: self.generation,
@@ -245,13 +245,22 @@ impl Task {
     }
 }
 
+/// Leaves out `null`: once written, it is read as absent, and a task must look the same before and after.
+fn said(value: Option<Value>) -> Option<Value> {
+    value.filter(|value| !value.is_null())
+}
+
+fn result_of(call: &CallRecord) -> Option<&Value> {
+    call.body.result.as_ref().filter(|result| !result.is_null())
+}
+
 fn last_result(calls: &[CallRecord]) -> Option<&Value> {
-    calls.last().and_then(|call| call.body.result.as_ref())
+    calls.last().and_then(result_of)
 }
 
 /// Returns the result of a call under the name that its author asked for.
 fn saved_result(call: &CallRecord) -> Option<(String, Value)> {
-    Some((call.spec.save_as.clone()?, call.body.result.clone()?))
+    Some((call.spec.save_as.clone()?, result_of(call)?.clone()))
 }
 
 fn state_of(
@@ -319,8 +328,8 @@ impl From<CallRecord> for ToolCall {
             tool_name: spec.tool_name,
             args: spec.args,
             status: body.status,
-            result: body.result,
-            usage: body.usage,
+            result: said(body.result),
+            usage: said(body.usage),
             error,
             error_class,
             attempts: body.attempts,
@@ -344,8 +353,8 @@ impl TryFrom<ToolCall> for CallRecord {
         let class = call.error_class.unwrap_or_else(|| "failed".to_owned());
         let body = CallBody {
             status: call.status,
-            result: call.result,
-            usage: call.usage,
+            result: said(call.result),
+            usage: said(call.usage),
             error: call.error.map(|message| CallError { class, message }),
             attempts: call.attempts,
             started_at: call.started_at,

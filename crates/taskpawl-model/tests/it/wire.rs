@@ -44,3 +44,18 @@ fn a_task_that_ran_keeps_the_fields_of_its_author_and_unknown_ones() {
     assert_eq!(parts.record.spec.extra, *json!({"ticket": 7}).as_object().unwrap());
     assert_eq!(Task::from_parts(parts, None), task);
 }
+
+#[test]
+fn results_of_null_are_left_out_before_and_after_writing() {
+    let mut parts = kept(&ended(&json!(1)));
+    parts.record.body.result = Some(Value::Null);
+    let call = &mut parts.calls[0];
+    call.spec.save_as = Some("answer".to_owned());
+    (call.body.result, call.body.usage) = (Some(Value::Null), Some(Value::Null));
+    let task = Task::from_parts(parts, None);
+    assert_eq!((&task.result, &task.metadata.tool_calls[0].result), (&None, &None));
+    let text = serde_json::to_string(&task).unwrap();
+    let read: Task = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, task);
+    assert_eq!(Task::from_parts(kept(&read), None), task);
+}
