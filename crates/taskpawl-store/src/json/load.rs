@@ -19,6 +19,7 @@ const EDITOR: &str = "an edit of the file";
 /// # Errors
 /// Says what does not fit.
 pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result<State, String> {
+    check_numbers(document)?;
     let edited = edited(document);
     let tasks = std::mem::take(&mut document.tasks);
     let keys = keys_of(document, &tasks)?;
@@ -38,10 +39,51 @@ pub(super) fn state_of(document: &mut Document, changed_at: Timestamp) -> Result
         state.put_edge(EdgeChange { task, on, add: true });
     }
     if !edited.is_empty() {
-        note_edit(&mut state, edited, changed_at);
+        let edit = note_edit(&mut state, edited, changed_at);
         settle(&mut state, changed_at)?;
+        // A live run learns from it what to look at. What was ready before is no harm: the run knows it.
+        state.events[edit].ready = state.ready.iter().map(|(.., key)| *key).collect();
     }
     Ok(state)
+}
+
+/// Checks that there is room to count on from every number.
+///
+/// # Errors
+/// Says which number is too large.
+pub(super) fn check_numbers(document: &Document) -> Result<(), String> {
+    check_count("`revision`", document.revision)?;
+    for event in &document.events {
+        check_count("the `revision` of an event", event.revision)?;
+    }
+    check_small("`nextKey`", document.index.next_key)?;
+    for (id, mark) in &document.index.tasks {
+        check_small(&format!("the key of task `{id}`"), mark.key.0)?;
+    }
+    document.tasks.iter().try_for_each(check_task)
+}
+
+fn check_task(task: &Task) -> Result<(), String> {
+    let id = &task.id;
+    check_small(&format!("`attempt` of task `{id}`"), task.attempt)?;
+    check_small(&format!("`generation` of task `{id}`"), task.generation)?;
+    check_count(&format!("`version` of task `{id}`"), task.version)?;
+    for call in &task.metadata.tool_calls {
+        check_small(&format!("`attempts` of call `{}` of task `{id}`", call.id), call.attempts)?;
+    }
+    Ok(())
+}
+
+fn check_small(what: &str, number: u32) -> Result<(), String> {
+    check_number(what, u64::from(number), u64::from(u32::MAX / 2))
+}
+
+fn check_count(what: &str, number: u64) -> Result<(), String> {
+    check_number(what, number, u64::MAX / 2)
+}
+
+fn check_number(what: &str, number: u64, most: u64) -> Result<(), String> {
+    if number <= most { Ok(()) } else { Err(format!("{what} is {number}, which is above {most}")) }
 }
 
 /// Returns the tasks that are not as a store wrote them, those that are gone included.
@@ -74,10 +116,10 @@ fn keys_of(document: &mut Document, tasks: &[Task]) -> Result<BTreeMap<TaskId, K
     Ok(keys)
 }
 
-/// The edges by key.
+/// The edges by key. An edit may name one twice: it is still one.
 #[derive(Debug, Default)]
 struct Edges {
-    dependencies: Vec<(Key, Key)>,
+    dependencies: BTreeSet<(Key, Key)>,
     parents: BTreeMap<Key, Key>,
 }
 
@@ -93,7 +135,7 @@ impl Edges {
         for task in tasks {
             let key = keys[&task.id];
             for other in &task.dependencies {
-                edges.dependencies.push((key, find(task, other)?));
+                edges.dependencies.insert((key, find(task, other)?));
             }
             for other in &task.subtasks {
                 edges.put_below(find(task, other)?, key, other)?;
@@ -188,7 +230,8 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
     Ok(())
 }
 
-fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) {
+/// Returns the position of the event.
+fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
     state.put_event(&NewEvent {
         at,
         actor: EDITOR.to_owned(),
@@ -197,4 +240,5 @@ fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) {
         kind: EventKind::ExternalEdit { tasks },
         ready: Vec::new(),
     });
+    state.events.len() - 1
 }

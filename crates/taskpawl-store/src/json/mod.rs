@@ -117,6 +117,8 @@ impl JsonFile {
 
     fn save(&self, state: State, extra: Map<String, Value>) -> Result<(), StoreError> {
         let document = Document::new(&state, extra).map_err(StoreError::from_view)?;
+        // Never write what could not be read again.
+        load::check_numbers(&document).map_err(|detail| self.corrupt(detail))?;
         files::replace(&self.path, document.to_text().as_bytes())?;
         let loaded = Loaded { signature: self.signature()?, state: Arc::new(state), extra: document.extra };
         *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);

@@ -36,10 +36,17 @@ impl Scene {
         let dependencies = dependencies.iter().map(|id| (*id).to_owned()).collect();
         let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
         let task = NewTask { id: TaskId::from(id), spec, dependencies, ..NewTask::default() };
+        self.write(Command::Create(Box::new(task)));
+    }
+
+    fn write(&self, command: Command) {
+        self.open().write(vec![Self::request(command)]).unwrap().remove(0).unwrap();
+    }
+
+    fn request(command: Command) -> Request {
         let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
         let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli };
-        let request = Request { command: Command::Create(Box::new(task)), context };
-        self.open().write(vec![request]).unwrap().remove(0).unwrap();
+        Request { command, context }
     }
 
     fn edit(&self, edit: impl FnOnce(&mut Value)) {
@@ -123,12 +130,77 @@ fn an_edit_from_outside_is_one_event_and_opens_gates() {
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].kind, EventKind::ExternalEdit { tasks: vec!["a".into()] });
     let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
-    assert!(node.unwrap().is_ready());
+    let node = node.unwrap();
+    assert!(node.is_ready());
+    assert_eq!(seen[0].ready, [node.key], "a live run learns of it");
     assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Done], 1);
     scene.create("c", &["a"]);
     assert_eq!(scene.edits(), seen, "the next write keeps the event as it was seen");
     scene.create("d", &[]);
     assert_eq!(scene.edits().len(), 1);
+}
+
+#[test]
+fn a_dependency_that_is_named_twice_counts_once() {
+    let scene = Scene::new();
+    scene.edit(|file| file["tasks"][1]["dependencies"] = serde_json::json!(["a", "a"]));
+    let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
+    assert_eq!(node.unwrap().gate.dependencies.open, 1);
+    scene.create("c", &[]);
+    assert_eq!(scene.content()["tasks"][1]["dependencies"], serde_json::json!(["a"]));
+    assert_eq!(scene.edits().len(), 1);
+}
+
+#[test]
+fn a_result_of_null_is_no_edit() {
+    let scene = Scene::new();
+    scene.write(Command::Done {
+        ids: vec!["a".to_owned()],
+        result: Some(Value::Null),
+        note: None,
+        attempt: None,
+    });
+    scene.create("c", &[]);
+    assert!(scene.edits().is_empty());
+}
+
+#[test]
+fn numbers_from_which_nothing_can_be_counted_are_refused() {
+    type Edit = fn(&mut Value);
+    let cases: [Edit; 7] = [
+        |file| file["revision"] = u64::MAX.into(),
+        |file| file["events"][0]["revision"] = u64::MAX.into(),
+        |file| file["index"]["nextKey"] = u32::MAX.into(),
+        |file| file["index"]["tasks"]["a"]["key"] = u32::MAX.into(),
+        |file| file["tasks"][0]["attempt"] = u32::MAX.into(),
+        |file| file["tasks"][0]["generation"] = u32::MAX.into(),
+        |file| file["tasks"][0]["version"] = u64::MAX.into(),
+    ];
+    let mut found = Vec::new();
+    for edit in cases {
+        let scene = Scene::new();
+        scene.edit(edit);
+        found.push(scene.refusal());
+    }
+    insta::assert_snapshot!(found.join("\n"), @r"
+    `plan.json` is damaged: `revision` is 18446744073709551615, which is above 9223372036854775807
+    `plan.json` is damaged: the `revision` of an event is 18446744073709551615, which is above 9223372036854775807
+    `plan.json` is damaged: `nextKey` is 4294967295, which is above 2147483647
+    `plan.json` is damaged: the key of task `a` is 4294967295, which is above 2147483647
+    `plan.json` is damaged: `attempt` of task `a` is 4294967295, which is above 2147483647
+    `plan.json` is damaged: `generation` of task `a` is 4294967295, which is above 2147483647
+    `plan.json` is damaged: `version` of task `a` is 18446744073709551615, which is above 9223372036854775807
+    ");
+}
+
+#[test]
+fn a_write_that_could_not_be_read_again_is_refused() {
+    let scene = Scene::new();
+    scene.edit(|file| file["tasks"][0]["version"] = (u64::MAX / 2).into());
+    let request = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
+    let error = scene.open().write(vec![Scene::request(request)]).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Todo], 2);
 }
 
 #[test]
