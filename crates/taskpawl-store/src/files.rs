@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::StoreError;
 
@@ -70,7 +71,15 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
         let _ = fs::remove_file(&fresh);
         return Err(StoreError::io("write", path, error));
     }
-    sync_directory(directory_of(path))
+    let directory = directory_of(path);
+    let sync = File::open(directory).and_then(|directory| directory.sync_all());
+    sync.map_err(|error| in_doubt(directory, error))
+}
+
+/// Returns the error of a sync after the new content took its place: whatever the cause, it must not read as if nothing was
+/// written.
+fn in_doubt(directory: &Path, error: io::Error) -> StoreError {
+    StoreError::Io { action: "sync the directory", path: directory.to_owned(), source: Arc::new(error) }
 }
 
 /// What tells a file from another one that takes its place.
@@ -160,5 +169,19 @@ impl LockFile {
                 result => return result.map_err(|error| StoreError::io("lock", &self.path, error)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_after_the_rename_is_no_write_undone() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let before = StoreError::io("write", Path::new("tasks.json"), full());
+        let after = in_doubt(Path::new("."), full());
+        assert!(before.is_undone());
+        assert!(matches!(after, StoreError::Io { .. }) && !after.is_undone(), "{after:?}");
     }
 }
