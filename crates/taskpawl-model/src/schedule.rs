@@ -20,6 +20,8 @@ pub struct State {
     /// Calls whose tools run, by task.
     running: BTreeMap<Key, Vec<CallId>>,
     running_calls: usize,
+    /// Tasks that were taken away while their calls run: no new attempt starts before the old one has ended.
+    revoked: BTreeSet<Key>,
     reports: Vec<Report>,
     releases: Vec<(Key, u32)>,
     commit: Option<Commit>,
@@ -120,6 +122,7 @@ impl State {
             started: VecDeque::new(),
             running: BTreeMap::new(),
             running_calls: 0,
+            revoked: BTreeSet::new(),
             reports: Vec::new(),
             releases: Vec::new(),
             commit: None,
@@ -155,15 +158,21 @@ impl State {
         }
     }
 
+    /// Takes the first ready tasks; those whose last attempt has calls that still run stay.
     fn take_ready(&mut self, most: usize) -> Vec<Key> {
-        let mut keys = Vec::with_capacity(most.min(self.ready.len()));
-        while keys.len() < most
-            && let Some(order) = self.ready.pop_first()
-        {
+        let is_free = |order: &&Order| !self.running.contains_key(&order.key);
+        let taken: Vec<Order> = self.ready.iter().filter(is_free).take(most).copied().collect();
+        for order in &taken {
+            self.ready.remove(order);
             self.waiting.remove(&order.key);
-            keys.push(order.key);
         }
-        keys
+        taken.into_iter().map(|order| order.key).collect()
+    }
+
+    /// Takes the first call that may start; those of a new attempt wait for the end of the old one.
+    fn take_started(&mut self) -> Option<StartedCall> {
+        let position = self.started.iter().position(|call| !self.revoked.contains(&call.key))?;
+        self.started.remove(position)
     }
 
     fn free_places(&self) -> usize {
@@ -209,6 +218,7 @@ fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) 
         calls.retain(|other| *other != call);
         if calls.is_empty() {
             state.running.remove(&key);
+            state.revoked.remove(&key);
         }
     }
     state.running_calls -= 1;
@@ -219,6 +229,7 @@ fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) 
 fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
     state.started.retain(|call| call.key != key);
     if state.running.contains_key(&key) {
+        state.revoked.insert(key);
         actions.push(Action::Kill(key));
     }
 }
@@ -236,7 +247,7 @@ fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
         return;
     }
     while state.running_calls < state.jobs
-        && let Some(call) = state.started.pop_front()
+        && let Some(call) = state.take_started()
     {
         state.running.entry(call.key).or_default().push(call.call.id.clone());
         state.running_calls += 1;
@@ -247,7 +258,7 @@ fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
 /// A run that stops gives calls back that the store knows as started and that never were.
 fn give_back_started(state: &mut State) {
     for call in std::mem::take(&mut state.started) {
-        if state.running.contains_key(&call.key) {
+        if state.running.contains_key(&call.key) && !state.revoked.contains(&call.key) {
             let end = CallEnd::Interrupted { repeatable: true };
             let (task, attempt) = (call.key, call.attempt);
             state.reports.push(Report { task, attempt, call: call.call.id, end, usage: None, go_on: false });
@@ -263,10 +274,12 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
     }
     let places = if state.stop == Stop::No { state.free_places() } else { 0 };
     let claims = state.take_ready(places);
+    // What becomes ready by the commit is not told apart there from what still has calls to end here.
+    let next = if state.revoked.is_empty() { places - claims.len() } else { 0 };
     let commit = Commit {
         reports: std::mem::take(&mut state.reports),
         releases: std::mem::take(&mut state.releases),
-        places: places - claims.len(),
+        places: next,
         claims,
     };
     if !(commit.reports.is_empty() && commit.releases.is_empty() && commit.claims.is_empty()) {

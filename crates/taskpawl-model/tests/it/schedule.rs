@@ -227,6 +227,49 @@ fn a_revoked_task_is_killed_and_its_waiting_calls_never_start() {
 }
 
 #[test]
+fn a_task_that_starts_again_waits_for_the_end_of_its_last_attempt() {
+    let mut script = Script::new(3);
+    script.ready(&[1]).settled().committed(&[(1, "c1"), (1, "c2")], &[]).settled();
+    script.tell("revoked 1", Event::Revoked(Key(1))).ready(&[1, 2]).settled();
+    script.committed(&[], &[]).settled().ended(1, "c1").settled().committed(&[], &[]).settled();
+    assert!(!script.state.is_out_of_work());
+    script.ended(1, "c2").settled().committed(&[(1, "c1")], &[]).ended(1, "c1").settled();
+    script.committed(&[], &[]).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
+fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
+    let mut state = State::new(3, BTreeMap::new());
+    let mut places = Vec::new();
+    let mut tell = |event| {
+        for action in step(&mut state, event) {
+            if let Action::Commit(commit) = action {
+                places.push(commit.places);
+            }
+        }
+    };
+    tell(Event::Ready(vec![node(1)]));
+    tell(Event::Settled);
+    tell(Event::Committed { started: vec![started(1, "c1")], ready: vec![node(2)] });
+    tell(Event::Revoked(Key(1)));
+    tell(Event::Settled);
+    tell(Event::Committed { started: Vec::new(), ready: Vec::new() });
+    tell(ended(1, "c1", CallEnd::Interrupted { repeatable: true }));
+    tell(Event::Settled);
+    assert_eq!(places, [2, 0, 3]);
+}
+
+#[test]
+fn a_new_attempt_that_a_commit_under_way_claimed_waits_for_the_old_one() {
+    let mut script = Script::new(3);
+    script.ready(&[1]).settled().committed(&[(1, "c1")], &[]).ready(&[2]).settled();
+    script.tell("revoked 1", Event::Revoked(Key(1))).committed(&[(1, "c1"), (2, "c1")], &[]).settled();
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: true })).settled();
+    insta::assert_snapshot!(script.text);
+}
+
+#[test]
 fn a_run_waits_for_others_and_ends_once() {
     let mut script = Script::new(1);
     script.tell("others may bring more", Event::MoreMayCome(true)).settled().ready(&[1]).settled();
