@@ -16,11 +16,11 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0      done; of a run: everything in its scope is finished
   1      of a run: a task failed
-  2      the command line, a file that it names or the configuration is wrong
+  2      the command line or the configuration is wrong, or a file cannot be read
   3      of a run: something waits for an approval, an agent or a decision
   4      of a run: tasks are blocked otherwise
-  6      an id is unknown, or not unique
-  7      refused: nothing was changed
+  6      an id is unknown or not unique, or a plan or label selects nothing
+  7      refused, or the plan or a value in it is wrong: nothing was changed
   8      the store cannot be used
   130    interrupted (143: terminated)
 

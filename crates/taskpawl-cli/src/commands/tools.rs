@@ -41,7 +41,15 @@ pub(super) fn check_plan(app: &App, registry: &Registry, plan: &Plan, file: &str
 /// Says once for each field what this version does not do about it.
 pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
     let mut found: BTreeMap<(&str, &str), (&PlanTask, usize)> = BTreeMap::new();
+    for field in plan.extra.keys().filter(|field| *field != "description") {
+        app.out()
+            .warn(&format!("{file}: `{field}` is no field of a plan that this version knows; it is kept"));
+    }
     for task in &plan.tasks {
+        let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());
+        for field in task.spec.extra.keys().chain(of_calls) {
+            found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
+        }
         let calls = || task.calls.iter().map(|call| &call.spec);
         let held =
             undecided(&task.spec, calls()).map(|field| (field, "evaluate it: the task will not start"));

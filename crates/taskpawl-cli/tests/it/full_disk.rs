@@ -49,7 +49,8 @@ fn a_full_disk_loses_nothing_and_is_no_end() {
 
 fn fill_and_go_on(cli: &Cli, disk: &SmallDisk) {
     let description = "x".repeat(20_000);
-    let create = |number: usize| cli.run(&["create", &format!("task {number}"), "--description", &description]);
+    let create =
+        |number: usize| cli.run(&["create", &format!("task {number}"), "--description", &description]);
     let mut acknowledged = 0;
     let refused = loop {
         let run = create(acknowledged);

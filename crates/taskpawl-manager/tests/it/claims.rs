@@ -104,11 +104,11 @@ fn only_ready_manual_tasks_are_claimed() {
     ");
     insta::assert_snapshot!(refuse("tool"), @"
     task `tool` has tool calls, so `claim` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
     insta::assert_snapshot!(refuse("p"), @"
     task `p` ends with its subtasks, so `claim` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
     insta::assert_snapshot!(refuse("w"), @"field `when`: this version keeps it but does not evaluate it, so `w` cannot start");
     let refused = desk.refuse(|m| m.claim("a", Duration::MAX));

@@ -32,20 +32,20 @@ fn only_manual_tasks_end_by_hand() {
     let desk = Desk::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` has tool calls, so `done` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
     task `m` is a milestone, so `fail` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
     task `p` ends with its subtasks, so `done` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
     desk.start(&["tool"]);
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` is held by run `r1`
-      hint: take another one with `claim --next`, or ask the holder to `release tool`
+      hint: it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back
     ");
 }
 

@@ -9,6 +9,7 @@ mod claims;
 mod cycles;
 mod gates;
 mod hand;
+mod limits;
 mod refusals;
 mod sizes;
 mod support;

@@ -54,7 +54,7 @@ fn one_task_is_asked_to_run() {
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
     task `by-hand` has neither tool calls nor subtasks, so `run` is not for it
-      hint: `taskpawl run-all-ready` runs tool calls and ends what has none
+      hint: an agent or a person ends it: `taskpawl done by-hand` or `taskpawl fail by-hand`
     field `when`: this version keeps it but does not evaluate it, so `w` cannot start
     task `a` is `blocked` (waiting) and cannot become `todo` by `unblock`
       hint: it opens by itself when what it waits for is finished

@@ -77,6 +77,18 @@ fn a_second_init_changes_nothing() {
 }
 
 #[test]
+fn a_project_whose_file_is_lost_or_damaged_is_found_again_by_init() {
+    let world = World::new();
+    let first = world.project("p", "id-1");
+    let file = world.top.join("p/.taskpawl/project.json");
+    fs::remove_dir_all(world.top.join("p/.taskpawl")).unwrap();
+    assert_eq!(world.project("p", "id-2").location, first.location);
+    fs::write(&file, "damage").unwrap();
+    assert_eq!(world.project("p", "id-3").location, first.location);
+    assert_ne!(world.project("other", "id-4").location, first.location);
+}
+
+#[test]
 fn a_moved_project_keeps_its_tasks() {
     let world = World::new();
     let before = world.project("old", "id-1");

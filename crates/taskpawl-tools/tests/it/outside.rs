@@ -83,3 +83,15 @@ async fn a_working_directory_outside_is_refused() {
 async fn the_error_says_what_to_do() {
     insta::assert_snapshot!(project().refusal("read_file", json!({"path": "../secrets/key"})).await, @"outside_root: `../secrets/key` leads out of the project root; use a path beneath it, without links that leave it");
 }
+
+#[tokio::test]
+async fn no_file_tool_writes_what_ties_the_project_to_its_store() {
+    let project = project();
+    project.write(".taskpawl/project.json", "{}");
+    symlink(".taskpawl", project.path("link")).unwrap();
+    for path in [".taskpawl/project.json", ".taskpawl/deep/new", "link/project.json"] {
+        let error = project.call("write_file", json!({"path": path, "content": "x"})).await.unwrap_err();
+        assert_eq!(error.class(), "protected", "{path}: {error}");
+    }
+    assert_eq!(std::fs::read_to_string(project.path(".taskpawl/project.json")).unwrap(), "{}");
+}

@@ -1,0 +1,57 @@
+//! What is refused or left out so that nothing else is lost.
+
+use serde_json::Value;
+use taskpawl_manager::{Ending, Error};
+use taskpawl_model::{CallEnd, Command, Map, Refusal, Report, Round, RunId, Selector, Status};
+
+use crate::support::Desk;
+
+#[test]
+fn a_restriction_that_selects_nothing_is_refused() {
+    let desk = Desk::with(&["a"]);
+    let labels = Map::from_iter([("labels".to_owned(), serde_json::json!(["x"]))]);
+    desk.manager.update("a", labels, None).unwrap();
+    let select = |text: &str| desk.manager.select(&[text.parse::<Selector>().unwrap()], &[]);
+    assert_eq!(select("label:x").unwrap(), ["a"]);
+    for text in ["label:y", "plan:nope"] {
+        let error = select(text).unwrap_err();
+        assert!(matches!(&error, Error::Refused(refusal) if refusal.is_about_ids()), "{error}");
+    }
+}
+
+#[test]
+fn a_value_that_could_not_be_read_again_is_refused() {
+    let desk = Desk::with(&["a"]);
+    let nested = |depth: usize| (0..depth).fold(Value::Null, |value, _| Value::Array(vec![value]));
+    let done = |depth| {
+        let ending = Ending { result: Some(nested(depth)), ..Ending::default() };
+        desk.manager.done(&["a".to_owned()], ending)
+    };
+    let error = done(100).unwrap_err();
+    assert!(matches!(&error, Error::Refused(refusal) if matches!(**refusal, Refusal::InvalidField { .. })));
+    done(60).unwrap();
+    assert_eq!(desk.manager.get("a").unwrap().status, Status::Done);
+}
+
+#[test]
+fn a_report_about_a_deleted_task_disturbs_no_other() {
+    let desk = Desk::with(&["a calls=1", "b calls=1"]);
+    let manager = desk.manager.clone().with_run(RunId::from("r"));
+    let tools = std::sync::Arc::new(["t".to_owned()].into());
+    let ready = manager.read(|view| Ok(vec![view.key("a")?.unwrap(), view.key("b")?.unwrap()])).unwrap();
+    let claim = Round { claims: ready, tools, ..Round::default() };
+    let started = manager.command(Command::Round(Box::new(claim))).unwrap().started;
+    desk.manager.cancel(&["a".to_owned()], None).unwrap();
+    desk.manager.delete(&["a".to_owned()]).unwrap();
+    let reports = started.iter().map(|started| Report {
+        task: started.key,
+        attempt: started.attempt,
+        call: started.call.id.clone(),
+        end: CallEnd::Succeeded(Value::Null),
+        usage: None,
+        go_on: true,
+    });
+    let round = Round { reports: reports.collect(), ..Round::default() };
+    manager.command(Command::Round(Box::new(round))).unwrap();
+    assert_eq!(desk.manager.get("b").unwrap().status, Status::Done);
+}
