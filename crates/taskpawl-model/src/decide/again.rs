@@ -1,6 +1,6 @@
 //! `retry` and `reopen`: finished tasks that start again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Key;
 use crate::draft::{Decided, Draft};
@@ -19,11 +19,11 @@ pub(super) enum How {
 
 impl Draft<'_> {
     pub(super) fn start_again(&mut self, ids: &[String], how: How, cascade: bool) -> Decided<()> {
-        let mut starting = Vec::new();
+        let (mut starting, mut below) = (Vec::new(), BTreeMap::new());
         for key in self.resolve_all(ids)? {
             self.refuse_unfinished(key, how)?;
             starting.push(key);
-            starting.extend(self.subtasks_to_start_again(key, how)?);
+            starting.extend(self.subtasks_to_start_again(key, how, &mut below)?);
             self.answer.tasks.push(self.id(key)?);
         }
         let after = self.collect_dependents(&starting, cascade)?;
@@ -87,10 +87,20 @@ impl Draft<'_> {
     }
 
     /// Skipping and cancelling cover what is below, so starting again does, too; reopening clears all of it.
-    fn subtasks_to_start_again(&self, key: Key, how: How) -> Decided<Vec<Key>> {
+    /// `seen` has what was looked at before below tasks that were skipped, and below others.
+    fn subtasks_to_start_again(
+        &self,
+        key: Key,
+        how: How,
+        seen: &mut BTreeMap<bool, BTreeSet<Key>>,
+    ) -> Decided<Vec<Key>> {
         let own = self.node(key)?.phase;
         let mut with = Vec::new();
-        for below in self.subtree(key)? {
+        if how == How::Retry && !matches!(own, Phase::Cancelled | Phase::Skipped) {
+            return Ok(with);
+        }
+        let seen = seen.entry(how == How::Retry && own == Phase::Skipped).or_default();
+        for below in self.unseen_below(key, seen)? {
             let phase = self.node(below)?.phase;
             let is_covered = phase == own && matches!(own, Phase::Cancelled | Phase::Skipped);
             let is_finished =
@@ -103,6 +113,19 @@ impl Draft<'_> {
             }
         }
         Ok(with)
+    }
+
+    /// Returns the tasks below one, the nearer ones first, that are not in `seen`, and adds them. What is below one in `seen`
+    /// must be in it, too: so each task is read once, however many of those above it are asked for.
+    pub(super) fn unseen_below(&self, key: Key, seen: &mut BTreeSet<Key>) -> Decided<Vec<Key>> {
+        let mut below = self.subtasks(key)?;
+        below.retain(|task| seen.insert(*task));
+        let mut next = 0;
+        while let Some(key) = below.get(next).copied() {
+            below.extend(self.subtasks(key)?.into_iter().filter(|task| seen.insert(*task)));
+            next += 1;
+        }
+        Ok(below)
     }
 
     pub(super) fn start_one_again(&mut self, key: Key, how: How) -> Decided<()> {

@@ -66,6 +66,8 @@ struct Work<'p> {
     present: BTreeSet<Key>,
     /// What gets other edges, by position: all old edges go before new ones come, so that a file may turn one round.
     to_attach: Vec<Attach>,
+    /// What lies below tasks that were brought back.
+    below_back: BTreeSet<Key>,
 }
 
 /// A task of the plan that gets edges.
@@ -82,8 +84,8 @@ impl<'p> Work<'p> {
         let query = Query { plan: Some(apply.name.clone()), ..Query::default() };
         let present = draft.view.find(&query)?.into_iter().collect();
         let report = ApplyReport { plan: apply.name.clone(), ..ApplyReport::default() };
-        let (conflicts, keys, ids, to_attach) = Default::default();
-        Ok(Self { apply, report, conflicts, keys, ids, present, to_attach })
+        let (conflicts, keys, ids, to_attach, below_back) = Default::default();
+        Ok(Self { apply, report, conflicts, keys, ids, present, to_attach, below_back })
     }
 
     /// Finds the tasks of the plan that the store has: by id, and those without by their name.
@@ -210,12 +212,12 @@ impl<'p> Work<'p> {
     }
 
     /// Brings a task back that an earlier apply pruned, with what was cancelled only because it lay below.
-    fn bring_back_pruned(&self, draft: &mut Draft<'_>, key: Key) -> Decided<bool> {
+    fn bring_back_pruned(&mut self, draft: &mut Draft<'_>, key: Key) -> Decided<bool> {
         if !is_pruned(draft, key)? {
             return Ok(false);
         }
         draft.start_one_again(key, How::Retry)?;
-        for below in draft.subtree(key)? {
+        for below in draft.unseen_below(key, &mut self.below_back)? {
             if !self.present.contains(&below) && is_pruned(draft, below)? {
                 draft.start_one_again(below, How::Retry)?;
             }
@@ -283,7 +285,8 @@ impl<'p> Work<'p> {
         let key = self.key(position);
         let wanted: BTreeSet<Key> =
             self.needs(draft, &self.apply.plan.tasks[position])?.into_iter().collect();
-        for on in draft.dependencies(key)? {
+        let present: BTreeSet<Key> = draft.dependencies(key)?.into_iter().collect();
+        for on in present.iter().copied() {
             let was_in_file = match before {
                 Some(before) => before.needs.contains(&draft.id(on)?),
                 None => true,
@@ -292,12 +295,8 @@ impl<'p> Work<'p> {
                 draft.remove_edge(key, on)?;
             }
         }
-        let mut links = Vec::new();
-        for on in wanted {
-            if before.is_none_or(|before| before.needs != after.needs) && !draft.depends_on(key, on)? {
-                links.push(on);
-            }
-        }
+        let needs_changed = before.is_none_or(|before| before.needs != after.needs);
+        let links = if needs_changed { wanted.difference(&present).copied().collect() } else { Vec::new() };
         let (from, moves) =
             (draft.node(key)?.parent, before.is_none_or(|before| before.parent != after.parent));
         if moves {
@@ -310,20 +309,20 @@ impl<'p> Work<'p> {
     fn leave_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let kept: BTreeSet<Key> = self.keys.iter().copied().flatten().collect();
         let gone: Vec<Key> = self.present.difference(&kept).copied().collect();
+        let bound = if self.apply.prune { above_bound(draft, &gone, &kept)? } else { BTreeSet::new() };
         let mut to_prune = Vec::new();
         for key in gone {
-            if self.apply.prune && is_prunable(draft, key, &kept)? {
+            if self.apply.prune && !bound.contains(&key) && is_open(draft, key)? {
                 to_prune.push(key);
                 self.report.pruned.push(draft.id(key)?);
             } else {
                 self.report.gone.push(draft.id(key)?);
             }
         }
-        for key in to_prune {
-            // One above it may have taken it along.
-            if draft.node(key)?.phase != Phase::Cancelled {
-                draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
-            }
+        let below = all_below(draft, &to_prune)?;
+        // One above takes what is below along.
+        for key in to_prune.into_iter().filter(|key| !below.contains(key)) {
+            draft.cancel_tree(key, Some(&PRUNED.to_owned()))?;
         }
         Ok(())
     }
@@ -432,18 +431,34 @@ fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
 }
 
-/// Returns whether nothing of the task or below it was started or is still in the file.
-fn is_prunable(draft: &Draft<'_>, key: Key, kept: &BTreeSet<Key>) -> Decided<bool> {
+/// Returns whether the task itself was neither started nor finished.
+fn is_open(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     let record = draft.task(key)?;
-    if record.body.state.status().is_finished() || is_started(draft, key, &record)? {
-        return Ok(false);
-    }
-    for below in draft.subtree(key)? {
-        if kept.contains(&below) || is_started(draft, below, &draft.task(below)?)? {
-            return Ok(false);
+    Ok(!record.body.state.status().is_finished() && !is_started(draft, key, &record)?)
+}
+
+/// Returns all tasks above those that were started or are still in the file, as far as they lie below `tops`.
+fn above_bound(draft: &Draft<'_>, tops: &[Key], kept: &BTreeSet<Key>) -> Decided<BTreeSet<Key>> {
+    let mut bound = BTreeSet::new();
+    for key in all_below(draft, tops)? {
+        if kept.contains(&key) || is_started(draft, key, &draft.task(key)?)? {
+            let mut above = draft.node(key)?.parent;
+            while let Some(key) = above
+                && bound.insert(key)
+            {
+                above = draft.node(key)?.parent;
+            }
         }
     }
-    Ok(true)
+    Ok(bound)
+}
+
+fn all_below(draft: &Draft<'_>, tops: &[Key]) -> Decided<BTreeSet<Key>> {
+    let mut below = BTreeSet::new();
+    for key in tops {
+        draft.unseen_below(*key, &mut below)?;
+    }
+    Ok(below)
 }
 
 fn foreign(record: &TaskRecord) -> String {
