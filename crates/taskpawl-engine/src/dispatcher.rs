@@ -36,6 +36,8 @@ pub(crate) struct Dispatcher {
     wait: bool,
     selectors: Vec<Selector>,
     scope: Option<Arc<BTreeSet<Key>>>,
+    /// Tasks that became ready and are not of the scope, as long as nobody changes what belongs to it.
+    outside: BTreeSet<Key>,
     tool_names: Arc<BTreeSet<String>>,
     state: State,
     executor: Executor,
@@ -72,6 +74,7 @@ impl Dispatcher {
             wait: options.wait,
             selectors: options.only.clone(),
             scope: None,
+            outside: BTreeSet::new(),
             tool_names: Arc::new(engine.tools.iter().map(|tool| tool.spec().name.clone()).collect()),
             executor,
             observer: options.observer.clone(),
@@ -343,6 +346,9 @@ impl Dispatcher {
     fn take_foreign(&mut self, revision: u64, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         let limit = usize::try_from(revision - self.seen).unwrap_or(0);
         let changes = self.manager.store().events_since(self.seen, limit)?;
+        if changes.iter().any(|change| may_change_scope(&change.kind)) {
+            self.outside.clear();
+        }
         let (mut ready, mut taken) = (Vec::new(), BTreeSet::new());
         for change in changes.iter().filter(|change| change.run.as_ref() != Some(&self.run)) {
             ready.extend(change.ready.iter().copied());
@@ -382,36 +388,45 @@ impl Dispatcher {
     /// Keeps what a run may take: ready tasks with calls, within its scope.
     fn in_scope(&mut self, mut nodes: Vec<Node>) -> Result<Vec<Node>, RunError> {
         nodes.retain(|node| node.work == Work::Calls && node.is_ready());
-        let is_unknown = |scope: &Arc<BTreeSet<Key>>| nodes.iter().any(|node| !scope.contains(&node.key));
+        let is_known = |scope: &BTreeSet<Key>, key| scope.contains(key) || self.outside.contains(key);
+        let is_unknown = |scope: &Arc<_>| nodes.iter().any(|node| !is_known(scope, &node.key));
         if self.scope.as_ref().is_some_and(is_unknown) {
             // A task that was made meanwhile may belong to the scope.
             let selectors = self.selectors.clone();
             self.scope = self.manager.read(|view| select(view, &selectors))?.map(Arc::new);
         }
         if let Some(scope) = &self.scope {
-            nodes.retain(|node| scope.contains(&node.key));
+            let (inside, outside) = nodes.into_iter().partition(|node| scope.contains(&node.key));
+            nodes = inside;
+            self.outside.extend(Vec::into_iter(outside).map(|node: Node| node.key));
         }
         Ok(nodes)
     }
 
-    /// Returns whether others hold tasks of the scope: live runs, and with `wait` also agents and people.
+    /// Returns whether others hold tasks of the scope: live runs, and with `wait` also agents and people; or wrote what is
+    /// not known here yet.
     fn more_may_come(&mut self) -> Result<bool, RunError> {
         if self.state.stop() != Stop::No {
             return Ok(false);
         }
         let (run, scope, wait) = (&self.run, self.scope.as_deref(), self.wait);
         let is_inside = |key: &Key| scope.is_none_or(|scope| scope.contains(key));
-        let (runs, agents) = self.manager.read(|view| {
+        // What others wrote before this look counts, too: their last commit may both end their tasks and make others ready.
+        let (runs, agents, revision) = self.manager.read(|view| {
             let mut held = recovery::held_by_runs(view)?;
             held.retain(|(key, holder)| is_inside(key) && holder != run);
-            Ok((held, wait && agents_may_bring_more(view, &is_inside)?))
+            Ok((held, wait && agents_may_bring_more(view, &is_inside)?, view.revision()?))
         })?;
         let holders: BTreeSet<&RunId> = runs.iter().map(|(_, holder)| holder).collect();
         let dead = holders.iter().any(|holder| !liveness::is_alive(&self.engine.project.files, holder));
         if dead {
             recovery::recover(&self.engine)?;
         }
-        Ok(agents || !holders.is_empty())
+        let is_behind = revision > self.seen;
+        if is_behind {
+            self.pause = FIRST_PAUSE;
+        }
+        Ok(agents || is_behind || !holders.is_empty())
     }
 
     fn summarize(self) -> Result<RunSummary, RunError> {
@@ -441,6 +456,17 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<(TaskId, String, O
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
     };
     Ok(Some((task.id, task.spec.name, error)))
+}
+
+/// Returns whether a change may bring a task into a scope that was outside.
+fn may_change_scope(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Created { .. }
+            | EventKind::Updated { .. }
+            | EventKind::Moved { .. }
+            | EventKind::Applied { .. }
+    )
 }
 
 fn ready_nodes(view: &dyn View, scope: Option<&BTreeSet<Key>>) -> Result<Vec<Node>, DecideError> {

@@ -1,8 +1,9 @@
 //! The output files of calls, and results that are too large for a task.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -95,15 +96,33 @@ fn may_be_long(value: &Value, sum: &mut usize) -> bool {
 }
 
 fn keep(path: &Path, text: &str) -> io::Result<()> {
-    if path.exists() {
+    // A file of another length is what a crash left of one.
+    if fs::metadata(path).is_ok_and(|kept| kept.len() == text.len() as u64) {
         return Ok(());
     }
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let part = path.with_extension("part");
-    fs::write(&part, text)?;
-    fs::rename(part, path)
+    let part = part_of(path);
+    let done = write_synced(&part, text).and_then(|()| fs::rename(&part, path));
+    if done.is_err() {
+        // What went wrong first is what counts; nobody else knows the name of the rest.
+        let _ = fs::remove_file(&part);
+    }
+    done
+}
+
+/// Returns a name that nobody else writes to: two calls may have the same large result at once.
+fn part_of(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    path.with_extension(format!("{}-{number}.part", std::process::id()))
+}
+
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn head(text: &str, most: usize) -> &str {
@@ -112,4 +131,25 @@ fn head(text: &str, most: usize) -> &str {
 
 fn tail(text: &str, most: usize) -> &str {
     &text[text.ceil_char_boundary(text.len() - most)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_kept_whole_also_over_what_a_crash_left_and_from_several_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results").join("a.json");
+        let text = "x".repeat(KEPT_BYTES);
+        keep(&path, &text).unwrap();
+        fs::write(&path, "x").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| keep(&path, &text).unwrap());
+            }
+        });
+        assert!(fs::read_to_string(&path).unwrap() == text);
+        assert_eq!(fs::read_dir(directory.path().join("results")).unwrap().count(), 1);
+    }
 }

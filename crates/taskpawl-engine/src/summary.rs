@@ -163,24 +163,21 @@ impl Summarizer {
     }
 
     fn failures(&self, view: &dyn View) -> ViewResult<Vec<FailureGroup>> {
-        let mut groups: BTreeMap<(String, String), FailureGroup> = BTreeMap::new();
+        let mut groups: BTreeMap<(String, String), (FailureGroup, BTreeSet<Key>)> = BTreeMap::new();
         for key in self.with_status(view, Status::Failed)? {
             let Some(task) = read_task(view, key)? else { continue };
             let (tool, class) = failure_kind(&task);
-            let group = groups.entry((tool.clone(), class.clone())).or_insert_with(|| FailureGroup {
-                tool,
-                class,
-                count: 0,
-                tasks: Vec::new(),
-                blocks: 0,
+            let (group, behind) = groups.entry((tool.clone(), class.clone())).or_insert_with(|| {
+                (FailureGroup { tool, class, count: 0, tasks: Vec::new(), blocks: 0 }, BTreeSet::new())
             });
             group.count += 1;
-            group.blocks += blocked_behind(view, key)?;
+            add_blocked_behind(view, key, behind)?;
             if group.tasks.len() < LISTED {
                 group.tasks.push(FailedTask { task: task.id, error: task.error.unwrap_or_default() });
             }
         }
-        Ok(groups.into_values().collect())
+        let groups = groups.into_values();
+        Ok(groups.map(|(group, behind)| FailureGroup { blocks: behind.len() as u64, ..group }).collect())
     }
 
     fn not_run(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
@@ -273,9 +270,8 @@ fn failure_kind(task: &Task) -> (String, String) {
     }
 }
 
-/// Counts the tasks behind a failed one that cannot start because of it.
-fn blocked_behind(view: &dyn View, key: Key) -> ViewResult<u64> {
-    let mut seen = BTreeSet::from([key]);
+/// Adds the tasks behind a failed one that cannot start because of it; what lies behind those that `seen` has is not read again.
+fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> ViewResult<()> {
     let mut queue = vec![key];
     while let Some(key) = queue.pop() {
         let parent = view.node(key)?.and_then(|node| node.parent);
@@ -287,7 +283,7 @@ fn blocked_behind(view: &dyn View, key: Key) -> ViewResult<u64> {
             }
         }
     }
-    Ok(seen.len() as u64 - 1)
+    Ok(())
 }
 
 /// Returns why a task is blocked, for people and models.
@@ -300,7 +296,7 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {
             format!(
-                "call `{call}` was interrupted and nobody knows how far it came: look, then `done` or `fail`"
+                "call `{call}` was interrupted and nobody knows how far it came: look, then `done`, `fail`, or `unblock` to start it again"
             )
         }
         BlockedReason::Manual { text } => format!("blocked by hand: {text}"),
