@@ -49,8 +49,8 @@ pub(crate) struct Global {
     /// Use this store: a database file or json:PATH [env: TASKPAWL_STORE]
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) store: Option<String>,
-    /// Act in this name [env: TASKPAWL_ACTOR] [default: user@host]
-    #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    // An attribute, because in a comment `user@host` would be a link.
+    #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(), help = "Act in this name [env: TASKPAWL_ACTOR] [default: user@host]")]
     pub(crate) actor: Option<String>,
     /// Print JSON: {schemaVersion, data, page?}, and errors as {schemaVersion, error}, both on standard output
     #[arg(long, global = true)]
