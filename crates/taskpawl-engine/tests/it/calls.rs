@@ -79,6 +79,23 @@ async fn a_tool_that_panics_is_a_failed_call() {
 }
 
 #[tokio::test]
+async fn a_tool_that_says_cancelled_unasked_has_failed_and_is_not_started_for_ever() {
+    let lab = Lab::new("tasks: [{id: a, toolCalls: [{toolName: quits, idempotent: true}]}]");
+    let summary = lab.run().await;
+    assert_eq!((lab.states().as_str(), lab.starts().as_str()), ("a=failed", "a/c1:1"));
+    assert_eq!((summary.exit, summary.failures[0].class.as_str()), (1, "cancelled"));
+}
+
+#[tokio::test]
+async fn a_result_that_is_nested_too_deep_is_kept_as_text() {
+    let lab = Lab::new("tasks: [{id: a, call: {deep: {}}}]");
+    assert_eq!(lab.run().await.exit, 0);
+    let result = lab.task("a").result.unwrap();
+    assert_eq!(result["tooDeep"], true);
+    assert!(result["text"].as_str().unwrap().starts_with("[[[["));
+}
+
+#[tokio::test]
 async fn a_large_result_stays_in_a_file_with_head_and_tail_in_the_task() {
     let lab = Lab::new("tasks: [{id: a, call: {big: {}}}]");
     lab.run().await;

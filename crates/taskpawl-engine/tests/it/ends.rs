@@ -77,10 +77,12 @@ async fn one_task_is_blocked_until_its_dependencies_are_finished_and_freed_by_it
 }
 
 #[tokio::test]
-async fn one_task_whose_tool_is_missing_is_blocked_until_somebody_has_it() {
+async fn one_task_whose_tool_is_missing_is_blocked_and_may_be_asked_for_again() {
     let lab = Lab::new("tasks: [{id: a, call: {nobody: {}}}]");
     let summary = within(lab.engine.execute_task("a", RunOptions::default())).await.unwrap();
     assert_eq!((lab.states(), summary.exit), ("a=blocked{missing_tool}".into(), 4));
+    let again = within(lab.engine.execute_task("a", RunOptions::default())).await.unwrap();
+    assert_eq!((lab.states(), again.exit), ("a=blocked{missing_tool}".into(), 4));
 }
 
 #[tokio::test]
