@@ -1,0 +1,25 @@
+//! The command line of taskpawl: translates between a terminal and the library, and holds no rules of its own.
+//!
+//! Code map: `args` is the tree of commands; each has a module in `commands` with its `Args` and its `run`. `app` opens the
+//! store when a command first needs it. `output` and `text` are the only ways to standard output, `error` is the only place
+//! that knows exit codes, `config` the only one that knows layers, `environment` the only one that reads variables.
+//!
+//! Invariant: no text that comes from a task or a tool reaches a terminal except through `text`.
+
+mod app;
+mod args;
+mod commands;
+mod config;
+mod environment;
+mod error;
+mod output;
+mod report;
+mod schema;
+mod text;
+
+use std::process::ExitCode;
+
+/// Runs the command that the process was started with, to its end.
+pub fn main() -> ExitCode {
+    args::main(environment::Environment::read())
+}
