@@ -3,9 +3,11 @@
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use taskpawl_model::{Changes, DecideError, Request, View, ViewResult, decide};
+use taskpawl_model::{Changes, DecideError, Refusal, Request, View, ViewResult, decide};
 
+use crate::faults::{self, Fault};
 use crate::store::Outcome;
 use crate::{Location, StoreError};
 
@@ -56,16 +58,57 @@ impl Committer {
         &mut self,
         requests: impl IntoIterator<Item = &'a Request>,
     ) -> Result<Vec<Outcome>, StoreError> {
+        let mut requests = requests.into_iter();
+        if faults::is_on(Fault::DecideBeforeLock) {
+            return requests.map(|request| self.decide_before_lock(request)).collect();
+        }
+        let (outcomes, has_changes) = self.prepare(&mut requests)?;
+        self.finish(has_changes).map(|()| outcomes)
+    }
+
+    /// Begins a transaction and writes what the rules make of `requests` into it. Returns the outcomes, and whether there is
+    /// anything to commit. After an error there is no transaction.
+    pub(crate) fn prepare(
+        &mut self,
+        requests: &mut dyn Iterator<Item = &Request>,
+    ) -> Result<(Vec<Outcome>, bool), StoreError> {
+        self.guard(|this| this.begin_and_decide(requests))
+    }
+
+    /// Ends the transaction: durable if there is anything to commit, else as if it had never been.
+    pub(crate) fn finish(&mut self, has_changes: bool) -> Result<(), StoreError> {
+        self.guard(|this| if has_changes { this.make_durable() } else { this.undo() })
+    }
+
+    /// A panic closes the handle: nobody knows what it left half done.
+    fn guard<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, StoreError>) -> Result<T, StoreError> {
         if self.is_poisoned {
             return Err(self.poisoned());
         }
-        let mut requests = requests.into_iter();
-        catch_unwind(AssertUnwindSafe(|| self.transact(&mut requests))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| run(self))).unwrap_or_else(|_| {
             self.is_poisoned = true;
             // The answer is `Poisoned` whether this succeeds or not.
             let _ = self.backend.rollback();
             Err(self.poisoned())
         })
+    }
+
+    /// Does what must never be done: between the decision and its commit others may write.
+    fn decide_before_lock(&mut self, request: &Request) -> Result<Outcome, StoreError> {
+        let decided = self.look(|view| Ok(decide(view, &request.command, &request.context)))?;
+        let mut decision = match decided {
+            Ok(decision) => decision,
+            Err(error) => return refusal_of(error).map(Err),
+        };
+        self.backend.begin()?;
+        match self.backend.apply(&decision.changes) {
+            Ok(revision) => decision.answer.revision = revision,
+            Err(error) => {
+                self.undo()?;
+                return Err(error);
+            }
+        }
+        self.make_durable().map(|()| Ok(decision.answer))
     }
 
     /// Returns whether every later use fails.
@@ -77,17 +120,16 @@ impl Committer {
         StoreError::Poisoned { path: self.path.clone() }
     }
 
-    fn transact(&mut self, requests: &mut dyn Iterator<Item = &Request>) -> Result<Vec<Outcome>, StoreError> {
+    fn begin_and_decide(
+        &mut self,
+        requests: &mut dyn Iterator<Item = &Request>,
+    ) -> Result<(Vec<Outcome>, bool), StoreError> {
         self.backend.begin()?;
         let decided = self.decide_all(requests);
-        match decided {
-            Ok((outcomes, true)) => self.make_durable().map(|()| outcomes),
-            Ok((outcomes, false)) => self.undo().map(|()| outcomes),
-            Err(error) => {
-                self.undo()?;
-                Err(error)
-            }
+        if decided.is_err() {
+            self.undo()?;
         }
+        decided
     }
 
     /// Returns the outcomes, and whether there is anything to commit.
@@ -109,9 +151,7 @@ impl Committer {
                     answer.revision = revision;
                     Ok(answer)
                 }
-                Err(DecideError::Refused(refusal)) => Err(refusal),
-                Err(DecideError::View(error)) => return Err(StoreError::from_view(error)),
-                Err(other) => return Err(StoreError::View { source: std::sync::Arc::new(other) }),
+                Err(error) => Err(refusal_of(error)?),
             };
             outcomes.push(outcome);
         }
@@ -128,6 +168,9 @@ impl Committer {
 
     fn make_durable(&mut self) -> Result<(), StoreError> {
         let result = self.backend.commit();
+        if faults::is_on(Fault::SwallowErrors) {
+            return Ok(());
+        }
         if let Err(error) = &result {
             self.is_poisoned = !error.is_undone();
         }
@@ -138,5 +181,14 @@ impl Committer {
         let result = self.backend.rollback();
         self.is_poisoned = result.is_err();
         result
+    }
+}
+
+/// Returns the refusal of the rules, which is an answer.
+fn refusal_of(error: DecideError) -> Result<Box<Refusal>, StoreError> {
+    match error {
+        DecideError::Refused(refusal) => Ok(refusal),
+        DecideError::View(error) => Err(StoreError::from_view(error)),
+        other => Err(StoreError::View { source: Arc::new(other) }),
     }
 }

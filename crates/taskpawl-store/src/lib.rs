@@ -10,6 +10,10 @@
 
 mod committer;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
+#[cfg(not(feature = "faults"))]
+mod faults;
 mod files;
 mod handle;
 mod json;

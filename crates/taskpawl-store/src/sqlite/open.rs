@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::schema::{self, Kind};
 use super::session::Session;
 use crate::StoreError;
+use crate::faults::{self, Fault};
 use crate::files::{self, LockFile, with_suffix};
 
 /// Only programs that are not ours make us wait here: ours wait for the lock file.
@@ -106,7 +107,8 @@ fn connect(path: &Path, access: OpenFlags, parameters: &str) -> Result<Session, 
         // The bundled SQLite is built with `STAT4` and plans statements anew whenever a parameter changes: half of all time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.busy_timeout(PATIENCE)?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
+        let synchronous = if faults::is_on(Fault::SkipSync) { "OFF" } else { "FULL" };
+        connection.pragma_update(None, "synchronous", synchronous)?;
         Ok(connection)
     };
     Ok(Session::new(open().map_err(|error| StoreError::sql(path, error))?, path))
