@@ -64,7 +64,7 @@ fn find_orphans(engine: &Engine, view: &dyn View) -> ViewResult<Vec<Orphan>> {
 }
 
 /// Returns the tasks that runs hold, with the runs.
-pub(crate) fn held_by_runs(view: &dyn View) -> ViewResult<Vec<(Key, RunId)>> {
+fn held_by_runs(view: &dyn View) -> ViewResult<Vec<(Key, RunId)>> {
     let mut held = Vec::new();
     for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
         if let Some(task) = view.task(key)?

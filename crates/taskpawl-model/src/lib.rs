@@ -8,6 +8,7 @@ mod event;
 mod gate;
 mod graph;
 mod id;
+mod intake;
 mod limits;
 mod period;
 mod plan;

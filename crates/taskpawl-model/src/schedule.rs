@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use crate::intake::{Beginning, Intake, Prospects};
+
 use crate::command::{CallEnd, Report, StartedCall};
 use crate::record::Node;
 use crate::spec::Priority;

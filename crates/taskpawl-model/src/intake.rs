@@ -1,0 +1,281 @@
+//! What a run takes in from the store: how far it has read, what belongs to it, and what others may yet bring.
+//!
+//! It turns answers and the events of others into events for [`step`](crate::schedule::step); a dispatcher only carries them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::command::{Answer, DecideError, Round, StartedCall};
+use crate::event::EventKind;
+use crate::record::{Node, Work};
+use crate::schedule::{Commit, Event};
+use crate::scope::{Selector, select};
+use crate::status::{BlockedReason, Status, TaskState};
+use crate::view::{Query, View, ViewResult};
+use crate::{Graph, Key, RunId};
+
+/// What a run knows of the store beside its schedule.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    run: RunId,
+    selectors: Vec<Selector>,
+    tools: Arc<BTreeSet<String>>,
+    scope: Option<Arc<BTreeSet<Key>>>,
+    /// Tasks that became ready and are not of the scope, as long as nobody changes what belongs to it.
+    outside: BTreeSet<Key>,
+    /// The last revision whose events are known here.
+    seen: u64,
+    missing_tools: BTreeMap<Key, String>,
+}
+
+/// What a run begins with.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning {
+    /// Tasks that are ready.
+    pub ready: Vec<Node>,
+    /// How many tasks lie on the longest way from each to the end; empty when nothing is ready.
+    pub ranks: BTreeMap<Key, u64>,
+}
+
+/// What others may yet bring to a run that is out of work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prospects {
+    /// Other runs that hold tasks of the scope.
+    pub runs: BTreeSet<RunId>,
+    /// Agents and people hold tasks of the scope, or could take some.
+    pub agents: bool,
+    /// Others wrote what is not known here yet: their last commit may both end their tasks and make others ready.
+    pub is_behind: bool,
+}
+
+impl Prospects {
+    /// Returns whether it is worth waiting.
+    pub fn more_may_come(&self) -> bool {
+        self.agents || self.is_behind || !self.runs.is_empty()
+    }
+}
+
+impl Intake {
+    /// Returns what a run knows that has not looked yet.
+    pub fn new(run: RunId, selectors: Vec<Selector>, tools: BTreeSet<String>) -> Self {
+        Self {
+            run,
+            selectors,
+            tools: Arc::new(tools),
+            scope: None,
+            outside: BTreeSet::new(),
+            seen: 0,
+            missing_tools: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the last revision whose events are known here.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Returns what the run is restricted to.
+    pub fn selectors(&self) -> &[Selector] {
+        &self.selectors
+    }
+
+    /// Returns the tasks that it is restricted to; `None` for all.
+    pub fn scope(&self) -> Option<&BTreeSet<Key>> {
+        self.scope.as_deref()
+    }
+
+    /// Returns the tasks that were not claimed for want of a tool, with its name.
+    pub fn missing_tools(&self) -> &BTreeMap<Key, String> {
+        &self.missing_tools
+    }
+
+    /// Returns the tasks that an earlier process could not run for want of a tool that this run has.
+    pub fn tasks_with_tools(&self, view: &dyn View) -> ViewResult<Vec<Key>> {
+        let mut keys = Vec::new();
+        for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
+            let task = view.task(key)?;
+            let reason = task.as_ref().and_then(|task| task.body.state.blocked_reason());
+            if let Some(BlockedReason::MissingTool { name }) = reason
+                && self.tools.contains(name)
+            {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Looks for the first time: what is ready, and the length of what is behind it.
+    ///
+    /// # Errors
+    /// A selector names nothing, or the view cannot be read.
+    pub fn begin(&mut self, view: &dyn View) -> Result<Beginning, DecideError> {
+        self.scope = select(view, &self.selectors)?.map(Arc::new);
+        self.seen = view.revision()?;
+        let mut ready = view.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
+        ready.retain(|key| self.is_inside(*key));
+        let ready = nodes(view, &ready)?;
+        let ranks = if ready.is_empty() { BTreeMap::new() } else { ranks(view)? };
+        Ok(Beginning { ready, ranks })
+    }
+
+    /// Returns what the store is asked for one commit.
+    pub fn round(&self, commit: Commit) -> Round {
+        let Commit { reports, releases, claims, places } = commit;
+        let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
+        Round { reports, releases, claims, places, tools, scope }
+    }
+
+    /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a
+    /// look at the store.
+    pub fn is_plain(&self, answer: &Answer) -> bool {
+        self.seen == answer.revision - answer.events && !self.has_unknown(&answer.ready)
+    }
+
+    /// Takes in the answer of a commit that nothing of others came between.
+    pub fn take_plain(&mut self, answer: Answer) -> Event {
+        self.seen = self.seen.max(answer.revision);
+        self.missing_tools.extend(answer.missing_tools);
+        Event::Committed { started: answer.started, ready: self.keep_inside(answer.ready) }
+    }
+
+    /// Takes in the answer of a commit, and before it what others wrote until then.
+    ///
+    /// # Errors
+    /// A selector names nothing any more, or the view cannot be read.
+    pub fn take_answer(&mut self, view: &dyn View, mut answer: Answer) -> Result<Vec<Event>, DecideError> {
+        let before = answer.revision - answer.events;
+        let mut events = Vec::new();
+        if before > self.seen {
+            events = self.take_foreign(view, before)?;
+        }
+        if self.seen > answer.revision {
+            self.retain_own(view, &mut answer.started)?;
+        }
+        self.refresh_scope(view, &answer.ready)?;
+        events.push(self.take_plain(answer));
+        Ok(events)
+    }
+
+    /// Takes in what others wrote up to `revision`.
+    ///
+    /// # Errors
+    /// A selector names nothing any more, or the view cannot be read.
+    pub fn take_foreign(&mut self, view: &dyn View, revision: u64) -> Result<Vec<Event>, DecideError> {
+        let limit = usize::try_from(revision - self.seen).unwrap_or(0);
+        let changes = view.events(self.seen, None, limit)?;
+        if changes.iter().any(|change| may_change_scope(&change.kind)) {
+            self.outside.clear();
+        }
+        let (mut ready, mut taken) = (Vec::new(), BTreeSet::new());
+        for change in changes.iter().filter(|change| change.run.as_ref() != Some(&self.run)) {
+            ready.extend(change.ready.iter().copied());
+            if let (EventKind::Status { .. }, Some(id)) = (&change.kind, &change.task) {
+                taken.insert(id.as_str());
+            }
+        }
+        self.seen = revision;
+        let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
+        // Whatever this run has of them, running or waiting for a place, is no longer its own.
+        let mut events: Vec<Event> = taken.into_iter().flatten().map(Event::Revoked).collect();
+        let ready = nodes(view, &ready)?;
+        self.refresh_scope(view, &ready)?;
+        events.push(Event::Ready(self.keep_inside(ready)));
+        Ok(events)
+    }
+
+    /// Looks what others may yet bring; at agents and people only where the run waits for them.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub fn prospects(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
+        let mut prospects = Prospects { is_behind: view.revision()? > self.seen, ..Prospects::default() };
+        for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+            if !self.is_inside(key) {
+                continue;
+            }
+            match view.task(key)?.and_then(|task| holder(&task.body.state).cloned()) {
+                Some(run) if run == self.run => {}
+                Some(run) => {
+                    prospects.runs.insert(run);
+                }
+                None => prospects.agents |= wait_for_agents,
+            }
+        }
+        if wait_for_agents && !prospects.agents {
+            let ready = view.find(&Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
+            prospects.agents = ready.into_iter().any(|key| self.is_inside(key));
+        }
+        Ok(prospects)
+    }
+
+    fn is_inside(&self, key: Key) -> bool {
+        self.scope.as_ref().is_none_or(|scope| scope.contains(&key))
+    }
+
+    /// Drops calls whose tasks were taken away between the commit and its answer.
+    fn retain_own(&self, view: &dyn View, started: &mut Vec<StartedCall>) -> ViewResult<()> {
+        let mut own = Vec::with_capacity(started.len());
+        for call in started.drain(..) {
+            let body = view.task(call.key)?.map(|task| task.body);
+            if body.is_some_and(|body| holder(&body.state) == Some(&self.run) && body.attempt == call.attempt)
+            {
+                own.push(call);
+            }
+        }
+        *started = own;
+        Ok(())
+    }
+
+    fn has_unknown(&self, ready: &[Node]) -> bool {
+        let Some(scope) = &self.scope else { return false };
+        let is_known = |key| scope.contains(key) || self.outside.contains(key);
+        ready.iter().any(|node| may_run(node) && !is_known(&node.key))
+    }
+
+    /// A task that was made meanwhile may belong to the scope.
+    fn refresh_scope(&mut self, view: &dyn View, ready: &[Node]) -> Result<(), DecideError> {
+        if self.has_unknown(ready) {
+            self.scope = select(view, &self.selectors)?.map(Arc::new);
+        }
+        Ok(())
+    }
+
+    /// Keeps what a run may take: ready tasks with calls, within its scope.
+    fn keep_inside(&mut self, mut ready: Vec<Node>) -> Vec<Node> {
+        ready.retain(may_run);
+        if let Some(scope) = &self.scope {
+            let outside = ready.extract_if(.., |node| !scope.contains(&node.key));
+            self.outside.extend(outside.map(|node| node.key));
+        }
+        ready
+    }
+}
+
+fn may_run(node: &Node) -> bool {
+    node.work == Work::Calls && node.is_ready()
+}
+
+fn holder(state: &TaskState) -> Option<&RunId> {
+    if let TaskState::InProgress { claim } = state { claim.run.as_ref() } else { None }
+}
+
+/// Returns whether a change may bring a task into a scope that was outside.
+fn may_change_scope(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Created { .. }
+            | EventKind::Updated { .. }
+            | EventKind::Moved { .. }
+            | EventKind::Applied { .. }
+    )
+}
+
+fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
+    let nodes = keys.iter().map(|key| view.node(*key)).collect::<ViewResult<Vec<_>>>()?;
+    Ok(nodes.into_iter().flatten().collect())
+}
+
+/// Counts tasks on the longest way to the end.
+fn ranks(view: &dyn View) -> Result<BTreeMap<Key, u64>, DecideError> {
+    Ok(Graph::load(view, &|_| true)?.ranks(&|_| 1))
+}
