@@ -106,7 +106,7 @@ impl Dispatcher {
 
     /// Loads what is ready and the length of what is behind it.
     fn begin(&mut self) -> Result<Event, RunError> {
-        recovery::recover(&self.engine)?;
+        recovery::recover(&self.engine, None)?;
         self.free_missing_tools()?;
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
         self.state = State::new(self.state.jobs(), beginning.ranks);
@@ -294,7 +294,7 @@ impl Dispatcher {
         let prospects = self.manager.read(|view| Ok(self.intake.prospects(view, self.wait)?))?;
         let dead = prospects.runs.iter().any(|run| !liveness::is_alive(&self.engine.project.files, run));
         if dead {
-            recovery::recover(&self.engine)?;
+            recovery::recover(&self.engine, None)?;
         }
         if prospects.is_behind {
             self.pause = FIRST_PAUSE;

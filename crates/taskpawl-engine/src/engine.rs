@@ -151,7 +151,7 @@ impl Engine {
     /// As of [`run_all_ready`](Self::run_all_ready), and where the state of the task does not allow it.
     pub async fn execute_task(&self, id: &str, mut options: RunOptions) -> Result<RunSummary, RunError> {
         // A task that a dead run still holds is free again.
-        crate::recovery::recover(self)?;
+        self.recover()?;
         let task = self.manager.get(id)?;
         let missing_tool = self.missing_tool(&task);
         if missing_tool.is_none() {
@@ -179,6 +179,7 @@ impl Engine {
             started_at: manager.source().now(),
             finished_at: None,
             exit: None,
+            recovered_at: None,
             counts: std::collections::BTreeMap::new(),
         }
     }

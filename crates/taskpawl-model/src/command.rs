@@ -200,8 +200,16 @@ pub enum Command {
     },
     /// Lets every gate take effect: after the file of a store was edited by something else.
     Settle,
-    /// Gives back every task whose lease has ended.
-    ReturnExpired,
+    /// Says that a run has ended without finishing: it was killed, or its machine was. Says nothing about a run that is closed.
+    CloseRun {
+        /// The run.
+        id: RunId,
+    },
+    /// Gives back those of the tasks whose leases have ended.
+    ReturnExpired {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
     /// Frees tasks that wait for a tool that this process knows.
     ToolsKnown {
         /// The tasks.

@@ -160,6 +160,8 @@ pub enum EventKind {
         /// What became of the tasks that it ended.
         counts: std::collections::BTreeMap<String, u64>,
     },
+    /// A run was found to have ended without finishing.
+    RunKilled {},
     /// The file of a JSON store was edited by something else.
     ExternalEdit {
         /// The tasks that differ.
@@ -189,6 +191,7 @@ impl EventKind {
             Self::Applied { .. } => "applied",
             Self::RunStarted { .. } => "run_started",
             Self::RunFinished { .. } => "run_finished",
+            Self::RunKilled {} => "run_killed",
             Self::ExternalEdit { .. } => "external_edit",
             Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }

@@ -14,6 +14,7 @@ mod period;
 mod plan;
 mod read;
 mod record;
+pub mod recovery;
 mod refusal;
 pub mod schedule;
 mod scope;

@@ -320,9 +320,19 @@ pub struct RunRecord {
     /// The exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<u8>,
+    /// When it was found to have ended without finishing, and its tasks were taken back. When it ended is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered_at: Option<Timestamp>,
     /// How many tasks of the scope it ended, by what they became.
     #[serde(default)]
     pub counts: std::collections::BTreeMap<String, u64>,
+}
+
+impl RunRecord {
+    /// Returns whether nobody has written that it ended: it goes on, or it was killed and not recovered yet.
+    pub fn is_open(&self) -> bool {
+        self.finished_at.is_none() && self.recovered_at.is_none()
+    }
 }
 
 /// A plan as it was applied last.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Timestamp, word_enum};
-use crate::{CallId, RunId, TaskId};
+use crate::{CallId, Period, RunId, TaskId};
 
 word_enum! {
     /// The state of a task, as it is seen from outside.
@@ -123,6 +123,9 @@ pub struct Claim {
     /// When the lease of an agent ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
+    /// How long the lease lasts from each renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Period>,
 }
 
 /// The state of a task with what belongs to it.

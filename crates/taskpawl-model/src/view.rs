@@ -65,6 +65,13 @@ pub trait View {
     /// Returns the runs, the latest first, at most `limit` (0: all).
     fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>>;
 
+    /// Returns the runs of which nobody has written that they ended, the latest first.
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        let mut runs = self.runs(0)?;
+        runs.retain(RunRecord::is_open);
+        Ok(runs)
+    }
+
     /// Returns the keys of the tasks that match, in the order of the query.
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>>;
 

@@ -276,6 +276,7 @@ fn state_of(
                 run: None,
                 actor: "unknown".to_owned(),
                 lease_until: None,
+                lease: None,
             }),
         },
         Status::Blocked => {

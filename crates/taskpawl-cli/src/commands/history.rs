@@ -119,6 +119,7 @@ fn what(kind: &EventKind) -> String {
                 counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             format!("run finished with exit code {exit}: {}", counts.join(", "))
         }
+        EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),
         other @ (EventKind::Unknown(_) | _) => other.name().to_owned(),
     }

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::spec::Timestamp;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::view::Query;
-use crate::{Key, limits};
+use crate::{Key, Period, limits};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -86,7 +86,7 @@ impl Draft<'_> {
     }
 
     /// Gives every task back whose lease is over, and returns those that this actor may take.
-    pub(super) fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
+    fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
         let held = Query { status: vec![Status::InProgress], ..Query::default() };
         let mut returned = Vec::new();
         for key in self.view.find(&held)? {
@@ -97,6 +97,16 @@ impl Draft<'_> {
             }
         }
         Ok(returned)
+    }
+
+    /// Gives those of the tasks back whose leases are over.
+    pub(super) fn return_some_expired(&mut self, tasks: &[Key]) -> Decided<()> {
+        for key in tasks {
+            if self.find_node(*key)?.is_some() {
+                self.return_expired(*key)?;
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, key: Key, record: &TaskRecord, lease: Duration, by: &'static str) -> Decided<()> {
@@ -111,8 +121,12 @@ impl Draft<'_> {
             let (open, failed) = self.obstacles(key)?;
             return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
         }
-        let claim =
-            Claim { run: None, actor: self.context.actor.clone(), lease_until: Some(self.lease_end(lease)?) };
+        let claim = Claim {
+            run: None,
+            actor: self.context.actor.clone(),
+            lease_until: Some(self.lease_end(lease)?),
+            lease: Some(Period(lease)),
+        };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
     }
 
@@ -141,6 +155,7 @@ impl Draft<'_> {
         self.update_task(key, |record| {
             if let TaskState::InProgress { claim } = &mut record.body.state {
                 claim.lease_until = Some(end);
+                claim.lease = Some(Period(lease));
             }
         })?;
         self.emit(Some(key), EventKind::Renewed { lease_until: end })
@@ -170,7 +185,7 @@ impl Draft<'_> {
     /// Gives a task back whose lease is over.
     fn return_expired(&mut self, key: Key) -> Decided<()> {
         if let TaskState::InProgress { claim } = &self.task(key)?.body.state
-            && claim.lease_until.is_some_and(|end| end <= self.now())
+            && claim.is_expired(self.now())
         {
             let text = format!("the lease of {} ended", claim.actor);
             self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;

@@ -56,7 +56,8 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Report(report) => draft.report(report),
         Command::RunOne { id, missing_tool } => draft.run_one(id, missing_tool.as_ref()),
         Command::Settle => draft.settle_all(),
-        Command::ReturnExpired => draft.return_all_expired().map(drop),
+        Command::CloseRun { id } => draft.close_run(id),
+        Command::ReturnExpired { tasks } => draft.return_some_expired(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
     }
 }

@@ -29,6 +29,18 @@ impl Draft<'_> {
         self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
     }
 
+    pub(super) fn close_run(&mut self, id: &RunId) -> Decided<()> {
+        let Some(mut run) = self.view.run(id)? else {
+            return Err(Refusal::UnknownRun { id: id.to_string() }.into());
+        };
+        if run.is_open() {
+            run.recovered_at = Some(self.now());
+            self.changes.runs.insert(id.clone(), run);
+            self.emit(None, EventKind::RunKilled {})?;
+        }
+        Ok(())
+    }
+
     pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
         for report in &round.reports {
             leave_out_refused(self.report(report))?;
@@ -70,8 +82,8 @@ impl Draft<'_> {
             self.answer.missing_tools.push((key, name));
             return Ok(());
         }
-        let claim =
-            Claim { run: self.context.run.clone(), actor: self.context.actor.clone(), lease_until: None };
+        let (run, actor) = (self.context.run.clone(), self.context.actor.clone());
+        let claim = Claim { run, actor, lease_until: None, lease: None };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
         self.answer.tasks.push(self.id(key)?);
         self.go_on(key)

@@ -1,0 +1,228 @@
+//! Recovery: what runs that are dead and leases that have ended left behind, and what is done about it.
+//!
+//! The plan is pure: it looks at one moment of the store and asks its caller which runs live. Its commands are checked again where
+//! they are decided, so that it does no harm when something changed meanwhile or two processes recover the same at once: what
+//! another one was faster with is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::command::{CallEnd, Command, Report, Round};
+use crate::record::{CallRecord, TaskRecord};
+use crate::status::{CallStatus, Claim, Status, TaskState};
+use crate::view::{Query, View, ViewResult};
+use crate::{CallId, Key, RunId, TaskId, Timestamp};
+
+/// What is to be done about dead runs and ended leases.
+///
+/// - A call that has a result is never started again.
+/// - A call that started and has no result is started again only where that does no harm; else its task is blocked until somebody
+///   says how the call ended.
+/// - A task of a dead run of which no call runs is given back.
+/// - A task whose lease has ended is given back.
+/// - The record of a dead run is closed: without an end and an exit code, which nobody knows, but with the time of the recovery.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    dead: BTreeMap<RunId, DeadRun>,
+    expired: Vec<(Key, TaskId)>,
+}
+
+/// What a dead run left behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct DeadRun {
+    tasks: Vec<Orphan>,
+    /// Whether its record is closed by this plan.
+    is_closed: bool,
+}
+
+/// A task that a dead run held.
+#[derive(Debug, Clone, PartialEq)]
+struct Orphan {
+    key: Key,
+    id: TaskId,
+    attempt: u32,
+    /// The calls that were running, each with whether it may be started again.
+    running: Vec<(CallId, bool)>,
+}
+
+/// What a recovery comes to, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recovered {
+    /// Runs that had ended without finishing.
+    pub runs: Vec<RunId>,
+    /// Their tasks that go on: nothing of them ran, or what ran may be started again.
+    pub returned: Vec<TaskId>,
+    /// Their tasks that are blocked: a call ran that must not be started again unless somebody says so.
+    pub interrupted: Vec<TaskId>,
+    /// Tasks of agents and people whose leases had ended.
+    pub expired: Vec<TaskId>,
+}
+
+impl Recovered {
+    /// Returns whether there was nothing to do.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Claim {
+    /// Returns whether the lease is over at `now`. The claim of a run has none: its lock tells whether it lives.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.lease_until.is_some_and(|end| end <= now)
+    }
+}
+
+impl Plan {
+    /// Plans the recovery of everything, or of `tasks` alone: then records of runs stay as they are.
+    ///
+    /// `is_alive` says whether a run goes on; where that cannot be told it has to say yes. `is_repeatable` says whether a call
+    /// may be started again though nobody knows how far it came, by what its tool is known for; what the author of the call says
+    /// about it counts more and is not asked for.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub fn new(
+        view: &dyn View,
+        tasks: Option<&[Key]>,
+        is_alive: &dyn Fn(&RunId) -> bool,
+        is_repeatable: &dyn Fn(&CallRecord) -> bool,
+        now: Timestamp,
+    ) -> ViewResult<Self> {
+        let mut planner = Planner { view, is_alive, is_repeatable, now, asked: BTreeMap::new() };
+        let mut plan = Self::default();
+        if let Some(tasks) = tasks {
+            planner.add_tasks(&mut plan, tasks.iter().copied())?;
+        } else {
+            let held = view.find(&Query { status: vec![Status::InProgress], ..Query::default() })?;
+            planner.add_tasks(&mut plan, held)?;
+            planner.add_records(&mut plan)?;
+        }
+        Ok(plan)
+    }
+
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.dead.is_empty() && self.expired.is_empty()
+    }
+
+    /// Returns the commands that do it, each with the run in whose name it is given. They fit into one commit.
+    pub fn commands(&self) -> Vec<(Option<RunId>, Command)> {
+        let mut commands = Vec::new();
+        for (id, run) in &self.dead {
+            if !run.tasks.is_empty() {
+                commands.push((Some(id.clone()), Command::Round(Box::new(run.round()))));
+            }
+            if run.is_closed {
+                commands.push((Some(id.clone()), Command::CloseRun { id: id.clone() }));
+            }
+        }
+        if !self.expired.is_empty() {
+            let tasks = self.expired.iter().map(|(key, _)| *key).collect();
+            commands.push((None, Command::ReturnExpired { tasks }));
+        }
+        commands
+    }
+
+    /// Returns what it comes to.
+    pub fn summary(&self) -> Recovered {
+        let orphans = || self.dead.values().flat_map(|run| &run.tasks);
+        let ids = |is_lost| {
+            let chosen = orphans().filter(move |orphan| orphan.is_lost() == is_lost);
+            chosen.map(|orphan| orphan.id.clone()).collect()
+        };
+        Recovered {
+            runs: self.dead.keys().cloned().collect(),
+            returned: ids(false),
+            interrupted: ids(true),
+            expired: self.expired.iter().map(|(_, id)| id.clone()).collect(),
+        }
+    }
+}
+
+impl DeadRun {
+    fn round(&self) -> Round {
+        // What was never started is nobody's either: other runs wait for as long as a run seems to hold something.
+        let (idle, running): (Vec<&Orphan>, Vec<&Orphan>) =
+            self.tasks.iter().partition(|orphan| orphan.running.is_empty());
+        Round {
+            reports: running.into_iter().flat_map(Orphan::reports).collect(),
+            releases: idle.into_iter().map(|orphan| (orphan.key, orphan.attempt)).collect(),
+            ..Round::default()
+        }
+    }
+}
+
+impl Orphan {
+    fn reports(&self) -> impl Iterator<Item = Report> {
+        self.running.iter().map(|(call, repeatable)| Report {
+            task: self.key,
+            attempt: self.attempt,
+            call: call.clone(),
+            end: CallEnd::Interrupted { repeatable: *repeatable },
+            usage: None,
+            go_on: false,
+        })
+    }
+
+    fn is_lost(&self) -> bool {
+        self.running.iter().any(|(_, repeatable)| !repeatable)
+    }
+}
+
+struct Planner<'a> {
+    view: &'a dyn View,
+    is_alive: &'a dyn Fn(&RunId) -> bool,
+    is_repeatable: &'a dyn Fn(&CallRecord) -> bool,
+    now: Timestamp,
+    /// Each run is asked for once: a run that dies while the plan is made is dead for all of it or for none.
+    asked: BTreeMap<RunId, bool>,
+}
+
+impl Planner<'_> {
+    fn add_tasks(&mut self, plan: &mut Plan, tasks: impl IntoIterator<Item = Key>) -> ViewResult<()> {
+        let mut seen = BTreeSet::new();
+        for key in tasks {
+            let Some(task) = self.view.task(key)?.filter(|_| seen.insert(key)) else { continue };
+            let TaskState::InProgress { claim } = &task.body.state else { continue };
+            if claim.is_expired(self.now) {
+                plan.expired.push((key, task.id));
+            } else if let Some(run) = claim.run.clone()
+                && !self.lives(&run)
+            {
+                let orphan = self.orphan(key, task)?;
+                plan.dead.entry(run).or_default().tasks.push(orphan);
+            }
+        }
+        Ok(())
+    }
+
+    fn orphan(&self, key: Key, task: TaskRecord) -> ViewResult<Orphan> {
+        let calls = self.view.calls(key)?;
+        let running = calls.into_iter().filter(|call| call.body.status == CallStatus::Running);
+        let running = running.map(|call| {
+            let repeatable = call.spec.idempotent.unwrap_or_else(|| (self.is_repeatable)(&call));
+            (call.id, repeatable)
+        });
+        Ok(Orphan { key, id: task.id, attempt: task.body.attempt, running: running.collect() })
+    }
+
+    fn add_records(&mut self, plan: &mut Plan) -> ViewResult<()> {
+        for run in self.view.open_runs()? {
+            if !self.lives(&run.id) {
+                plan.dead.entry(run.id).or_default().is_closed = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn lives(&mut self, run: &RunId) -> bool {
+        if let Some(lives) = self.asked.get(run) {
+            return *lives;
+        }
+        let lives = (self.is_alive)(run);
+        self.asked.insert(run.clone(), lives);
+        lives
+    }
+}
