@@ -57,7 +57,8 @@ pub enum EventKind {
     },
     /// A task was deleted.
     Deleted {
-        /// The task as it was, in the form of `show --json`.
+        /// The task as it was, in the form of `show --json`. The event itself has a `task`, and stands in one object with this.
+        #[serde(rename = "was", alias = "task")]
         task: Value,
     },
     /// The state of a task changed.

@@ -171,9 +171,7 @@ impl Committer {
         if faults::is_on(Fault::SwallowErrors) {
             return Ok(());
         }
-        if let Err(error) = &result {
-            self.is_poisoned = !error.is_undone();
-        }
+        self.is_poisoned = matches!(result, Err(StoreError::InDoubt { .. } | StoreError::Poisoned { .. }));
         result
     }
 

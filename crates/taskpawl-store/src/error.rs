@@ -78,6 +78,15 @@ pub enum StoreError {
         /// What SQLite says.
         source: Arc<rusqlite::Error>,
     },
+    /// A commit failed at a point from which nobody knows whether it is durable. Whoever opens the store again sees either all of it
+    /// or nothing.
+    #[error("`{}` may or may not have taken the change", .path.display())]
+    InDoubt {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: Arc<StoreError>,
+    },
     /// An earlier commit through this handle failed, and nobody knows how much of it is durable.
     #[error("`{}` is closed after a failed write", .path.display())]
     Poisoned {
@@ -103,7 +112,12 @@ impl StoreError {
             Self::Corrupt { .. } => {
                 "keep it, with the `-wal` file beside it if there is one, and put a copy of an earlier state in its place, or name another with `--store`"
             }
-            Self::Newer { .. } => "use a newer taskpawl",
+            Self::Newer { .. } => {
+                "use the taskpawl that wrote it, or a newer one; a copy of what it was before may stand beside it, named `.bak`"
+            }
+            Self::InDoubt { .. } => {
+                "see what the store says before you repeat the command, and check the disk"
+            }
             Self::Busy { .. } => "find the program that has it open and end its transaction",
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
             Self::Sql { .. } => {
@@ -148,9 +162,9 @@ impl StoreError {
         }
     }
 
-    /// Returns whether the transaction is known to be undone, so that the handle may go on.
-    pub(crate) fn is_undone(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Busy { .. })
+    /// Returns the error of a commit whose end nobody knows.
+    pub(crate) fn in_doubt(path: &Path, cause: Self) -> Self {
+        Self::InDoubt { path: path.to_owned(), source: Arc::new(cause) }
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Fault {
     NoLockFile,
     /// A commit that failed is answered as if it had not.
     SwallowErrors,
+    /// A store is brought to a newer version statement by statement.
+    MigrateInPieces,
 }
 
 /// One bit for each fault.

@@ -3,7 +3,6 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::StoreError;
 use crate::faults::{self, Fault};
@@ -44,7 +43,7 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes a file, or the entries of a directory, durable.
-fn sync(file: &File) -> io::Result<()> {
+pub(crate) fn sync(file: &File) -> io::Result<()> {
     if faults::is_on(Fault::SkipSync) { Ok(()) } else { file.sync_all() }
 }
 
@@ -77,15 +76,8 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
         let _ = fs::remove_file(&fresh);
         return Err(StoreError::io("write", path, error));
     }
-    let directory = directory_of(path);
-    let synced = File::open(directory).and_then(|directory| sync(&directory));
-    synced.map_err(|error| in_doubt(directory, error))
-}
-
-/// Returns the error of a sync after the new content took its place: whatever the cause, it must not read as if nothing was
-/// written.
-fn in_doubt(directory: &Path, error: io::Error) -> StoreError {
-    StoreError::Io { action: "sync the directory", path: directory.to_owned(), source: Arc::new(error) }
+    // The new content is in its place: whatever the cause, the error must not read as if nothing was written.
+    sync_directory(directory_of(path)).map_err(|error| StoreError::in_doubt(path, error))
 }
 
 /// What tells a file from another one that takes its place.
@@ -178,19 +170,5 @@ impl LockFile {
                 result => return result.map_err(|error| StoreError::io("lock", &self.path, error)),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_after_the_rename_is_no_write_undone() {
-        let full = || io::Error::from(io::ErrorKind::StorageFull);
-        let before = StoreError::io("write", Path::new("tasks.json"), full());
-        let after = in_doubt(Path::new("."), full());
-        assert!(before.is_undone());
-        assert!(matches!(after, StoreError::Io { .. }) && !after.is_undone(), "{after:?}");
     }
 }

@@ -18,6 +18,7 @@ mod files;
 mod handle;
 mod json;
 mod location;
+mod medium;
 mod memory;
 mod placement;
 mod sqlite;

@@ -120,8 +120,13 @@ impl JsonFile {
         // Never write what could not be read again.
         load::check_numbers(&document).map_err(|detail| self.corrupt(detail))?;
         files::replace(&self.path, document.to_text().as_bytes())?;
-        let loaded = Loaded { signature: self.signature()?, state: Arc::new(state), extra: document.extra };
-        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        // It is durable, whatever comes of this look: without a signature it is read again.
+        let loaded = self.signature().ok().map(|signature| Loaded {
+            signature,
+            state: Arc::new(state),
+            extra: document.extra,
+        });
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
 

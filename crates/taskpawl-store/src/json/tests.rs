@@ -141,6 +141,16 @@ fn an_edit_from_outside_is_one_event_and_opens_gates() {
 }
 
 #[test]
+fn the_deletion_of_a_task_is_read_again() {
+    let scene = Scene::new();
+    scene.write(Command::Delete { ids: vec!["b".to_owned()] });
+    let events = scene.open().events_since(0, 0).unwrap();
+    let last = events.last().unwrap();
+    assert_eq!(last.task, Some("b".into()));
+    assert!(matches!(&last.kind, EventKind::Deleted { task } if task["dependencies"][0] == "a"), "{last:?}");
+}
+
+#[test]
 fn a_dependency_that_is_named_twice_counts_once() {
     let scene = Scene::new();
     scene.edit(|file| file["tasks"][1]["dependencies"] = serde_json::json!(["a", "a"]));

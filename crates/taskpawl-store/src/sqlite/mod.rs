@@ -1,5 +1,6 @@
 //! The store in an SQLite database: the default.
 
+mod backup;
 mod find;
 mod open;
 mod rows;
@@ -12,11 +13,11 @@ mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use taskpawl_model::{Changes, View, ViewResult};
 
-use self::open::ReadOnly;
+use self::open::{ReadOnly, Setup};
 use self::session::{Live, Session};
 use crate::StoreError;
 use crate::committer::Backend;
@@ -32,14 +33,19 @@ const MAX_IDLE: usize = 4;
 
 /// Returns both sides of the store at `path`. Nothing is touched before the first use.
 pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
-    let backend = SqliteBackend { path: path.to_owned(), writer: None };
-    let reader = SqliteReader { path: path.to_owned(), idle: Mutex::default() };
+    open_with(path, Setup::REAL)
+}
+
+fn open_with(path: &Path, setup: Setup) -> (Box<dyn Backend>, Box<dyn Reader>) {
+    let backend = SqliteBackend { path: path.to_owned(), setup, writer: None };
+    let reader = SqliteReader { path: path.to_owned(), setup, idle: Mutex::default() };
     (Box::new(backend), Box::new(reader))
 }
 
 #[derive(Debug)]
 struct SqliteBackend {
     path: PathBuf,
+    setup: Setup,
     writer: Option<Writer>,
 }
 
@@ -65,7 +71,7 @@ impl SqliteBackend {
         files::make_directory(files::directory_of(&self.path))?;
         let lock = LockFile::open(&self.path)?;
         lock.lock()?;
-        let session = open::writing(&self.path)?;
+        let session = open::writing(&self.path, self.setup)?;
         let identity = files::identity(&self.path)?;
         self.writer = Some(Writer { session, lock, identity, is_sound: true });
         Ok(())
@@ -85,7 +91,13 @@ impl Writer {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         self.session.put_counters()?;
-        self.session.execute("COMMIT", [])?;
+        let done = self.session.execute("COMMIT", []);
+        done.map_err(|error| {
+            // Then the last page of the transaction, which says that it is whole, was not written. Else it may have been; and a
+            // sync that failed is not worth repeating: the system forgets what it could not write.
+            let is_undone = matches!(error, StoreError::Full { .. } | StoreError::Busy { .. });
+            if is_undone { error } else { StoreError::in_doubt(&self.session.path, error) }
+        })?;
         self.session.live = None;
         Ok(())
     }
@@ -168,7 +180,8 @@ impl Backend for SqliteBackend {
             }
             Err(error) => {
                 writer.is_sound = false;
-                writer.rollback()?;
+                let path = writer.session.path.clone();
+                writer.rollback().map_err(|second| StoreError::in_doubt(&path, second))?;
                 Err(error)
             }
         }
@@ -183,6 +196,7 @@ impl Backend for SqliteBackend {
 #[derive(Debug)]
 struct SqliteReader {
     path: PathBuf,
+    setup: Setup,
     idle: Mutex<Vec<Idle>>,
 }
 
@@ -224,7 +238,7 @@ impl Reader for SqliteReader {
             return self.look_and_keep(idle, look);
         }
         let identity = files::identity(&self.path)?;
-        match open::read_only(&self.path)? {
+        match open::read_only(&self.path, self.setup)? {
             ReadOnly::Absent => look(&State::default()).map_err(StoreError::from_view),
             ReadOnly::Frozen(session, _lock) => look_at(&session, look),
             ReadOnly::Shared(session) => self.look_and_keep(Idle { session, identity }, look),
@@ -232,7 +246,11 @@ impl Reader for SqliteReader {
     }
 
     fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {
-        Ok(Box::new(DataVersion { reader: self, session: None, last: None }))
+        Ok(Box::new(DataVersion { reader: self, session: None, last: None, looks: 0 }))
+    }
+
+    fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.setup.medium(&self.path).warning(&self.path).into_iter().collect())
     }
 }
 
@@ -243,24 +261,46 @@ fn look_at(session: &Session, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>)
     session.execute("COMMIT", []).map(drop)
 }
 
-/// Asks SQLite for the number that changes with every commit of another connection: about a microsecond.
+/// Without a write-ahead log, every so many looks are said to find something: a commit may leave the file with the length and
+/// the time of the one before.
+const LOOKS: u32 = 8;
+
+/// Asks SQLite for the number that changes with every commit of another connection: about a microsecond. Where there is no
+/// write-ahead log, the file itself tells.
 struct DataVersion<'a> {
     reader: &'a SqliteReader,
     session: Option<Session>,
-    last: Option<i64>,
+    last: Option<Seen>,
+    looks: u32,
+}
+
+/// What changes with the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Version(Option<i64>),
+    File(Option<(Identity, u64, Option<SystemTime>)>),
+}
+
+impl DataVersion<'_> {
+    fn look(&mut self) -> Result<Seen, StoreError> {
+        if self.session.is_none() {
+            self.session = open::watching(&self.reader.path, self.reader.setup)?;
+        }
+        let Some(session) = &self.session else {
+            let data = std::fs::metadata(&self.reader.path).ok();
+            let file = data.map(|data| (files::identity_of(&data), data.len(), data.modified().ok()));
+            return Ok(Seen::File(file));
+        };
+        let version = session.one("PRAGMA data_version", [], |row| row.get(0));
+        version.map(Seen::Version).map_err(StoreError::from_view)
+    }
 }
 
 impl Watch for DataVersion<'_> {
     fn has_changed(&mut self) -> Result<bool, StoreError> {
-        if self.session.is_none()
-            && let ReadOnly::Shared(session) = open::read_only(&self.reader.path)?
-        {
-            self.session = Some(session);
-            return Ok(true);
-        }
-        let Some(session) = &self.session else { return Ok(self.last.replace(0).is_none()) };
-        let version =
-            session.one("PRAGMA data_version", [], |row| row.get(0)).map_err(StoreError::from_view)?;
-        Ok(std::mem::replace(&mut self.last, version) != version)
+        let now = self.look()?;
+        self.looks = (self.looks + 1) % LOOKS;
+        let may_hide = self.looks == 0 && matches!(now, Seen::File(Some(_)));
+        Ok(self.last.replace(now) != Some(now) || may_hide)
     }
 }

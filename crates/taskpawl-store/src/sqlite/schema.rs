@@ -5,15 +5,30 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::StoreError;
+use crate::faults::{self, Fault};
 
 /// Marks our files: `TPwl`.
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: [&str; 1] = [V1];
+const MIGRATIONS: &[&str] = &[V1];
 
-/// The version that this program writes: as many as there are migrations.
-pub(super) const VERSION: i64 = 1;
+/// The way from nothing to a version.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schema {
+    /// What brings a file of version `i` to version `i + 1`.
+    pub(super) migrations: &'static [&'static str],
+}
+
+impl Schema {
+    /// What this program writes.
+    pub(super) const CURRENT: Self = Self { migrations: MIGRATIONS };
+
+    /// Returns the version that it leads to.
+    pub(super) fn version(self) -> i64 {
+        i64::try_from(self.migrations.len()).expect("BUG: there are few migrations")
+    }
+}
 
 /// Hot and cold columns of a task are apart: rows are rewritten whole, and counters change far more often than texts.
 ///
@@ -72,55 +87,67 @@ pub(super) enum Kind {
     Store(i64),
 }
 
-/// Returns what the open file is. Reads only.
-///
-/// # Errors
-/// The file belongs to something else, is damaged, or is newer than this program.
-pub(super) fn identify(connection: &Connection, path: &Path) -> Result<Kind, StoreError> {
-    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    let fail = |error| StoreError::sql(path, error);
-    let application = number("PRAGMA application_id").map_err(fail)?;
-    let version = number("PRAGMA user_version").map_err(fail)?;
-    if application == APPLICATION_ID {
-        return match version {
-            1..=VERSION => Ok(Kind::Store(version)),
-            found if found > VERSION => {
-                Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
+impl Schema {
+    /// Returns what the open file is. Reads only.
+    ///
+    /// # Errors
+    /// The file belongs to something else, is damaged, or is newer than this program.
+    pub(super) fn identify(self, connection: &Connection, path: &Path) -> Result<Kind, StoreError> {
+        let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+        let fail = |error| StoreError::sql(path, error);
+        let application = number("PRAGMA application_id").map_err(fail)?;
+        let version = number("PRAGMA user_version").map_err(fail)?;
+        if application == APPLICATION_ID {
+            return self.check(version, path).map(Kind::Store);
+        }
+        let tables = number("SELECT count(*) FROM sqlite_schema").map_err(fail)?;
+        if application == 0 && version == 0 && tables == 0 {
+            Ok(Kind::Empty)
+        } else {
+            Err(StoreError::NotAStore { path: path.to_owned() })
+        }
+    }
+
+    fn check(self, found: i64, path: &Path) -> Result<i64, StoreError> {
+        let known = self.version();
+        let path = path.to_owned();
+        match found {
+            ..=0 => {
+                Err(StoreError::Corrupt { path, detail: format!("schema version {found} does not exist") })
             }
-            found => Err(corrupt(path, format!("schema version {found} does not exist"))),
-        };
+            found if found > known => Err(StoreError::Newer { path, found, known }),
+            found => Ok(found),
+        }
     }
-    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(fail)?;
-    if application == 0 && version == 0 && tables == 0 {
-        Ok(Kind::Empty)
-    } else {
-        Err(StoreError::NotAStore { path: path.to_owned() })
+
+    /// Brings a database to this version, in one transaction. A file needs the lock, and a copy beside it.
+    pub(super) fn migrate(
+        self,
+        connection: &mut Connection,
+        path: &Path,
+        from: i64,
+    ) -> Result<(), StoreError> {
+        let steps = self.migrations.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
+        let run = if faults::is_on(Fault::MigrateInPieces) { run_in_pieces } else { run };
+        run(connection, steps, self.version()).map_err(|error| StoreError::sql(path, error))
     }
 }
 
-/// Brings a file to the version of this program, in one transaction. The caller holds the lock.
-pub(super) fn migrate(connection: &mut Connection, path: &Path, kind: Kind) -> Result<(), StoreError> {
-    let from = match kind {
-        Kind::Store(VERSION) => return Ok(()),
-        Kind::Store(version) => version,
-        Kind::Empty => 0,
-    };
-    run(connection, kind, from).map_err(|error| StoreError::sql(path, error))
-}
-
-fn run(connection: &mut Connection, kind: Kind, from: i64) -> rusqlite::Result<()> {
-    if kind == Kind::Empty {
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    }
+fn run(connection: &mut Connection, steps: &[&str], version: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    for migration in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
-        transaction.execute_batch(migration)?;
+    for step in steps {
+        transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "user_version", version)?;
     transaction.commit()
 }
 
-fn corrupt(path: &Path, detail: String) -> StoreError {
-    StoreError::Corrupt { path: path.to_owned(), detail }
+/// Does what must never be done: every statement is a transaction of its own.
+fn run_in_pieces(connection: &mut Connection, steps: &[&str], version: i64) -> rusqlite::Result<()> {
+    for step in steps {
+        connection.execute_batch(step)?;
+    }
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", version)
 }

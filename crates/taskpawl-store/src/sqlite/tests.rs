@@ -9,8 +9,10 @@ use taskpawl_model::{
 };
 
 use super::find::statements;
+use super::open::Setup;
+use super::schema::Schema;
 use super::view::sql;
-use super::{Live, SqliteBackend, open, schema};
+use super::{Live, SqliteBackend, open};
 use crate::StoreError;
 use crate::committer::Backend;
 
@@ -24,7 +26,7 @@ impl Scene {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tasks.db");
-        let backend = SqliteBackend { path: path.clone(), writer: None };
+        let backend = SqliteBackend { path: path.clone(), setup: Setup::REAL, writer: None };
         Self { _directory: directory, path, backend }
     }
 
@@ -165,10 +167,15 @@ fn a_newer_file_is_refused_and_left_alone() {
     let mut scene = Scene::new();
     scene.write(&new_task(0, "a")).unwrap();
     let connection = &scene.backend.writer().session.connection;
-    connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
+    let newer = Schema::CURRENT.version() + 1;
+    connection.pragma_update(None, "user_version", newer).unwrap();
     let (mut backend, reader) = open(&scene.path);
     for error in [backend.begin().unwrap_err(), reader.read(&mut |_| Ok(())).unwrap_err()] {
-        assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+        assert!(
+            matches!(error, StoreError::Newer { found, known, .. } if (found, known) == (newer, newer - 1)),
+            "{error}"
+        );
+        assert!(error.hint().contains("newer one"));
     }
 }
 

@@ -1,0 +1,109 @@
+//! What a file lies on: a disk of this machine, or one that other machines write to as well.
+
+use std::path::Path;
+
+/// What a file lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// Only this machine writes to it.
+    Local,
+    /// Other machines may write to it: memory cannot be shared through it, and locks only as well as it can.
+    Remote(&'static str),
+}
+
+impl Medium {
+    /// Returns what the file at `path` lies on, or will lie on. What cannot be told counts as local.
+    pub(crate) fn of(path: &Path) -> Self {
+        let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+        let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+        probe(existing)
+    }
+
+    /// Returns what people should be told of a store there.
+    pub(crate) fn warning(self, path: &Path) -> Option<String> {
+        let Self::Remote(kind) = self else { return None };
+        Some(format!(
+            "`{}` lies on a network file system ({kind}): use it from one machine at a time, since locks may not reach others; \
+             `--store` names another place",
+            path.display()
+        ))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn probe(path: &Path) -> Medium {
+    match rustix::fs::statfs(path) {
+        Ok(found) => classify(u64::try_from(found.f_type).unwrap_or(0) & 0xFFFF_FFFF, || fuse_name(path)),
+        Err(_) => Medium::Local,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn probe(_: &Path) -> Medium {
+    Medium::Local
+}
+
+/// The numbers are those of `statfs`(2) and of the kernel's `magic.h`.
+#[cfg(target_os = "linux")]
+fn classify(magic: u64, fuse_name: impl FnOnce() -> Option<String>) -> Medium {
+    const FUSE: u64 = 0x6573_5546;
+    const REMOTE: [(u64, &str); 13] = [
+        (0x6969, "NFS"),
+        (0x517B, "SMB"),
+        (0xFF53_4D42, "CIFS"),
+        (0xFE53_4D42, "SMB"),
+        (0x0102_1997, "9P"),
+        (0x00C3_6400, "Ceph"),
+        (0x5346_414F, "AFS"),
+        (0x6B41_4653, "AFS"),
+        (0x7375_7245, "Coda"),
+        (0x0116_1970, "GFS2"),
+        (0x7461_636F, "OCFS2"),
+        (0x0BD0_0BD0, "Lustre"),
+        (0x4750_4653, "GPFS"),
+    ];
+    if magic == FUSE {
+        // Most of them reach another machine, or do not share memory between processes: both make a log unsafe.
+        let is_local = fuse_name().is_some_and(|name| name == "fuseblk" || name == "fuse.fuse-overlayfs");
+        return if is_local { Medium::Local } else { Medium::Remote("FUSE") };
+    }
+    REMOTE.iter().find(|(known, _)| *known == magic).map_or(Medium::Local, |(_, name)| Medium::Remote(name))
+}
+
+/// Returns the kind of the file system of `path` by its name, as the kernel lists it.
+#[cfg(target_os = "linux")]
+fn fuse_name(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let device = std::fs::metadata(path).ok()?.dev();
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        (place.split(' ').nth(2)? == device).then(|| kind.split(' ').next().map(str::to_owned))?
+    })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers() {
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(classify(0x6969, || None), Medium::Remote("NFS"));
+        assert_eq!(classify(0xFF53_4D42, || None), Medium::Remote("CIFS"));
+        assert_eq!(classify(0xEF53, || None), Medium::Local);
+        assert_eq!(classify(0x6573_5546, || name("fuse.sshfs")), Medium::Remote("FUSE"));
+        assert_eq!(classify(0x6573_5546, || None), Medium::Remote("FUSE"));
+        assert_eq!(classify(0x6573_5546, || name("fuseblk")), Medium::Local);
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_lies_on_what_is_above_it() {
+        assert_eq!(Medium::of(Path::new("/proc/no/such/file")), Medium::Local);
+        assert_eq!(Medium::of(Path::new("no-such-file")), Medium::of(Path::new(".")));
+        if Path::new("/dev/shm").is_dir() {
+            assert_eq!(Medium::of(Path::new("/dev/shm/none/tasks.db")), Medium::Local);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Copies of a database, by the backup interface of SQLite: opening the file in any other way would drop the locks that SQLite
+//! holds on it in this process.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::StoreError;
+use crate::files::{self, with_suffix};
+
+/// Copies all that `from` sees into a database of its own, which nobody else can open and which is gone with its connection.
+pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection, StoreError> {
+    // Without a name SQLite keeps it in memory, and in a temporary file what does not fit.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags("", flags).map_err(|error| StoreError::sql(path, error))?;
+    copy_all(from, &mut copy).map_err(|error| StoreError::sql(path, error))?;
+    Ok(copy)
+}
+
+/// Keeps a copy of the database at `path`, which has `version`, beside it, and returns where.
+///
+/// # Durability
+/// The copy is whole and durable once this returns; until then it has another name. A copy of the same version is replaced:
+/// the database still has that version, so it holds all that the copy was made to keep.
+pub(super) fn keep(from: &Connection, path: &Path, version: i64) -> Result<PathBuf, StoreError> {
+    let kept = backup_path(path, version);
+    let fresh = with_suffix(&kept, ".new");
+    if let Err(error) = write(from, &fresh).and_then(|()| put_in_place(&fresh, &kept)) {
+        // What is left of it is in nobody's way; the error is what counts.
+        let _ = fs::remove_file(&fresh);
+        return Err(error);
+    }
+    files::sync_directory(files::directory_of(path))?;
+    Ok(kept)
+}
+
+/// Returns where the copy of a database of `version` is kept.
+pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
+    with_suffix(path, &format!(".v{version}.bak"))
+}
+
+fn write(from: &Connection, fresh: &Path) -> Result<(), StoreError> {
+    let made = files::private_file().write(true).create(true).truncate(true).open(fresh);
+    made.map_err(|error| StoreError::io("make", fresh, error))?;
+    let copy = || {
+        let mut copy = Connection::open(fresh)?;
+        // Nobody reads it before it is whole, and it is synced once at the end.
+        copy.query_row("PRAGMA journal_mode = OFF", [], |_| Ok(()))?;
+        copy.pragma_update(None, "synchronous", "OFF")?;
+        copy_all(from, &mut copy)
+    };
+    copy().map_err(|error| StoreError::sql(fresh, error))
+}
+
+fn put_in_place(fresh: &Path, kept: &Path) -> Result<(), StoreError> {
+    let failed = |error| StoreError::io("write", kept, error);
+    File::open(fresh).and_then(|file| files::sync(&file)).map_err(failed)?;
+    fs::rename(fresh, kept).map_err(failed)
+}
+
+/// In one step, so that nobody can write in between.
+fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+    let done = Backup::new(from, to)?.step(-1)?;
+    if done == StepResult::Done {
+        return Ok(());
+    }
+    // The lock file keeps writers out, so that this is a program which is not ours.
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+    Err(rusqlite::Error::SqliteFailure(code, Some("the copy is not whole".to_owned())))
+}
