@@ -14,6 +14,11 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Returns where a copy of a store of `version` is kept, before it is brought to a newer one.
+pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
+    with_suffix(path, &format!(".v{version}.bak"))
+}
+
 /// Returns the directory of a file.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {

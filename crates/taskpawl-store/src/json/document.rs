@@ -8,9 +8,6 @@ use taskpawl_model::{Event, Key, PlanRecord, RunRecord, Task, TaskId, ViewResult
 
 use crate::memory::State;
 
-/// The version that this program writes.
-pub(super) const VERSION: i64 = 1;
-
 /// The file: what people read comes first, what only the store needs comes last.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,7 +52,7 @@ pub(super) struct Mark {
 }
 
 impl Document {
-    pub(super) fn new(state: &State, extra: Map<String, Value>) -> ViewResult<Self> {
+    pub(super) fn new(state: &State, version: i64, extra: Map<String, Value>) -> ViewResult<Self> {
         let mut tasks = Vec::with_capacity(state.entries.len());
         let mut marks = BTreeMap::new();
         let mut applied = BTreeMap::new();
@@ -66,7 +63,7 @@ impl Document {
             tasks.push(task);
         }
         Ok(Self {
-            schema_version: VERSION,
+            schema_version: version,
             revision: state.revision,
             tasks,
             plans: state.plans.values().cloned().collect(),

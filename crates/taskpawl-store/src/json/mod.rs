@@ -4,6 +4,7 @@ mod document;
 mod load;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,11 +15,13 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 use taskpawl_model::{Changes, Timestamp, View, ViewResult};
 
-use self::document::{Document, VERSION};
+use self::document::Document;
+use self::upgrade::{UPGRADES, Upgrade, upgrade};
 use crate::StoreError;
 use crate::committer::Backend;
 use crate::files::{self, LockFile};
 use crate::handle::{Reader, Watch};
+use crate::medium::Medium;
 use crate::memory::State;
 
 /// Above this many tasks people are told that a database suits them better.
@@ -26,7 +29,11 @@ const MANY_TASKS: usize = 2_000;
 
 /// Returns both sides of the store at `path`. Nothing is touched before the first use.
 pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
-    let file = Arc::new(JsonFile { path: path.to_owned(), cache: Mutex::default() });
+    open_with(path, UPGRADES)
+}
+
+fn open_with(path: &Path, upgrades: &'static [Upgrade]) -> (Box<dyn Backend>, Box<dyn Reader>) {
+    let file = Arc::new(JsonFile { path: path.to_owned(), upgrades, cache: Mutex::default() });
     let backend = JsonBackend { file: Arc::clone(&file), lock: None, working: None };
     (Box::new(backend), Box::new(JsonReader { file }))
 }
@@ -35,6 +42,7 @@ pub(crate) fn open(path: &Path) -> (Box<dyn Backend>, Box<dyn Reader>) {
 #[derive(Debug)]
 struct JsonFile {
     path: PathBuf,
+    upgrades: &'static [Upgrade],
     cache: Mutex<Option<Loaded>>,
 }
 
@@ -43,6 +51,8 @@ struct Loaded {
     signature: Option<Signature>,
     state: Arc<State>,
     extra: Map<String, Value>,
+    /// The version that the file has, if it is not that of this program: to be kept before it is written.
+    older: Option<i64>,
 }
 
 /// What tells one content of the file from the next without reading it.
@@ -84,7 +94,7 @@ impl JsonFile {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if files::is_absent(&error) => {
-                return Ok(Loaded { signature: None, state: Arc::default(), extra: Map::new() });
+                return Ok(Loaded { signature: None, state: Arc::default(), extra: Map::new(), older: None });
             }
             Err(error) => return Err(StoreError::io("open", &self.path, error)),
         };
@@ -96,38 +106,58 @@ impl JsonFile {
         };
         let (signature, bytes) =
             read().map_err(|error: io::Error| StoreError::io("read", &self.path, error))?;
-        let mut document = self.parse(&bytes)?;
+        let (mut document, older) = self.parse(&bytes)?;
         let state = load::state_of(&mut document, timestamp(signature.modified))
             .map_err(|detail| self.corrupt(detail))?;
-        Ok(Loaded { signature: Some(signature), state: Arc::new(state), extra: document.extra })
+        Ok(Loaded { signature: Some(signature), state: Arc::new(state), extra: document.extra, older })
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Document, StoreError> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| self.corrupt(error.to_string()))?;
-        let Some(version) = value.get("schemaVersion").and_then(Value::as_i64) else {
-            return Err(StoreError::NotAStore { path: self.path.clone() });
+    /// Returns the content in the form of this version, and the version that it had, if that was an older one.
+    fn parse(&self, bytes: &[u8]) -> Result<(Document, Option<i64>), StoreError> {
+        let corrupt = |error: serde_json::Error| self.corrupt(error.to_string());
+        let mut value: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
+        let path = || self.path.clone();
+        let Some(found) = value.get("schemaVersion").and_then(Value::as_i64) else {
+            return Err(StoreError::NotAStore { path: path() });
         };
-        if version != VERSION {
-            let path = self.path.clone();
-            return Err(StoreError::Newer { path, found: version, known: VERSION });
+        let known = upgrade::version(self.upgrades);
+        match found {
+            ..=0 => Err(self.corrupt(format!("schema version {found} does not exist"))),
+            found if found > known => Err(StoreError::Newer { path: path(), found, known }),
+            found if found == known => {
+                // Once more from the text: only so does the error say in which line.
+                serde_json::from_slice(bytes).map(|document| (document, None)).map_err(corrupt)
+            }
+            found => {
+                upgrade(&mut value, found, self.upgrades);
+                serde_json::from_value(value).map(|document| (document, Some(found))).map_err(corrupt)
+            }
         }
-        // Once more from the text: only so does the error say in which line.
-        serde_json::from_slice(bytes).map_err(|error| self.corrupt(error.to_string()))
     }
 
     fn save(&self, state: State, extra: Map<String, Value>) -> Result<(), StoreError> {
-        let document = Document::new(&state, extra).map_err(StoreError::from_view)?;
+        let version = upgrade::version(self.upgrades);
+        let document = Document::new(&state, version, extra).map_err(StoreError::from_view)?;
         // Never write what could not be read again.
         load::check_numbers(&document).map_err(|detail| self.corrupt(detail))?;
+        self.keep_older()?;
         files::replace(&self.path, document.to_text().as_bytes())?;
         // It is durable, whatever comes of this look: without a signature it is read again.
         let loaded = self.signature().ok().map(|signature| Loaded {
             signature,
             state: Arc::new(state),
             extra: document.extra,
+            older: None,
         });
         *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
+    }
+
+    /// Keeps a copy of a file of an older version beside it.
+    fn keep_older(&self) -> Result<(), StoreError> {
+        let Some(version) = self.load()?.older else { return Ok(()) };
+        let content = fs::read(&self.path).map_err(|error| StoreError::io("read", &self.path, error))?;
+        files::replace(&files::backup_path(&self.path, version), &content)
     }
 
     fn corrupt(&self, detail: String) -> StoreError {
@@ -217,14 +247,15 @@ impl Reader for JsonReader {
     }
 
     fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        let mut warnings: Vec<_> = Medium::of(&self.file.path).warning(&self.file.path).into_iter().collect();
         let count = self.file.load()?.state.entries.len();
-        if count <= MANY_TASKS {
-            return Ok(Vec::new());
+        if count > MANY_TASKS {
+            let path = self.file.path.display();
+            warnings.push(format!(
+                "`{path}` holds {count} tasks and is written whole with every change: above {MANY_TASKS} a database is faster"
+            ));
         }
-        let path = self.file.path.display();
-        Ok(vec![format!(
-            "`{path}` holds {count} tasks and is written whole with every change: above {MANY_TASKS} a database is faster"
-        )])
+        Ok(warnings)
     }
 }
 

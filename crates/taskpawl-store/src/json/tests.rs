@@ -281,6 +281,32 @@ fn other_files_and_newer_ones_are_refused() {
 }
 
 #[test]
+fn a_file_of_an_older_version_is_read_as_it_is_and_kept_before_it_is_written() {
+    const UPGRADES: &[super::Upgrade] = &[|file| file["tasks"][0]["name"] = "upgraded".into()];
+    let scene = Scene::new();
+    let old = fs::read(&scene.path).unwrap();
+    let (backend, reader) = super::open_with(&scene.path, UPGRADES);
+    let store: Arc<dyn Store> = Arc::new(crate::handle::Handle::new(backend, reader, &scene.path));
+    let name = |store: &Arc<dyn Store>| {
+        store.view(|view| Ok(view.task(view.key("a")?.unwrap())?.unwrap().spec.name)).unwrap()
+    };
+    assert_eq!(name(&store), "upgraded");
+    assert!(fs::read(&scene.path).unwrap() == old, "a read changes nothing");
+    let backup = scene.path.with_file_name("plan.json.v1.bak");
+    assert!(!backup.exists());
+    let request = Command::Done { ids: vec!["a".to_owned()], result: None, note: None, attempt: None };
+    store.write(vec![Scene::request(request)]).unwrap().remove(0).unwrap();
+    assert!(fs::read(&backup).unwrap() == old);
+    assert_eq!(scene.content()["schemaVersion"], 2);
+    assert!(matches!(
+        scene.open().view(|view| view.revision()),
+        Err(StoreError::Newer { found: 2, known: 1, .. })
+    ));
+    let again = store.view(|view| view.counts()).unwrap();
+    assert_eq!((name(&store).as_str(), again[&Status::Done]), ("upgraded", 1));
+}
+
+#[test]
 fn many_tasks_are_warned_about() {
     let scene = Scene::new();
     assert!(scene.open().warnings().unwrap().is_empty());

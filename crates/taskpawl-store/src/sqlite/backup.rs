@@ -25,7 +25,7 @@ pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection,
 /// The copy is whole and durable once this returns; until then it has another name. A copy of the same version is replaced:
 /// the database still has that version, so it holds all that the copy was made to keep.
 pub(super) fn keep(from: &Connection, path: &Path, version: i64) -> Result<PathBuf, StoreError> {
-    let kept = backup_path(path, version);
+    let kept = files::backup_path(path, version);
     let fresh = with_suffix(&kept, ".new");
     if let Err(error) = write(from, &fresh).and_then(|()| put_in_place(&fresh, &kept)) {
         // What is left of it is in nobody's way; the error is what counts.
@@ -34,11 +34,6 @@ pub(super) fn keep(from: &Connection, path: &Path, version: i64) -> Result<PathB
     }
     files::sync_directory(files::directory_of(path))?;
     Ok(kept)
-}
-
-/// Returns where the copy of a database of `version` is kept.
-pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
-    with_suffix(path, &format!(".v{version}.bak"))
 }
 
 fn write(from: &Connection, fresh: &Path) -> Result<(), StoreError> {

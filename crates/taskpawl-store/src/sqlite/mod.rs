@@ -8,6 +8,8 @@ mod schema;
 mod session;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_open;
 mod view;
 mod write;
 

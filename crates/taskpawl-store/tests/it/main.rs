@@ -4,5 +4,6 @@
 
 mod contract;
 mod files;
+mod golden;
 mod placement;
 mod support;

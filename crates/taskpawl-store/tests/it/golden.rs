@@ -1,0 +1,101 @@
+//! Stores of earlier schemas, as they were written then, are opened, read whole, and written to.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use taskpawl_model::{Status, read_task};
+use taskpawl_store::{Location, Store, open};
+
+use crate::support::{accept, done};
+
+const SCHEMAS: [&str; 1] = ["schema-1"];
+
+fn golden(schema: &str, file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(schema).join(file)
+}
+
+/// Makes the database of a schema in `directory`, as a program of that time left it.
+fn database(schema: &str, directory: &Path) -> PathBuf {
+    let path = directory.join("tasks.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    connection.execute_batch(&fs::read_to_string(golden(schema, "store.sql")).unwrap()).unwrap();
+    path
+}
+
+fn version(path: &Path) -> i64 {
+    let connection = Connection::open(path).unwrap();
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+}
+
+/// Returns all that a store shows.
+fn content(store: &Arc<dyn Store>) -> Value {
+    let content = store.view(|view| {
+        let mut keys = Vec::new();
+        view.each_node(&mut |node| keys.push(node.key))?;
+        let mut tasks = Vec::new();
+        for key in keys {
+            tasks.push(json!({"task": read_task(view, key)?, "applied": view.applied(key)?}));
+        }
+        Ok(json!({
+            "tasks": tasks,
+            "counts": view.counts()?.into_iter().map(|(status, n)| (status.to_string(), n.into())).collect::<serde_json::Map<_, _>>(),
+            "runs": view.runs(0)?,
+            "events": view.events(0, None, 0)?,
+            "plan": view.plan("golden")?,
+            "deleted": view.deleted_id("gone")?,
+            "nextKey": view.next_key()?,
+        }))
+    });
+    content.unwrap()
+}
+
+/// Checks that `store` has all of it, and takes a write.
+fn check(schema: &str, kind: &str, open: &dyn Fn() -> Arc<dyn Store>) {
+    let before = content(&open());
+    insta::assert_snapshot!(format!("{schema}_{kind}"), serde_json::to_string_pretty(&before).unwrap());
+    accept(&open(), done("notes"));
+    let mut after = content(&open());
+    assert_eq!(open().view(|view| view.counts()).unwrap()[&Status::Done], 5);
+    // What the write did not touch is as it was.
+    for index in (0..15).filter(|index| ![6, 7, 8].contains(index)) {
+        assert_eq!(after["tasks"][index], before["tasks"][index]);
+    }
+    let events = before["events"].as_array().unwrap();
+    after["events"].as_array_mut().unwrap().truncate(events.len());
+    assert_eq!(after["events"], before["events"]);
+    assert_eq!(after["runs"], before["runs"]);
+}
+
+#[test]
+fn databases_of_earlier_schemas_are_read_and_written() {
+    for schema in SCHEMAS {
+        let directory = tempfile::tempdir().unwrap();
+        let path = database(schema, directory.path());
+        let was = version(&path);
+        check(schema, "database", &|| open(&Location::Sqlite(path.clone())));
+        if version(&path) == was {
+            continue;
+        }
+        let backup = directory.path().join(format!("tasks.db.v{was}.bak"));
+        assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(version(&backup), was);
+        let kept = content(&open(&Location::Sqlite(backup)));
+        assert_eq!(kept["tasks"].as_array().map(Vec::len), Some(15), "what it was before stands beside it");
+        assert_eq!(kept["counts"]["done"], 4);
+    }
+}
+
+#[test]
+fn files_of_earlier_schemas_are_read_and_written() {
+    for schema in SCHEMAS {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.json");
+        fs::copy(golden(schema, "store.json"), &path).unwrap();
+        check(schema, "file", &|| open(&Location::Json(path.clone())));
+    }
+}
