@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{PlanErrors, Position, Refusal};
+use taskpawl::model::{PlanErrors, Position, Refusal, Touch};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::{Error, OpenError, RunError};
 
@@ -110,6 +110,17 @@ impl Problem {
     }
 }
 
+/// Returns what stands against an undo, by task.
+fn touches_of(refusal: &Refusal) -> Vec<Problem> {
+    let Refusal::TouchedSince { touches, .. } = refusal else { return Vec::new() };
+    let problem = |touch: &Touch| {
+        let said = touch.to_string();
+        let message = said.trim_start_matches(&format!("`{}` ", touch.task)).to_owned();
+        Problem::at(None, Position::default(), touch.task.to_string(), message)
+    };
+    touches.iter().map(problem).collect()
+}
+
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         Self::Command(Error::from(error))
@@ -199,6 +210,7 @@ impl CliError {
         match self {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
+            Self::Command(Error::Refused(refusal)) => touches_of(refusal),
             Self::Calls { problems } => problems.clone(),
             Self::Reference { problem } => vec![Problem::clone(problem)],
             Self::Clap(_)
@@ -223,6 +235,11 @@ impl CliError {
         }
         if let Self::Command(Error::Invalid(_)) = self {
             return "the fields do not fit".to_owned();
+        }
+        if let Self::Command(Error::Refused(refusal)) = self
+            && let Refusal::TouchedSince { revision, .. } = &**refusal
+        {
+            return format!("revision {revision} cannot be undone: something touched its tasks since");
         }
         let mut message = self.to_string();
         let mut cause = self.source();

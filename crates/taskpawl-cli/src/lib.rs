@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod environment;
 mod error;
+mod event_schema;
 mod output;
 mod report;
 mod schema;

@@ -81,13 +81,43 @@ impl Output {
         self.print(&(text + "\n"))
     }
 
-    /// Prints one line of a stream of JSON objects.
-    #[expect(dead_code, reason = "runs need it")]
-    pub(crate) fn line(&self, value: &impl Serialize) -> Result<(), CliError> {
-        if self.fields.is_empty() {
-            return self.json(value, false).map(|_| ());
+    /// Prints lines of a stream of JSON objects, each without an envelope.
+    pub(crate) fn lines(&self, values: &[impl Serialize]) -> Result<(), CliError> {
+        let mut text = String::new();
+        for value in values {
+            text.push_str(&self.object(value)?);
+            text.push('\n');
         }
-        self.json(&self.selected(value)?, false).map(|_| ())
+        self.print(&text).map(drop)
+    }
+
+    /// Prints a list in the envelope of `--json` piece by piece. `each` hands the pieces over and returns what part it was.
+    pub(crate) fn stream<T: Serialize>(
+        &self,
+        each: impl FnOnce(&mut dyn FnMut(&[T]) -> Result<(), CliError>) -> Result<PageInfo, CliError>,
+    ) -> Result<ExitCode, CliError> {
+        self.print(&format!("{{\"schemaVersion\":{SCHEMA_VERSION},\"data\":["))?;
+        let mut separator = "";
+        let page = each(&mut |values| {
+            let mut text = String::new();
+            for value in values {
+                text.push_str(separator);
+                text.push_str(&self.object(value)?);
+                separator = ",";
+            }
+            self.print(&text).map(drop)
+        })?;
+        let page = to_text(&page, false).map_err(|error| CliError::Output(error.into()))?;
+        self.print(&format!("],\"page\":{page}}}\n"))
+    }
+
+    fn object(&self, value: &impl Serialize) -> Result<String, CliError> {
+        let text = if self.fields.is_empty() {
+            to_text(value, false)
+        } else {
+            to_text(&self.selected(value)?, false)
+        };
+        text.map_err(|error| CliError::Output(error.into()))
     }
 
     fn selected(&self, data: &impl Serialize) -> Result<Value, CliError> {

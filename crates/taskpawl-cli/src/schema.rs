@@ -6,7 +6,9 @@ use taskpawl::model::{Mode, ParamType, PlanAccess, Priority, Trigger};
 
 use crate::config::Key;
 
-const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+pub(crate) use crate::event_schema::event;
+
+pub(crate) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Returns the schema of a plan file.
 pub(crate) fn plan() -> Value {

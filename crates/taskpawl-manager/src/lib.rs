@@ -4,11 +4,13 @@
 //! `taskpawl-store`. It starts no tools.
 
 mod error;
+mod history;
 mod manager;
 mod reads;
 mod source;
 
 pub use error::Error;
+pub use history::{HistoryEntry, HistoryFilter};
 pub use manager::{ApplyOptions, Ending, Manager};
 pub use reads::{Page, RunFilter};
 pub use source::{FixedSource, Source, SystemSource};

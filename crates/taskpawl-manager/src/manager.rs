@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Map, NewCall, NewTask, Origin, Plan, Request, RunId, TaskId,
+    Answer, Apply, ApplyReport, Command, Context, Map, NewCall, NewTask, Origin, Plan, Request, RunId,
+    TaskId, Undone,
 };
 use taskpawl_store::Store;
 
@@ -231,6 +232,20 @@ impl Manager {
         self.task(Command::Note { id: id.to_owned(), text: text.into() })
     }
 
+    /// Takes back what the command with an event of this revision did; `None` stands for the last one of this actor.
+    ///
+    /// # Errors
+    /// [`TouchedSince`](taskpawl_model::Refusal::TouchedSince) with a list where something happened to its tasks since. What ran
+    /// is never undone.
+    pub fn undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
+        self.command(Command::Undo { revision }).map(undone)
+    }
+
+    /// Returns what an undo would undo; writes nothing.
+    pub fn preview_undo(&self, revision: Option<u64>) -> Result<Undone, Error> {
+        self.preview(Command::Undo { revision }).map(undone)
+    }
+
     /// Brings a plan into the store under `name`.
     pub fn apply(&self, plan: Plan, name: &str, options: ApplyOptions) -> Result<ApplyReport, Error> {
         self.command(self.apply_command(plan, name, options)).map(apply_report)
@@ -253,6 +268,10 @@ impl Manager {
             None => TaskId::from(self.source.new_id()),
         }
     }
+}
+
+fn undone(answer: Answer) -> Undone {
+    answer.undone.expect("BUG: an undo says what it undid")
 }
 
 fn apply_report(answer: Answer) -> ApplyReport {

@@ -176,6 +176,11 @@ pub enum Command {
     },
     /// Brings a plan into the store.
     Apply(Box<Apply>),
+    /// Takes back what a command of people or agents did, by a new event; refused where something later touched its tasks.
+    Undo {
+        /// The command, by the revision of one of its events; `None` for the last one of this actor that is not undone.
+        revision: Option<u64>,
+    },
     /// Says that a run starts.
     StartRun(RunRecord),
     /// Says that a run ended.
@@ -335,10 +340,28 @@ pub struct Answer {
     pub missing_tools: Vec<(Key, String)>,
     /// What an apply did.
     pub applied: Option<ApplyReport>,
+    /// What an undo undid.
+    pub undone: Option<Undone>,
     /// How many events the command wrote: with `revision` this tells whether others wrote in between.
     pub events: u64,
     /// The revision after the command; set by the store.
     pub revision: u64,
+}
+
+/// What an undo undid or would undo.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Undone {
+    /// The revision of the first event of the command.
+    pub first: u64,
+    /// The revision of its last event.
+    pub last: u64,
+    /// Who gave it.
+    pub actor: String,
+    /// Tasks that are there and as they were before; some were deleted and are back.
+    pub restored: Vec<TaskId>,
+    /// Tasks that are gone again because the command had made them.
+    pub removed: Vec<TaskId>,
 }
 
 /// What an apply did or would do.

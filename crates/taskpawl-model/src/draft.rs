@@ -3,14 +3,16 @@
 //! Its methods are the only place that changes tasks, nodes, calls and edges, so that states, counts and events stay in step.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::command::{Answer, Context, DecideError, Decision};
 use crate::event::EventKind;
-use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
+use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::Refusal;
+use crate::spec::TaskSpec;
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, TaskId, Timestamp};
+use crate::{Key, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -24,6 +26,10 @@ pub(crate) struct Draft<'a> {
     edges: EdgeOverlay,
     next_key: Option<Key>,
     was_ready: BTreeMap<Key, Option<Work>>,
+    /// Whether the command leaves behind what it takes to undo it.
+    pub(crate) is_undoable: bool,
+    /// Ids of new tasks that deleted ones had before.
+    pub(crate) reused: BTreeSet<TaskId>,
     pub(crate) queue: VecDeque<Key>,
 }
 
@@ -49,6 +55,8 @@ impl<'a> Draft<'a> {
             edges: EdgeOverlay::default(),
             next_key: None,
             was_ready: BTreeMap::new(),
+            is_undoable: false,
+            reused: BTreeSet::new(),
             queue: VecDeque::new(),
         }
     }
@@ -61,6 +69,10 @@ impl<'a> Draft<'a> {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
         self.answer.events = self.changes.events.len() as u64;
+        if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
+            let image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
+            self.changes.image = Some(Arc::new(image));
+        }
         Ok(Decision { changes: self.changes, answer: self.answer })
     }
 
@@ -432,6 +444,28 @@ impl<'a> Draft<'a> {
         let allowed = allowed_by_hand(state.status(), state.blocked_reason());
         let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
         Ok(Refusal::Transition { id: record.id.clone(), from: state.status(), reason, to, by, allowed })
+    }
+
+    /// Puts a task back to what it was, outside the table of states. What counts up stays: version, attempt, starts of calls.
+    pub(crate) fn restore_task(
+        &mut self,
+        key: Key,
+        spec: Option<TaskSpec>,
+        mut body: TaskBody,
+        calls: Option<Vec<CallRecord>>,
+    ) -> Decided<()> {
+        body.attempt = body.attempt.max(self.task(key)?.body.attempt);
+        let phase = Phase::of(&body.state);
+        if let Some(calls) = calls {
+            self.replace_calls(key, calls)?;
+        }
+        let spec_changed = spec.is_some();
+        self.write_task(key, spec_changed, |record| {
+            record.spec = spec.unwrap_or_else(|| std::mem::take(&mut record.spec));
+            record.body = body;
+        })?;
+        self.refresh_node(key)?;
+        if self.node(key)?.phase == phase { Ok(()) } else { self.change_phase(key, phase) }
     }
 
     fn full_reason(&self, key: Key, reason: &BlockedReason) -> Decided<BlockedReason> {

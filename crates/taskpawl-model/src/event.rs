@@ -149,6 +149,13 @@ pub enum EventKind {
         /// Tasks cancelled because they are gone from the file.
         pruned: u64,
     },
+    /// A command was undone; what came back by that follows as events of the tasks.
+    Undone {
+        /// The revision of its first event.
+        first: u64,
+        /// The revision of its last event.
+        last: u64,
+    },
     /// A run started.
     RunStarted {
         /// What it is restricted to.
@@ -190,6 +197,7 @@ impl EventKind {
             Self::Moved { .. } => "moved",
             Self::Noted { .. } => "noted",
             Self::Applied { .. } => "applied",
+            Self::Undone { .. } => "undone",
             Self::RunStarted { .. } => "run_started",
             Self::RunFinished { .. } => "run_finished",
             Self::RunKilled {} => "run_killed",

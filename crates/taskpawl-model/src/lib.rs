@@ -21,12 +21,13 @@ mod scope;
 mod settle;
 mod spec;
 mod status;
+mod undo;
 mod view;
 mod wire;
 
 pub use command::{
     Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request,
-    Round, StartedCall, TaskRef,
+    Round, StartedCall, TaskRef, Undone,
 };
 pub use decide::decide;
 pub use event::{Change, Event, EventKind};
@@ -44,7 +45,7 @@ pub use read::{blocked_reason, resolve};
 pub use record::{
     CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TaskBody, TaskRecord, Work,
 };
-pub use refusal::Refusal;
+pub use refusal::{Refusal, Touch};
 pub use scope::{Selector, select};
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
@@ -54,5 +55,8 @@ pub use status::{
     BlockedReason, CallStatus, Cause, Claim, Status, TaskState, TransitionError, allowed_by_hand,
     check_transition,
 };
-pub use view::{CallChange, Changes, EdgeChange, NewEvent, Query, TaskChange, View, ViewError, ViewResult};
+pub use undo::{DeletedTask, Image, TaskImage, Undoable};
+pub use view::{
+    CallChange, Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View, ViewError, ViewResult,
+};
 pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};

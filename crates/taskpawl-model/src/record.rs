@@ -10,7 +10,8 @@ use crate::status::{BlockedReason, CallStatus, Status, TaskState};
 use crate::{CallId, Key, RunId, TaskId};
 
 /// A task without its edges and calls.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TaskRecord {
     /// What people and agents call it.
     pub id: TaskId,
@@ -68,7 +69,7 @@ pub struct Note {
 }
 
 /// A tool call of a task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// Its id, unique within the task.
     pub id: CallId,

@@ -195,6 +195,36 @@ pub enum Refusal {
         /// The trigger.
         trigger: &'static str,
     },
+    /// Nothing of this actor is left that could be undone.
+    #[error("`{actor}` has done nothing that could be undone")]
+    NothingToUndo {
+        /// The actor.
+        actor: String,
+    },
+    /// There is nothing at this revision that can be undone.
+    #[error("revision {revision} cannot be undone: {why}")]
+    NotUndoable {
+        /// The revision.
+        revision: u64,
+        /// Why.
+        why: &'static str,
+    },
+    /// The command is undone.
+    #[error("revision {revision} was undone in revision {by}")]
+    AlreadyUndone {
+        /// The revision.
+        revision: u64,
+        /// That of the undo.
+        by: u64,
+    },
+    /// Something happened since to the tasks of a command that was to be undone.
+    #[error("revision {revision} cannot be undone: {}", touched(.touches))]
+    TouchedSince {
+        /// The revision.
+        revision: u64,
+        /// What happened last to each task.
+        touches: Vec<Touch>,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -203,6 +233,31 @@ pub enum Refusal {
         /// What stands against it, by task.
         conflicts: Vec<String>,
     },
+}
+
+/// What happened to a task since a command that was to be undone.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Touch {
+    /// The task.
+    pub task: TaskId,
+    /// When, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Who, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// What, in words.
+    pub what: String,
+}
+
+impl std::fmt::Display for Touch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` {}", self.task, self.what)?;
+        match (&self.actor, self.revision) {
+            (Some(actor), Some(revision)) => write!(f, " ({actor}, revision {revision})"),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Refusal {
@@ -250,6 +305,15 @@ impl Refusal {
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--as NAME` for a separate instance"
                     .to_owned(),
             ),
+            Self::NothingToUndo { .. } => {
+                Some("`taskpawl history` shows what others did; `taskpawl undo REVISION` undoes that".to_owned())
+            }
+            Self::NotUndoable { .. } => Some("`taskpawl history` shows what there is, with its revisions".to_owned()),
+            Self::AlreadyUndone { by, .. } => Some(format!("`taskpawl undo {by}` brings it back")),
+            Self::TouchedSince { touches, .. } => touches.first().map(|touch| {
+                let id = &touch.task;
+                format!("`taskpawl history {id}` shows what happened since; undo that first, or change the tasks by hand")
+            }),
             Self::NothingSelected { .. } => {
                 Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())
             }
@@ -286,6 +350,17 @@ fn transition_hint(id: &TaskId, from: Status, reason: Option<&BlockedReason>, al
 
 fn quoted(ids: &[TaskId]) -> String {
     ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// How many tasks the message names; the rest is counted.
+const NAMED_TOUCHES: usize = 5;
+
+fn touched(touches: &[Touch]) -> String {
+    let mut words: Vec<String> = touches.iter().take(NAMED_TOUCHES).map(ToString::to_string).collect();
+    if touches.len() > NAMED_TOUCHES {
+        words.push(format!("and {} more", touches.len() - NAMED_TOUCHES));
+    }
+    words.join("; ")
 }
 
 fn because(reason: Option<&BlockedReason>) -> String {

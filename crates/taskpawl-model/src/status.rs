@@ -227,6 +227,8 @@ word_enum! {
         Retry = "retry",
         /// `reopen` by hand.
         Reopen = "reopen",
+        /// `undo` by hand: the state before, outside the table of states.
+        Undo = "undo",
     }
 }
 
@@ -293,6 +295,8 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Unblock => from == S::Blocked && !by_itself && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
         Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
+        // It puts back what was, whatever that is, and so does not ask here.
+        Cause::Undo => false,
     }
 }
 

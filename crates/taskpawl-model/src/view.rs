@@ -1,11 +1,13 @@
 //! What the rules may see of a store, and what they ask it to write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
 use crate::status::Status;
+use crate::undo::{Image, Undoable};
 use crate::{Key, RunId, TaskId};
 
 /// A store failed to read.
@@ -89,6 +91,18 @@ pub trait View {
 
     /// Returns events after `revision` in order, at most `limit` (0: all), of one task if one is given.
     fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>>;
+
+    /// Returns the events that match, in order.
+    fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>>;
+
+    /// Returns the commands that can be undone, or could before, which have events from revision `first` to `last`, in order.
+    fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>>;
+
+    /// Returns the last command of an actor that is neither an undo nor undone.
+    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>>;
+
+    /// Returns what the command of exactly this revision changed, as it was before.
+    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;
 }
 
 /// Which tasks to find. An empty list of a field means: any.
@@ -116,6 +130,29 @@ pub struct Query {
     pub offset: usize,
 }
 
+/// Which events to find. What is not given means: any.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventQuery {
+    /// After this revision.
+    pub after: u64,
+    /// Up to this revision, with it.
+    pub until: Option<u64>,
+    /// Of the task with this key.
+    pub task: Option<Key>,
+    /// Of tasks with this id, also of deleted ones: nothing is sorted by it, so all events are looked at.
+    pub task_id: Option<TaskId>,
+    /// By this actor.
+    pub actor: Option<String>,
+    /// In this run.
+    pub run: Option<RunId>,
+    /// Not before.
+    pub since: Option<crate::Timestamp>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+    /// Whether these are the last ones that match instead of the first.
+    pub latest: bool,
+}
+
 /// Everything that one command writes. The store applies it whole or not at all.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -135,8 +172,18 @@ pub struct Changes {
     pub plans: Vec<PlanRecord>,
     /// Runs made or changed.
     pub runs: BTreeMap<RunId, RunRecord>,
+    /// Plans that are gone.
+    pub plans_gone: Vec<String>,
+    /// Ids of deleted tasks that may be used again.
+    pub freed: BTreeSet<TaskId>,
     /// What happened, in order; the store numbers them.
     pub events: Vec<NewEvent>,
+    /// What all of it was before, where the command can be undone: kept by the revision of its last event.
+    pub image: Option<Arc<Image>>,
+    /// The command that this one undoes: from now on it counts as undone by this one.
+    pub undoes: Option<u64>,
+    /// Commands that were undone, or are not any more, because of that: with the undo that undid them.
+    pub undone_by: Vec<(u64, Option<u64>)>,
 }
 
 impl Changes {

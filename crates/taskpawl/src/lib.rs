@@ -33,7 +33,8 @@ pub use taskpawl_engine::{
     RunEvent, RunOptions, RunSummary, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Ending, Error, FixedSource, Manager, Page, RunFilter, Source, SystemSource,
+    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Manager, Page, RunFilter, Source,
+    SystemSource,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

@@ -2,23 +2,25 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::Manager;
-use taskpawl::model::{BlockedReason, Event, EventKind, Status, TaskId, Timestamp, format_time};
+use taskpawl::model::{BlockedReason, EventKind, Status, TaskId, Timestamp, format_time};
+use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
 use crate::app::App;
 use crate::commands::print;
 use crate::error::CliError;
-use crate::output::PageInfo;
+use crate::output::{Output, PageInfo};
 use crate::text::{clean, cut, style};
 
 /// Tell what changed, when, and by whom, in the order in which it happened
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every change has a revision: a number that grows by one.
+Every change has a revision: a number that grows by one, and by which `undo` takes it.
+For an audit, `--limit 0 --format ndjson` exports all of it: `taskpawl schema event` says what is in each line.
 
 Examples:
   taskpawl history build
-  taskpawl history --since 120 --limit 0 --json")]
+  taskpawl history --by ann@host --since 2026-05-31
+  taskpawl history --limit 0 --format ndjson > audit.ndjson")]
 pub(crate) struct Args {
     /// Only of this task: its id, or the beginning of it
     #[arg(value_name = "ID")]
@@ -26,32 +28,70 @@ pub(crate) struct Args {
     /// Show at most so many, 0 for all: the latest, or with --since the first ones after that [default: 50]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
-    /// Only what came after this revision
-    #[arg(long, value_name = "REVISION")]
-    since: Option<u64>,
+    /// Only what came after this revision, or not before this time, as in 2026-05-31 or 2026-05-31T12:00:00Z
+    #[arg(long, value_name = "REVISION|TIME", value_parser = since)]
+    since: Option<Since>,
+    /// Only what was done in this name
+    #[arg(long = "by", value_name = "ACTOR")]
+    by: Option<String>,
+    /// Only what happened in this run: its id, or the beginning of it
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Print each change as it is: ndjson prints one JSON object a line, as it is read
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
+    format: Format,
+}
+
+/// From where on.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    Revision(u64),
+    Time(Timestamp),
+}
+
+/// How changes are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text, or with --json one document
+    Auto,
+    /// One JSON object a line, for programs and for the record
+    Ndjson,
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    if let Ok(revision) = text.parse() {
+        return Ok(Since::Revision(revision));
+    }
+    let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    let time = chrono::DateTime::parse_from_rfc3339(&full);
+    time.map(|time| Since::Time(time.into()))
+        .map_err(|_| "expected a revision, or a time such as 2026-05-31 or 2026-05-31T12:00:00Z".to_owned())
 }
 
 /// Tells what changed.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
-    let (events, truncated) = find(app.reader()?.manager(), args, limit)?;
+    let manager = app.reader()?.manager();
+    let filter = filter(args, limit);
     let out = app.out();
-    if out.is_json {
-        return out
-            .page(&events, &PageInfo { limit, offset: 0, count: events.len(), total: None, truncated });
+    if args.format == Format::Ndjson && app.is_json() && out.fields.is_empty() {
+        let hint = "leave `--json` out: each line of the stream is an object";
+        return Err(CliError::usage_with("`--json` is one document and `--format ndjson` is many", hint));
     }
-    let mut text = String::new();
-    for event in &events {
-        let head = format!("{:>5}  {}", event.revision, format_time(event.at));
-        let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
-        let rest = clean(&format!("  {}  {task}{}", event.actor, what(&event.kind)));
-        let rest =
-            out.width.map_or_else(|| rest.clone(), |width| cut(&rest, width.saturating_sub(head.len())));
-        let _ = writeln!(text, "{}{rest}", out.paint.style(style::DIM, &head));
+    if limit == 0 {
+        return print_all(&out, manager, &filter, args.format);
     }
-    out.print(&text)?;
+    let (entries, truncated) = find(manager, &filter)?;
+    if args.format == Format::Ndjson {
+        out.lines(&entries)?;
+    } else if out.is_json {
+        let page = PageInfo { limit, offset: 0, count: entries.len(), total: None, truncated };
+        return out.page(&entries, &page);
+    } else {
+        out.print(&lines(&out, &entries))?;
+    }
     if truncated {
-        let last = events.last().map_or(0, |event| event.revision);
+        let last = entries.last().map_or(0, |entry| entry.event.revision);
         out.remark(&match args.since {
             Some(_) => format!("there is more: `--since {last}` goes on"),
             None => format!("the latest {limit}: `--limit 0` shows all"),
@@ -60,23 +100,77 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the events, and whether there are more.
-fn find(manager: &Manager, args: &Args, limit: usize) -> Result<(Vec<Event>, bool), CliError> {
-    let id = args.id.as_deref();
-    if limit == 0 {
-        return Ok((manager.history(id, args.since.unwrap_or(0), 0)?, false));
+fn filter(args: &Args, limit: usize) -> HistoryFilter {
+    let (after, since) = match args.since {
+        Some(Since::Revision(revision)) => (revision, None),
+        Some(Since::Time(time)) => (0, Some(time)),
+        None => (0, None),
+    };
+    HistoryFilter {
+        task: args.id.clone(),
+        actor: args.by.clone(),
+        run: args.run.clone(),
+        after,
+        since,
+        limit,
+        latest: args.since.is_none(),
     }
-    if let Some(since) = args.since {
-        let mut events = manager.history(id, since, limit + 1)?;
-        let truncated = events.len() > limit;
-        events.truncate(limit);
-        return Ok((events, truncated));
+}
+
+/// Prints everything as it is read: there may be more than fits into memory.
+fn print_all(
+    out: &Output,
+    manager: &Manager,
+    filter: &HistoryFilter,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let filter = HistoryFilter { latest: false, ..filter.clone() };
+    let each = |print: &mut dyn FnMut(&[HistoryEntry]) -> Result<(), CliError>| {
+        let (mut count, mut result) = (0, Ok(()));
+        manager.each_history(&filter, |entries| {
+            count += entries.len();
+            result = print(&entries);
+            result.is_ok()
+        })?;
+        result.map(|()| PageInfo { limit: 0, offset: 0, count, total: None, truncated: false })
+    };
+    match (format, out.is_json) {
+        (Format::Ndjson, _) => each(&mut |entries| out.lines(entries))?,
+        (Format::Auto, true) => return out.stream(each),
+        (Format::Auto, false) => each(&mut |entries| out.print(&lines(out, entries)).map(drop))?,
+    };
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the entries, and whether there are more.
+fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>, bool), CliError> {
+    let limit = filter.limit;
+    let mut entries = manager.find_history(&HistoryFilter { limit: limit + 1, ..filter.clone() })?;
+    let truncated = entries.len() > limit;
+    if filter.latest {
+        entries.drain(..entries.len().saturating_sub(limit));
+    } else {
+        entries.truncate(limit);
     }
-    // Of the whole store the latest are known by their numbers; of a task there are only so many.
-    let after = if id.is_some() { 0 } else { manager.revision()?.saturating_sub(limit as u64) };
-    let events = manager.history(id, after, 0)?;
-    let left_out = events.len().saturating_sub(limit);
-    Ok((events[left_out..].to_vec(), left_out > 0 || after > 0))
+    Ok((entries, truncated))
+}
+
+/// Returns a line for each entry.
+pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> String {
+    let mut text = String::new();
+    for HistoryEntry { event, undone_by } in entries {
+        let head = format!("{:>5}  {}", event.revision, format_time(event.at));
+        let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
+        let run = event.run.as_ref().map_or_else(String::new, |run| {
+            format!(" in run {}", run.as_str().chars().take(8).collect::<String>())
+        });
+        let undone = undone_by.map_or_else(String::new, |by| format!("  (undone by {by})"));
+        let rest = clean(&format!("  {}{run}  {task}{}{undone}", event.actor, what(&event.kind)));
+        let rest =
+            out.width.map_or_else(|| rest.clone(), |width| cut(&rest, width.saturating_sub(head.len())));
+        let _ = writeln!(text, "{}{rest}", out.paint.style(style::DIM, &head));
+    }
+    text
 }
 
 /// Returns what happened, in words.
@@ -112,6 +206,8 @@ fn what(kind: &EventKind) -> String {
         EventKind::Applied { plan, created, changed, pruned } => {
             format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned")
         }
+        EventKind::Undone { first, last } if first == last => format!("undid revision {last}"),
+        EventKind::Undone { first, last } => format!("undid revisions {first} to {last}"),
         EventKind::RunStarted { scope } if scope.is_empty() => "run started".to_owned(),
         EventKind::RunStarted { scope } => format!("run started: {}", scope.join(" ")),
         EventKind::RunFinished { exit, counts } => {

@@ -34,6 +34,7 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod unblock;
+pub(crate) mod undo;
 pub(crate) mod update;
 
 mod fields;

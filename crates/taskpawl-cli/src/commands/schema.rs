@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::error::CliError;
 use crate::schema;
 
-/// Print the JSON Schema of plan files, or of a part of them
+/// Print the JSON Schema of plan files, of a part of them, or of something else
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,6 +28,8 @@ enum What {
     Call,
     /// A file of the configuration
     Config,
+    /// A change, as `history` exports it
+    Event,
 }
 
 /// Prints a schema.
@@ -37,6 +39,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         What::Task => schema::task(),
         What::Call => schema::call(),
         What::Config => schema::config(),
+        What::Event => schema::event(),
     };
     let out = app.out();
     if out.is_json {

@@ -16,3 +16,4 @@ mod running;
 mod signals;
 mod streams;
 mod terminal;
+mod undo;

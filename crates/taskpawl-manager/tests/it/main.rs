@@ -13,3 +13,4 @@ mod limits;
 mod refusals;
 mod sizes;
 mod support;
+mod undo;

@@ -107,7 +107,7 @@ impl Draft<'_> {
         Ok(key)
     }
 
-    fn check_free(&self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
+    fn check_free(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         if self.find_id(id.as_str())?.is_some() {
             return Err(Refusal::DuplicateId { id: id.clone(), deleted: false }.into());
         }
@@ -115,7 +115,11 @@ impl Draft<'_> {
             Some(owner) if owner.is_none() || owner.as_deref() != plan => {
                 Err(Refusal::DuplicateId { id: id.clone(), deleted: true }.into())
             }
-            _ => Ok(()),
+            Some(_) => {
+                self.reused.insert(id.clone());
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -169,7 +173,7 @@ impl Draft<'_> {
     pub(super) fn put_below(&mut self, key: Key, parent: Key) -> Decided<()> {
         let above = self.task(parent)?;
         let status = above.body.state.status();
-        if !matches!(status, Status::Todo | Status::Blocked | Status::Failed) {
+        if !takes_subtasks(status) {
             return Err(Refusal::WorkStarted { id: above.id, status, what: "its subtasks" }.into());
         }
         self.set_parent(key, Some(parent))
@@ -381,6 +385,11 @@ fn is_work_fixed(status: Status) -> bool {
 
 pub(super) fn invalid(field: &str, problem: impl Into<String>) -> Refusal {
     Refusal::InvalidField { field: field.to_owned(), problem: problem.into() }
+}
+
+/// Returns whether open tasks may come below one in this state.
+pub(super) fn takes_subtasks(status: Status) -> bool {
+    matches!(status, Status::Todo | Status::Blocked | Status::Failed)
 }
 
 pub(super) fn check_trigger(id: &TaskId, spec: &TaskSpec, has_dependencies: bool) -> Decided<()> {

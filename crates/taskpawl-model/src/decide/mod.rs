@@ -5,6 +5,7 @@ mod apply;
 mod author;
 mod hand;
 mod run;
+mod undo;
 
 use crate::command::{Command, Context, DecideError, Decision};
 use crate::draft::{Decided, Draft};
@@ -19,6 +20,7 @@ use crate::view::View;
 /// A refusal by the rules, or a failure of the view to read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     let mut draft = Draft::new(view, context);
+    draft.is_undoable = crate::undo::is_by_hand(command);
     dispatch(&mut draft, command)?;
     draft.finish()
 }
@@ -50,6 +52,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Move { id, parent } => draft.move_task(id, parent.as_ref()),
         Command::Note { id, text } => draft.note(id, text),
         Command::Apply(apply) => draft.apply(apply),
+        Command::Undo { revision } => draft.undo(*revision),
         Command::StartRun(run) => draft.start_run(run),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),
         Command::Round(round) => draft.round(round),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskpawl_model::{Event, Key, PlanRecord, RunRecord, Task, TaskId, ViewResult, read_task};
 
-use crate::memory::State;
+use crate::memory::{Kept, State};
 
 /// The file: what people read comes first, what only the store needs comes last.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub(super) struct Document {
     /// What plans applied last, as JSON text, by task.
     #[serde(default)]
     pub(super) applied: BTreeMap<TaskId, String>,
+    /// What it takes to undo commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) undo: Vec<Kept>,
     #[serde(default)]
     pub(super) index: Index,
     /// What this version does not know.
@@ -71,6 +74,7 @@ impl Document {
             events: state.events.clone(),
             deleted_ids: state.deleted.clone(),
             applied,
+            undo: state.undo.values().cloned().collect(),
             index: Index { next_key: state.next_key, tasks: marks },
             extra,
         })

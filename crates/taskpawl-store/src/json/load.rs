@@ -214,8 +214,12 @@ fn fill(
         std::mem::take(&mut document.plans).into_iter().map(|plan| (plan.name.clone(), plan)).collect();
     state.runs = std::mem::take(&mut document.runs);
     state.events = std::mem::take(&mut document.events);
+    let undo = std::mem::take(&mut document.undo).into_iter();
+    state.undo = undo.map(|kept| (kept.command.revision, kept)).collect();
     for (position, event) in state.events.iter().enumerate() {
-        if let Some(key) = event.task.as_ref().and_then(|id| state.ids.get(id)) {
+        // An edit of the file is part of the history of each task that it changed.
+        let edited = if let EventKind::ExternalEdit { tasks } = &event.kind { tasks.as_slice() } else { &[] };
+        for key in event.task.iter().chain(edited).filter_map(|id| state.ids.get(id)) {
             state.history.entry(*key).or_default().push(position);
         }
     }
@@ -232,6 +236,10 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
 
 /// Returns the position of the event.
 fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
+    let position = state.events.len();
+    for key in tasks.iter().filter_map(|id| state.ids.get(id)) {
+        state.history.entry(*key).or_default().push(position);
+    }
     state.put_event(&NewEvent {
         at,
         actor: EDITOR.to_owned(),
@@ -240,5 +248,5 @@ fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
         kind: EventKind::ExternalEdit { tasks },
         ready: Vec::new(),
     });
-    state.events.len() - 1
+    position
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use taskpawl_model::{Changes, View, ViewResult};
 
-pub(crate) use state::{Entry, State};
+pub(crate) use state::{Entry, Kept, State};
 
 use crate::StoreError;
 use crate::committer::Backend;

@@ -1,10 +1,12 @@
 //! Tasks and events in ordered maps.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    CallChange, CallRecord, Changes, EdgeChange, Event, Key, NewEvent, Node, PlanRecord, Priority, RunRecord,
-    Status, TaskChange, TaskId, TaskRecord, Work,
+    CallChange, CallRecord, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord, Priority,
+    RunRecord, Status, TaskChange, TaskId, TaskRecord, Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -14,6 +16,16 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
     pub(crate) calls: BTreeMap<u32, CallRecord>,
     pub(crate) applied: Option<String>,
+}
+
+/// A command that can be undone, with what it changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    #[serde(flatten)]
+    pub(crate) command: Undoable,
+    /// Pruned images leave the command behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<Arc<Image>>,
 }
 
 /// The place of a ready task among those of its kind.
@@ -38,6 +50,8 @@ pub(crate) struct State {
     pub(crate) events: Vec<Event>,
     /// Positions in `events`, by task.
     pub(crate) history: HashMap<Key, Vec<usize>>,
+    /// Commands that can be undone, by revision.
+    pub(crate) undo: BTreeMap<u64, Kept>,
     pub(crate) counts: BTreeMap<Status, u64>,
     pub(crate) next_key: u32,
     pub(crate) revision: u64,
@@ -66,8 +80,14 @@ impl State {
         for (key, id, plan) in &changes.deleted {
             self.delete(*key, id, plan.as_ref());
         }
+        for id in &changes.freed {
+            self.deleted.remove(id);
+        }
         for plan in &changes.plans {
             self.plans.insert(plan.name.clone(), plan.clone());
+        }
+        for name in &changes.plans_gone {
+            self.plans.remove(name);
         }
         for run in changes.runs.values() {
             self.put_run(run);
@@ -75,6 +95,7 @@ impl State {
         for event in &changes.events {
             self.put_event(event);
         }
+        self.put_image(changes);
         self.revision
     }
 
@@ -163,6 +184,21 @@ impl State {
         match self.runs.iter_mut().rev().find(|known| known.id == run.id) {
             Some(known) => known.clone_from(run),
             None => self.runs.push(run.clone()),
+        }
+    }
+
+    /// Keeps what the command changed, as it was before.
+    fn put_image(&mut self, changes: &Changes) {
+        let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return };
+        let (revision, undoes) = (self.revision, changes.undoes);
+        let first = revision + 1 - changes.events.len() as u64;
+        let command = Undoable { revision, first, actor: event.actor.clone(), undoes, undone_by: None };
+        self.undo.insert(revision, Kept { command, image: Some(Arc::clone(image)) });
+        let undone = undoes.map(|undone| (undone, Some(revision)));
+        for (undone, by) in undone.into_iter().chain(changes.undone_by.iter().copied()) {
+            if let Some(kept) = self.undo.get_mut(&undone) {
+                kept.command.undone_by = by;
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! The state as the rules see it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use taskpawl_model::{
-    CallRecord, Event, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId, TaskRecord, View,
-    ViewResult,
+    CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
+    TaskRecord, Undoable, View, ViewResult,
 };
 
 use super::state::{State, pairs_of};
@@ -112,6 +113,48 @@ impl View for State {
         let later = positions.iter().filter(|position| **position >= first);
         Ok(later.take(or_all(limit)).map(|position| self.events[*position].clone()).collect())
     }
+
+    fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
+        let own = match query.task {
+            None => (self.first_after(query.after)..self.events.len()).collect(),
+            Some(key) => self.history.get(&key).cloned().unwrap_or_default(),
+        };
+        let mut found: Vec<&Event> = own
+            .iter()
+            .map(|position| &self.events[*position])
+            .filter(|event| is_match(event, query))
+            .collect();
+        let left_out = found.len().saturating_sub(or_all(query.limit));
+        if query.latest {
+            found.drain(..left_out);
+        } else {
+            found.truncate(or_all(query.limit));
+        }
+        Ok(found.into_iter().cloned().collect())
+    }
+
+    fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
+        let commands = self.undo.range(first..).map(|(_, kept)| &kept.command);
+        Ok(commands.take_while(|command| command.first <= last).cloned().collect())
+    }
+
+    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
+        let mut commands = self.undo.values().rev().map(|kept| &kept.command);
+        Ok(commands.find(|command| command.actor == actor && !command.is_void()).cloned())
+    }
+
+    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {
+        Ok(self.undo.get(&revision).and_then(|kept| kept.image.clone()))
+    }
+}
+
+fn is_match(event: &Event, query: &EventQuery) -> bool {
+    event.revision > query.after
+        && query.until.is_none_or(|until| event.revision <= until)
+        && query.task_id.as_ref().is_none_or(|id| event.task.as_ref() == Some(id))
+        && query.actor.as_ref().is_none_or(|actor| event.actor == *actor)
+        && query.run.as_ref().is_none_or(|run| event.run.as_ref() == Some(run))
+        && query.since.is_none_or(|since| event.at >= since)
 }
 
 /// A limit of 0 means: all.

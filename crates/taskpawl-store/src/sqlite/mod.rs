@@ -2,6 +2,7 @@
 
 mod backup;
 mod find;
+mod history;
 mod open;
 mod rows;
 mod schema;

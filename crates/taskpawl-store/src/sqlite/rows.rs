@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
     CallRecord, DependencyCounts, Event, Gate, Key, Node, Origin, RunId, SubtaskCounts, TaskId, TaskRecord,
-    Timestamp,
+    Timestamp, Undoable,
 };
 
 use super::session::Counters;
@@ -83,6 +83,17 @@ pub(super) fn event(row: &Row<'_>) -> Result<Event> {
     })
 }
 
+/// Of `revision, first, actor, undoes, undone_by`.
+pub(super) fn undoable(row: &Row<'_>) -> Result<Undoable> {
+    Ok(Undoable {
+        revision: number(row, 0)?,
+        first: number(row, 1)?,
+        actor: row.get(2)?,
+        undoes: optional_number(row, 3)?,
+        undone_by: optional_number(row, 4)?,
+    })
+}
+
 /// Of all columns of `counters`.
 pub(super) fn counters(row: &Row<'_>) -> Result<Counters> {
     let mut counters = Counters { revision: number(row, 1)?, next_key: row.get(2)?, ..Counters::default() };
@@ -109,6 +120,10 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<
 pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| Error::IntegralValueOutOfRange(column, value))
+}
+
+fn optional_number(row: &Row<'_>, column: usize) -> Result<Option<u64>> {
+    if row.get_ref(column)? == ValueRef::Null { Ok(None) } else { number(row, column).map(Some) }
 }
 
 fn code<T: Code>(row: &Row<'_>, column: usize) -> Result<T> {

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +76,17 @@ CREATE TABLE counters (
     cancelled INTEGER NOT NULL, skipped INTEGER NOT NULL
 );
 INSERT INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+";
+
+/// What it takes to undo commands, by the revision of their last events; and which runs are pruned.
+///
+/// The image comes last in its row: what is asked for most often is read without it.
+const V2: &str = "
+CREATE TABLE undo (
+    revision INTEGER PRIMARY KEY, first INTEGER NOT NULL, actor TEXT NOT NULL, undoes INTEGER, undone_by INTEGER, image TEXT
+);
+CREATE INDEX undo_last ON undo(actor, revision) WHERE undoes IS NULL AND undone_by IS NULL;
+CREATE TABLE pruned_runs (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
 /// What a file is.

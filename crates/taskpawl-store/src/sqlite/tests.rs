@@ -110,9 +110,17 @@ fn statements_look_only_at_what_they_return() {
             assert_eq!(detours(connection, &statement.sql), [""; 0], "{}", statement.sql);
         }
     }
-    for sql in
-        [sql::PREFIX, sql::DEPENDENTS, sql::SUBTASKS, sql::EVENTS, sql::EVENTS_OF_TASK, sql::TASK, sql::CALLS]
-    {
+    for sql in [
+        sql::PREFIX,
+        sql::DEPENDENTS,
+        sql::SUBTASKS,
+        sql::EVENTS,
+        sql::EVENTS_OF_TASK,
+        sql::TASK,
+        sql::CALLS,
+        sql::UNDOABLES,
+        sql::LAST_UNDOABLE,
+    ] {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
     }
     // Everything, in the order of age, is a scan; but it needs no sorting.

@@ -1,15 +1,17 @@
 //! A connection as the rules see it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, Event, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId, TaskRecord, View,
-    ViewResult,
+    CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
+    TaskRecord, Undoable, View, ViewResult,
 };
 
-use super::rows;
+use super::find::Statement;
 use super::session::Session;
+use super::{history, rows};
 
 /// Bits of a slot that hold the position of a call within its task.
 pub(super) const POSITION_BITS: u32 = 24;
@@ -39,6 +41,12 @@ pub(super) mod sql {
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \
          WHERE task = ?3 AND revision > ?1 ORDER BY revision LIMIT ?2";
+    /// Commands do not overlap: the last one that can have events up to ?2 is the first that ends there or later.
+    pub(crate) const UNDOABLES: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo \
+         WHERE revision >= ?1 AND revision <= coalesce((SELECT min(revision) FROM undo WHERE revision >= ?2), ?2) \
+         AND first <= ?2 ORDER BY revision";
+    pub(crate) const LAST_UNDOABLE: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo INDEXED BY undo_last \
+         WHERE actor = ?1 AND undoes IS NULL AND undone_by IS NULL ORDER BY revision DESC LIMIT 1";
 }
 
 impl View for Session {
@@ -147,6 +155,30 @@ impl View for Session {
             None => self.all(sql::EVENTS, [after, or_all(limit)], rows::event),
             Some(key) => self.all(sql::EVENTS_OF_TASK, [after, or_all(limit), i64::from(key.0)], rows::event),
         }
+    }
+
+    fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
+        let Statement { sql, params } = history::statement(query);
+        let mut events = self.all(&sql, rusqlite::params_from_iter(params), rows::event)?;
+        if query.latest {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
+        let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        self.all(sql::UNDOABLES, [number(first), number(last)], rows::undoable)
+    }
+
+    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
+        self.one(sql::LAST_UNDOABLE, [actor], rows::undoable)
+    }
+
+    fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        let sql = "SELECT image FROM undo WHERE revision = ?1 AND image IS NOT NULL";
+        Ok(self.one(sql, [revision], |row| rows::json(row, 0))?.map(Arc::new))
     }
 }
 

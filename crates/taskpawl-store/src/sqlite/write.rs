@@ -34,8 +34,14 @@ impl Session {
         for (key, id, plan) in &changes.deleted {
             self.delete(*key, id, plan.as_ref())?;
         }
+        for id in &changes.freed {
+            self.execute("DELETE FROM deleted_ids WHERE id = ?1", [id.as_str()])?;
+        }
         for plan in &changes.plans {
             self.put_plan(plan)?;
+        }
+        for name in &changes.plans_gone {
+            self.execute("DELETE FROM plans WHERE name = ?1", [name])?;
         }
         for run in changes.runs.values() {
             self.put_run(run)?;
@@ -43,6 +49,7 @@ impl Session {
         for event in &changes.events {
             self.put_event(event)?;
         }
+        self.put_image(changes)?;
         Ok(self.live().counters.revision)
     }
 
@@ -262,6 +269,22 @@ impl Session {
             params![revision, Time(event.at), event.actor, run, key, id, data, ready],
         )
         .map(drop)
+    }
+
+    /// Keeps what the command changed, as it was before.
+    fn put_image(&mut self, changes: &Changes) -> Result<(), StoreError> {
+        let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return Ok(()) };
+        let last = self.live().counters.revision;
+        let first = integer(last + 1 - changes.events.len() as u64);
+        let last = integer(last);
+        let undoes = changes.undoes.map(integer);
+        let sql = "INSERT INTO undo VALUES (?1, ?2, ?3, ?4, NULL, ?5)";
+        self.execute(sql, params![last, first, event.actor, undoes, self.json(image)?])?;
+        let others = changes.undone_by.iter().map(|(undone, by)| (integer(*undone), by.map(integer)));
+        for (undone, by) in undoes.map(|undone| (undone, Some(last))).into_iter().chain(others) {
+            self.execute("UPDATE undo SET undone_by = ?2 WHERE revision = ?1", params![undone, by])?;
+        }
+        Ok(())
     }
 
     /// Writes the numbers that changed during the transaction.

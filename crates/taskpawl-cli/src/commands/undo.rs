@@ -1,0 +1,97 @@
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use taskpawl::model::Undone;
+use taskpawl::{HistoryFilter, Manager};
+
+use crate::app::App;
+use crate::commands::{history, print};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::style;
+
+/// How many changes and tasks are shown; the rest is counted.
+const SHOWN: usize = 20;
+
+/// Take back what a command did: everything that it changed is as it was before
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What runs do is never undone, and neither is anything that something later built on: then it is refused, with a list.
+An undo is a change of its own: it stands in the history, and can be undone.
+
+Examples:
+  taskpawl undo                 takes back what you did last
+  taskpawl history -n 10        shows the revisions
+  taskpawl undo 42 --dry-run")]
+pub(crate) struct Args {
+    /// The command, by a revision from `history` [default: your last one that is not undone]
+    #[arg(value_name = "REVISION")]
+    revision: Option<u64>,
+    /// Only say what would be undone
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Takes a command back.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    if args.dry_run {
+        let manager = app.reader()?.manager();
+        let undone = manager.preview_undo(args.revision)?;
+        return if out.is_json { out.data(&undone) } else { preview(&out, manager, &undone) };
+    }
+    let manager = app.manager()?;
+    let undone = manager.undo(args.revision)?;
+    if out.is_json { out.data(&undone) } else { report(&out, manager, &undone) }
+}
+
+fn preview(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
+    let mut text = changes(out, manager, undone, "would undo")?;
+    for (word, ids) in [("would restore", &undone.restored), ("would remove", &undone.removed)] {
+        if !ids.is_empty() {
+            let _ = writeln!(text, "{word} {}", print::some(ids));
+        }
+    }
+    out.print(&text)
+}
+
+fn report(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
+    if out.is_quiet {
+        let ids: Vec<String> =
+            undone.restored.iter().chain(&undone.removed).map(|id| format!("{id}\n")).collect();
+        return out.print(&ids.concat());
+    }
+    let mut text = changes(out, manager, undone, "undid")?;
+    for id in undone.restored.iter().take(SHOWN) {
+        let task = manager.get(id.as_str())?;
+        let status = out.paint.style(style::of_status(task.status), task.status.as_str());
+        let _ = writeln!(text, "{} is {status} again", out.paint.style(style::BOLD, id.as_str()));
+    }
+    more(&mut text, undone.restored.len(), "tasks are as before");
+    for id in undone.removed.iter().take(SHOWN) {
+        let _ = writeln!(text, "{} is gone again", out.paint.style(style::BOLD, id.as_str()));
+    }
+    more(&mut text, undone.removed.len(), "tasks are gone again");
+    out.print(&text)
+}
+
+/// Returns the changes that the command had made.
+fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Result<String, CliError> {
+    let after = undone.first.saturating_sub(1);
+    let count = usize::try_from(undone.last - after).unwrap_or(usize::MAX);
+    let filter = HistoryFilter { after, limit: count.min(SHOWN), ..HistoryFilter::default() };
+    let mut entries = manager.find_history(&filter)?;
+    for entry in &mut entries {
+        // That goes without saying here.
+        entry.undone_by = None;
+    }
+    let mut text = format!("{word}\n{}", history::lines(out, &entries));
+    more(&mut text, count, "changes");
+    Ok(text)
+}
+
+fn more(text: &mut String, count: usize, what: &str) {
+    if count > SHOWN {
+        let _ = writeln!(text, "and {} more {what}", count - SHOWN);
+    }
+}

@@ -1,0 +1,277 @@
+//! The JSON Schema of a change, as `history` exports it.
+
+use serde_json::{Map, Value, json};
+use taskpawl::model::{CallStatus, Cause, Status};
+
+use crate::schema::DRAFT;
+
+/// The fields that changes of one type have beside those of all.
+struct Kind {
+    name: &'static str,
+    meaning: &'static str,
+    /// Each with its schema and whether it is always there.
+    fields: Vec<(&'static str, Value, bool)>,
+}
+
+/// Returns the schema of one line of `history --format ndjson`, which is also one of `data` of `history --json`.
+pub(crate) fn event() -> Value {
+    let kinds: Vec<Value> = kinds().into_iter().map(one_kind).collect();
+    json!({
+        "$schema": DRAFT,
+        "title": "A change in a store of taskpawl",
+        "type": "object",
+        "required": ["revision", "at", "actor", "type"],
+        "properties": {
+            "revision": {"type": "integer", "minimum": 1, "description": "The number of the change: they grow by one, without gaps"},
+            "at": {"type": "string", "format": "date-time", "description": "When"},
+            "actor": {"type": "string", "description": "Who"},
+            "run": {"type": "string", "description": "In which run"},
+            "task": {"type": "string", "description": "To which task"},
+            "type": {"type": "string", "description": "What; programs should expect types that they do not know"},
+            "undoneBy": {"type": "integer", "minimum": 1, "description": "The revision of the undo that took it back"},
+        },
+        "anyOf": kinds,
+    })
+}
+
+fn one_kind(kind: Kind) -> Value {
+    let mut properties = Map::new();
+    properties.insert("type".to_owned(), json!({ "const": kind.name }));
+    let mut required = vec!["type"];
+    for (name, schema, is_always_there) in kind.fields {
+        properties.insert(name.to_owned(), schema);
+        required.extend(is_always_there.then_some(name));
+    }
+    json!({"description": kind.meaning, "required": required, "properties": properties})
+}
+
+fn kinds() -> Vec<Kind> {
+    let mut kinds = kinds_of_tasks();
+    kinds.extend(kinds_of_runs());
+    kinds
+}
+
+fn kind(name: &'static str, meaning: &'static str, fields: Vec<(&'static str, Value, bool)>) -> Kind {
+    Kind { name, meaning, fields }
+}
+
+fn text(meaning: &str) -> Value {
+    json!({"type": "string", "description": meaning})
+}
+
+fn texts(meaning: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": meaning})
+}
+
+fn number(meaning: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": meaning})
+}
+
+fn words(words: impl Iterator<Item = &'static str>) -> Value {
+    json!({"enum": words.collect::<Vec<_>>()})
+}
+
+fn states() -> Value {
+    words(Status::ALL.iter().map(|status| status.as_str()))
+}
+
+fn kinds_of_tasks() -> Vec<Kind> {
+    let before_and_after = json!({"type": "object", "required": ["from", "to"]});
+    vec![
+        kind(
+            "created",
+            "A task was made",
+            vec![
+                ("name", text("Its name"), true),
+                ("parent", text("The task above"), false),
+                ("dependencies", texts("What it depends on; at most the first 20"), false),
+                ("plan", text("The plan that it came with"), false),
+            ],
+        ),
+        kind(
+            "updated",
+            "Fields changed",
+            vec![(
+                "fields",
+                json!({"type": "object", "additionalProperties": before_and_after, "description": "Before and after, by field"}),
+                true,
+            )],
+        ),
+        kind(
+            "deleted",
+            "The task was deleted",
+            vec![(
+                "was",
+                json!({"type": "object", "description": "The task as it was, as `show --json` prints it"}),
+                true,
+            )],
+        ),
+        kind(
+            "status",
+            "The state changed",
+            vec![
+                ("from", states(), true),
+                ("to", states(), true),
+                ("cause", words(Cause::ALL.iter().map(|cause| cause.as_str())), true),
+                (
+                    "reason",
+                    json!({"type": "object", "required": ["type"], "description": "Why it is blocked"}),
+                    false,
+                ),
+                ("text", text("What was said about it: an error, a reason"), false),
+                ("attempt", number("The attempt that it belongs to"), true),
+                ("leaseUntil", text("When the claim ends"), false),
+            ],
+        ),
+        kind(
+            "renewed",
+            "The holder of a claim prolonged it",
+            vec![("leaseUntil", text("When it ends now"), true)],
+        ),
+        kind(
+            "call_added",
+            "A tool call was added",
+            vec![("call", text("Its id"), true), ("tool", text("Its tool"), true)],
+        ),
+        kind("dependency_added", "It got a dependency", vec![("on", text("What it depends on now"), true)]),
+        kind(
+            "dependency_removed",
+            "It lost a dependency",
+            vec![("on", text("What it no longer depends on"), true)],
+        ),
+        kind(
+            "moved",
+            "It was put below another task, or at the top",
+            vec![("from", text("The task above before"), false), ("to", text("The task above now"), false)],
+        ),
+        kind("noted", "Somebody remarked something", vec![("text", text("The remark"), true)]),
+        kind(
+            "applied",
+            "A plan was applied",
+            vec![
+                ("plan", text("Its name"), true),
+                ("created", number("How many tasks it made"), true),
+                ("changed", number("How many it changed"), true),
+                ("pruned", number("How many were cancelled because they are gone from the file"), true),
+            ],
+        ),
+        kind(
+            "undone",
+            "A command was undone; what came back follows as changes of the tasks",
+            vec![
+                ("first", number("The revision of the first change of the command"), true),
+                ("last", number("The revision of its last change"), true),
+            ],
+        ),
+        kind(
+            "external_edit",
+            "The file of the store was edited by something else",
+            vec![("tasks", texts("The tasks that differ"), true)],
+        ),
+    ]
+}
+
+fn kinds_of_runs() -> Vec<Kind> {
+    let counts = json!({"type": "object", "additionalProperties": {"type": "integer"}, "description": "How many tasks it ended, by state"});
+    vec![
+        kind("run_started", "A run started", vec![("scope", texts("What it was restricted to"), true)]),
+        kind(
+            "run_finished",
+            "A run ended",
+            vec![("exit", number("Its exit code"), true), ("counts", counts, true)],
+        ),
+        kind("run_killed", "A run had ended without a word, and somebody noticed", vec![]),
+        kind(
+            "call_started",
+            "A tool call starts; on record before its tool is started",
+            vec![
+                ("call", text("The call"), true),
+                ("attempt", number("The attempt of the task"), true),
+                ("start", number("Which start of the call this is"), true),
+            ],
+        ),
+        kind(
+            "call_ended",
+            "A tool call ended",
+            vec![
+                ("call", text("The call"), true),
+                ("attempt", number("The attempt of the task"), true),
+                ("status", words(CallStatus::ALL.iter().map(|status| status.as_str())), true),
+                ("error", text("Why it failed"), false),
+            ],
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use taskpawl::model::{BlockedReason, CallId, Change, EventKind, TaskId};
+
+    use super::*;
+
+    /// One of each type, with every field.
+    fn samples() -> Vec<EventKind> {
+        let (call, on) = (CallId::from("c"), TaskId::from("a"));
+        let change = Change { from: json!(1), to: json!(2) };
+        vec![
+            EventKind::Created {
+                name: "n".to_owned(),
+                parent: Some(on.clone()),
+                dependencies: vec![on.clone()],
+                plan: Some("p".to_owned()),
+            },
+            EventKind::Updated { fields: BTreeMap::from([("name".to_owned(), change)]) },
+            EventKind::Deleted { task: json!({}) },
+            EventKind::Status {
+                from: Status::Todo,
+                to: Status::Blocked,
+                cause: Cause::Undo,
+                reason: Some(BlockedReason::Manual { text: "x".to_owned() }),
+                text: Some("x".to_owned()),
+                attempt: 1,
+                lease_until: Some(chrono::DateTime::UNIX_EPOCH),
+            },
+            EventKind::Renewed { lease_until: chrono::DateTime::UNIX_EPOCH },
+            EventKind::CallStarted { call: call.clone(), attempt: 1, start: 1 },
+            EventKind::CallEnded {
+                call: call.clone(),
+                attempt: 1,
+                status: CallStatus::Failed,
+                error: Some("x".to_owned()),
+            },
+            EventKind::CallAdded { call, tool: "t".to_owned() },
+            EventKind::DependencyAdded { on: on.clone() },
+            EventKind::DependencyRemoved { on: on.clone() },
+            EventKind::Moved { from: Some(on.clone()), to: Some(on.clone()) },
+            EventKind::Noted { text: "x".to_owned() },
+            EventKind::Applied { plan: "p".to_owned(), created: 1, changed: 0, pruned: 0 },
+            EventKind::Undone { first: 1, last: 2 },
+            EventKind::RunStarted { scope: Vec::new() },
+            EventKind::RunFinished { exit: 0, counts: BTreeMap::new() },
+            EventKind::RunKilled {},
+            EventKind::ExternalEdit { tasks: vec![on] },
+        ]
+    }
+
+    #[test]
+    fn the_schema_has_every_type_with_every_field() {
+        let schema = event();
+        let of = |name: &str| {
+            let kinds = schema["anyOf"].as_array().unwrap().iter();
+            kinds.map(|kind| &kind["properties"]).find(|kind| kind["type"]["const"] == name)
+        };
+        for sample in samples() {
+            let kind = of(sample.name()).unwrap_or_else(|| panic!("no type {}", sample.name()));
+            let Value::Object(shown) = serde_json::to_value(&sample).unwrap() else { panic!("no object") };
+            assert_eq!(
+                shown.keys().collect::<Vec<_>>(),
+                kind.as_object().unwrap().keys().collect::<Vec<_>>(),
+                "{}",
+                sample.name()
+            );
+        }
+        assert_eq!(schema["anyOf"].as_array().unwrap().len(), samples().len());
+    }
+}

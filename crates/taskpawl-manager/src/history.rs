@@ -1,0 +1,124 @@
+use serde::Serialize;
+use taskpawl_model::{
+    DecideError, Event, EventQuery, Refusal, RunId, TaskId, Timestamp, Undoable, View, ViewResult, resolve,
+};
+
+use crate::error::Error;
+use crate::manager::Manager;
+
+/// How many events are read at once where all are wanted: readers that hold on to one moment would keep the store from tidying up.
+const CHUNK: usize = 5_000;
+
+/// Which part of the history to read. What is not given means: any.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HistoryFilter {
+    /// Of this task: its id or a unique prefix of it; a deleted one is named by its whole id.
+    pub task: Option<String>,
+    /// By this actor.
+    pub actor: Option<String>,
+    /// In this run: its id or a unique prefix of it.
+    pub run: Option<String>,
+    /// After this revision.
+    pub after: u64,
+    /// Not before.
+    pub since: Option<Timestamp>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+    /// Whether these are the last ones that match instead of the first.
+    pub latest: bool,
+}
+
+/// One line of the history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+    /// The revision of the undo that took it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone_by: Option<u64>,
+}
+
+impl Manager {
+    /// Returns a part of the history, in order.
+    pub fn find_history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryEntry>, Error> {
+        let query = self.history_query(filter)?;
+        self.read(|view| Ok(entries(view, &query)?))
+    }
+
+    /// Calls `each` with pieces of the history, in order, until it returns false: for more than fits into memory.
+    ///
+    /// What happens after the call is not in it.
+    pub fn each_history(
+        &self,
+        filter: &HistoryFilter,
+        mut each: impl FnMut(Vec<HistoryEntry>) -> bool,
+    ) -> Result<(), Error> {
+        let mut query = self.history_query(filter)?;
+        query.until = Some(self.revision()?);
+        let mut left = if query.limit == 0 { usize::MAX } else { query.limit };
+        while left > 0 {
+            query.limit = left.min(CHUNK);
+            let page = self.read(|view| Ok(entries(view, &query)?))?;
+            let Some(last) = page.last() else { break };
+            query.after = last.event.revision;
+            left -= page.len();
+            let is_last = page.len() < query.limit;
+            if !each(page) || is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn history_query(&self, filter: &HistoryFilter) -> Result<EventQuery, Error> {
+        let HistoryFilter { task, actor, run, after, since, limit, latest } = filter.clone();
+        self.read(|view| {
+            let mut query = EventQuery { after, actor, since, limit, latest, ..EventQuery::default() };
+            if let Some(id) = &task {
+                match resolve(view, id) {
+                    Err(DecideError::Refused(_)) if view.deleted_id(id)?.is_some() => {
+                        query.task_id = Some(TaskId::from(id.as_str()));
+                    }
+                    found => query.task = Some(found?),
+                }
+            }
+            query.run = run.as_deref().map(|run| resolve_run(view, run)).transpose()?;
+            Ok(query)
+        })
+    }
+}
+
+fn entries(view: &dyn View, query: &EventQuery) -> ViewResult<Vec<HistoryEntry>> {
+    let events = view.find_events(query)?;
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(Vec::new()) };
+    let commands = view.undoables(first.revision, last.revision)?;
+    Ok(events.into_iter().map(|event| entry(event, &commands)).collect())
+}
+
+fn entry(mut event: Event, commands: &[Undoable]) -> HistoryEntry {
+    // Keys of tasks are for other processes; nobody outside knows them.
+    event.ready.clear();
+    let at = commands.partition_point(|command| command.revision < event.revision);
+    let command = commands.get(at).filter(|command| command.first <= event.revision);
+    HistoryEntry { undone_by: command.and_then(|command| command.undone_by), event }
+}
+
+/// Finds the run that `text` names: an exact id, or the only one that begins so.
+fn resolve_run(view: &dyn View, text: &str) -> Result<RunId, DecideError> {
+    let exact = RunId::from(text);
+    if view.run(&exact)?.is_some() {
+        return Ok(exact);
+    }
+    let runs = view.runs(0)?.into_iter().map(|run| run.id);
+    let mut found: Vec<RunId> = runs.filter(|id| id.as_str().starts_with(text)).take(2).collect();
+    match (found.pop(), found.pop()) {
+        (Some(run), None) if !text.is_empty() => Ok(run),
+        (None, _) => Err(Refusal::UnknownRun { id: text.to_owned() }.into()),
+        _ => {
+            let problem = format!("several runs begin with `{text}`: give more characters");
+            Err(Refusal::InvalidField { field: "run".to_owned(), problem }.into())
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! `undo`.
+
+use std::fmt::Debug;
+
+use serde_json::{Value, json};
+use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
+use taskpawl_model::{Query, RunId, Undone};
+use taskpawl_store::{Location, open};
+use taskpawl_testkit::{Random, broken_invariants};
+
+use crate::support::{Desk, LEASE, fields, ids, new_task};
+
+fn undo(desk: &Desk) -> Undone {
+    desk.accept(desk.manager.undo(None))
+}
+
+#[test]
+fn what_a_command_did_is_taken_back_with_what_followed_from_it() {
+    let desk = Desk::with(&["a", "b needs=a", "m needs=a milestone", "c needs=m"]);
+    let before = plain(&desk.manager);
+    desk.fail("a");
+    assert_eq!(
+        desk.states(),
+        "a=failed b=blocked{dependency a} m=blocked{dependency a} c=blocked{dependency m}"
+    );
+    let undone = undo(&desk);
+    assert_eq!((undone.restored.len(), undone.removed.len()), (4, 0));
+    assert_eq!(plain(&desk.manager), before);
+    assert_eq!((desk.task("a").attempt, desk.ready()), (1, ids(&["a"])), "attempts are never reset");
+    desk.done("a");
+    assert_eq!(desk.states(), "a=done b=todo m=done c=todo");
+    undo(&desk);
+    assert_eq!(plain(&desk.manager), before);
+}
+
+#[test]
+fn the_history_tells_what_was_undone() {
+    let desk = Desk::with(&["a", "b needs=a"]);
+    let first = desk.revision();
+    desk.fail("a");
+    desk.accept(desk.manager.update("b", fields(json!({"name": "new", "priority": "high"})), None));
+    undo(&desk);
+    undo(&desk);
+    assert_eq!(
+        desk.events(first),
+        [
+            "status a",
+            "status a",
+            "status b",
+            "updated b",
+            "undone",
+            "updated b",
+            "undone",
+            "status a",
+            "status b"
+        ]
+    );
+    let events = desk.manager.history(Some("b"), first, 0).unwrap();
+    let shown: Vec<String> = events.iter().map(|event| serde_json::to_string(&event.kind).unwrap()).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    {"type":"status","from":"todo","to":"blocked","cause":"gate","reason":{"type":"dependency","ids":[]},"attempt":0}
+    {"type":"updated","fields":{"name":{"from":"name of b","to":"new"},"priority":{"from":null,"to":"high"}}}
+    {"type":"updated","fields":{"name":{"from":"new","to":"name of b"},"priority":{"from":"high","to":"medium"}}}
+    {"type":"status","from":"blocked","to":"todo","cause":"undo","attempt":0}
+    "#);
+}
+
+#[test]
+fn commands_are_undone_from_the_last_and_each_undo_can_be_undone() {
+    let desk = Desk::new();
+    let (mut seen, mut undos) = (vec![plain(&desk.manager)], Vec::new());
+    for step in ["create", "update", "call", "note", "block"] {
+        match step {
+            "create" => desk.create("a"),
+            "update" => drop(desk.accept(desk.manager.update("a", fields(json!({"labels": ["x"]})), None))),
+            "call" => {
+                let call = new_task("x calls=1").calls.remove(0);
+                desk.accept(desk.manager.add_tool_call("a", call));
+            }
+            "note" => drop(desk.accept(desk.manager.note("a", "hm"))),
+            _ => drop(desk.accept(desk.manager.block(&ids(&["a"]), "why"))),
+        }
+        seen.push(plain(&desk.manager));
+    }
+    for _ in 0..2 {
+        for before in seen.iter().rev().skip(1) {
+            undo(&desk);
+            undos.push(desk.revision());
+            assert_eq!(plain(&desk.manager), *before);
+        }
+        assert!(desk.refuse(|m| m.undo(None)).starts_with("`ann` has done nothing that could be undone"));
+        for after in &seen[1..] {
+            desk.accept(desk.manager.undo(undos.pop()));
+            assert_eq!(plain(&desk.manager), *after);
+        }
+    }
+}
+
+#[test]
+fn what_was_touched_later_is_refused_with_a_list() {
+    let desk = Desk::with(&["a", "b needs=a"]);
+    desk.done("a");
+    let done = desk.revision();
+    desk.accept(desk.acting_as("bob").manager.note("a", "looks good"));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    revision 4 cannot be undone: `a` was changed: noted (bob, revision 5)
+      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+    ");
+    // What bob said is taken back, so nothing stands in the way any more.
+    desk.accept(desk.acting_as("bob").manager.undo(None));
+    desk.accept(desk.manager.undo(Some(done)));
+    assert_eq!(desk.states(), "a=todo b=todo");
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    revision 4 was undone in revision 9
+      hint: `taskpawl undo 9` brings it back
+    ");
+    desk.done("a");
+    let done = desk.revision();
+    desk.accept(desk.manager.claim("b", LEASE));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    revision 11 cannot be undone: `b` became `in_progress` (ann, revision 12)
+      hint: `taskpawl history b` shows what happened since; undo that first, or change the tasks by hand
+    ");
+}
+
+#[test]
+fn what_ran_is_not_undone() {
+    let desk = Desk::with(&["a calls=1", "sub calls=1"]);
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(99))), @"
+    revision 99 cannot be undone: nothing happened in it yet
+      hint: `taskpawl history` shows what there is, with its revisions
+    ");
+    desk.run("a");
+    let ran = desk.revision();
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(ran))), @"
+    revision 6 cannot be undone: a run did it
+      hint: `taskpawl history` shows what there is, with its revisions
+    ");
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(1))), @"
+    revision 1 cannot be undone: `a` became `done` in a run (ann, revision 6)
+      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+    ");
+    // The calls of a task that was cancelled while it ran were ended; nobody can make them go on.
+    desk.start(&["sub"]);
+    desk.accept(desk.manager.cancel(&ids(&["sub"]), None));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(None)), @"
+    revision 9 cannot be undone: `sub` was running, and its run has let go of it
+      hint: `taskpawl history sub` shows what happened since; undo that first, or change the tasks by hand
+    ");
+    desk.accept(desk.manager.retry(&ids(&["sub"]), false));
+    undo(&desk);
+    assert_eq!(desk.task("sub").status.as_str(), "cancelled");
+}
+
+#[test]
+fn what_ran_below_because_of_a_task_keeps_it() {
+    let desk = Desk::with(&["a", "top needs=a", "sub in=top calls=1"]);
+    desk.done("a");
+    let done = desk.revision();
+    desk.run("sub");
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
+    revision 5 cannot be undone: `top` became `done` in a run (ann, revision 10)
+      hint: `taskpawl history top` shows what happened since; undo that first, or change the tasks by hand
+    ");
+}
+
+#[test]
+fn a_reopened_task_has_its_results_again() {
+    let desk = Desk::with(&["a calls=2", "b needs=a"]);
+    desk.run("a");
+    let before = plain(&desk.manager);
+    desk.accept(desk.manager.reopen(&ids(&["a"]), false));
+    assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
+    undo(&desk);
+    assert_eq!(plain(&desk.manager), before);
+    // The key of a call that ran is that of its generation: the next reopening gives the same one again, and nothing ran with it.
+    assert_eq!((desk.task("a").generation, desk.task("a").attempt), (0, 1));
+}
+
+#[test]
+fn an_applied_plan_goes_and_comes_as_a_whole() {
+    let plan = "tasks: [{id: a}, {id: b, needs: a, subtasks: [{id: c, run: x}]}, {name: d, needs: b}]";
+    let desk = Desk::with(&["x"]);
+    let before = plain(&desk.manager);
+    desk.apply(plan);
+    let after = plain(&desk.manager);
+    let undone = undo(&desk);
+    assert_eq!(undone.removed.len(), 4);
+    assert_eq!(plain(&desk.manager), before);
+    desk.accept(desk.manager.undo(Some(desk.revision())));
+    assert_eq!(plain(&desk.manager), after);
+    assert_eq!(desk.apply(plan).unchanged, 4);
+    desk.create("e needs=a");
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(2))), @"
+    revision 6 cannot be undone: `e` depends on `a` (ann, revision 17)
+      hint: `taskpawl history e` shows what happened since; undo that first, or change the tasks by hand
+    ");
+    undo(&desk);
+    undo(&desk);
+    // The ids are free again, for anybody.
+    desk.create("a");
+    desk.create("b needs=a");
+    let redo = desk.manager.history(None, 0, 0).unwrap();
+    let redo = redo.iter().rfind(|event| event.kind.name() == "undone").unwrap().revision;
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(redo))), @"
+    revision 24 cannot be undone: `a` is the id of another task now; `b` is the id of another task now
+      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+    ");
+}
+
+#[test]
+fn a_deleted_task_comes_back_under_its_id_unless_something_else_is_gone() {
+    let desk = Desk::with(&["a", "b needs=a", "c needs=b calls=1"]);
+    let before = plain(&desk.manager);
+    desk.accept(desk.manager.delete(&ids(&["c"])));
+    let deleted = desk.revision();
+    desk.accept(desk.manager.delete(&ids(&["b"])));
+    undo(&desk);
+    desk.accept(desk.manager.undo(Some(deleted)));
+    assert_eq!(plain(&desk.manager), before);
+    desk.accept(desk.manager.delete(&ids(&["c"])));
+    let deleted = desk.revision();
+    desk.accept(desk.manager.delete(&ids(&["b"])));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(deleted))), @"
+    revision 10 cannot be undone: `b` was changed: deleted (ann, revision 11)
+      hint: `taskpawl history b` shows what happened since; undo that first, or change the tasks by hand
+    ");
+    assert!(desk.try_create("c").is_err(), "the id of a deleted task stays taken");
+}
+
+#[test]
+fn a_dependency_does_not_come_back_as_a_circle() {
+    let desk = Desk::with(&["a", "b needs=a"]);
+    desk.accept(desk.manager.remove_dependency("b", "a"));
+    let removed = desk.revision();
+    desk.accept(desk.manager.add_dependency("a", "b"));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(removed))), @"
+    this would close a cycle: `b` → `a` → `b`
+      hint: a task cannot wait for itself, directly or through others
+    ");
+}
+
+#[test]
+fn a_preview_says_the_same_and_writes_nothing() {
+    let desk = Desk::with(&["a"]);
+    let before = desk.dump();
+    let seen = desk.manager.preview_undo(None).unwrap();
+    assert_eq!((desk.dump(), seen), (before, undo(&desk)));
+}
+
+/// Everything of all tasks but what only counts up.
+fn plain(manager: &Manager) -> Vec<Value> {
+    let mut tasks = manager.list(&Query::default()).unwrap().tasks;
+    tasks.sort_by(|a, b| a.id.cmp(&b.id));
+    let value = |task| {
+        let mut value = serde_json::to_value(task).unwrap();
+        for field in ["version", "updatedAt", "attempt"] {
+            value.as_object_mut().unwrap().remove(field);
+        }
+        let id = value["id"].as_str().unwrap().to_owned();
+        let applied = manager.store().view(|view| {
+            let key = view.key(&id)?.unwrap();
+            view.applied(key)
+        });
+        json!([value, applied.unwrap()])
+    };
+    tasks.iter().map(value).collect()
+}
+
+fn check(manager: &Manager, seed: u64) {
+    let broken = manager.store().view(|view| broken_invariants(view)).unwrap();
+    assert!(broken.is_empty(), "seed {seed}: {}", broken.join("\n"));
+}
+
+/// Gives a random command, which may be refused.
+fn random_command(manager: &Manager, random: &mut Random) -> Result<(), Error> {
+    let mut id = || format!("t{}", random.below(7));
+    let (a, b, c) = (id(), id(), id());
+    let one = ids(&[&a]);
+    match random.below(22) {
+        0..=3 => {
+            let needs = if random.chance(50) { format!(" needs={b}") } else { String::new() };
+            let parent = if random.chance(25) { format!(" in={c}") } else { String::new() };
+            let kind = ["", " calls=2", " milestone"][random.below(3)];
+            drop(manager.create(new_task(&format!("{a}{needs}{parent}{kind}")))?);
+        }
+        4 => {
+            let name = format!("n{}", random.below(100));
+            let changed = json!({"name": name, "labels": [b], "context": {"x": 1}});
+            drop(manager.update(&a, fields(changed), None)?);
+        }
+        5 => drop(manager.delete(&one)?),
+        6 => drop(manager.claim(&a, LEASE)?),
+        7 => drop(manager.release(&one)?),
+        8 | 9 => drop(manager.done(&one, Ending { result: Some(json!(a)), ..Ending::default() })?),
+        10 => drop(manager.fail(&one, Ending { note: Some("no".to_owned()), ..Ending::default() })?),
+        11 => drop(manager.skip(&one, None)?),
+        12 => drop(manager.block(&one, "why")?),
+        13 => drop(manager.unblock(&one)?),
+        14 => drop(manager.retry(&one, random.chance(50))?),
+        15 => drop(manager.reopen(&one, random.chance(50))?),
+        16 => drop(manager.cancel(&one, None)?),
+        17 => drop(manager.add_dependency(&a, &b)?),
+        18 => drop(manager.remove_dependency(&a, &b)?),
+        19 => drop(manager.move_task(&a, random.chance(70).then_some(b.as_str()))?),
+        20 => drop(manager.note(&a, "hm")?),
+        _ => drop(manager.apply(
+            random_plan(random),
+            "p",
+            ApplyOptions { prune: random.chance(50), fresh: random.chance(20) },
+        )?),
+    }
+    Ok(())
+}
+
+fn random_plan(random: &mut Random) -> taskpawl_model::Plan {
+    let mut tasks = Vec::new();
+    for position in 0..=random.below(4) {
+        let mut task = json!({"id": format!("p{position}"), "name": format!("n{}", random.below(3))});
+        if position > 0 && random.chance(60) {
+            task["needs"] = json!([format!("p{}", random.below(position))]);
+        }
+        if random.chance(40) {
+            task["call"] = json!({"t": {"x": random.below(2)}});
+        }
+        tasks.push(task);
+    }
+    taskpawl_model::parse_plan(&json!({ "tasks": tasks }).to_string()).unwrap()
+}
+
+/// Gives commands, takes all of them back one by one, brings some back again: each moment is as it was.
+fn there_and_back(open: &dyn Fn() -> Manager, seed: u64, steps: usize) {
+    let manager = &open();
+    let random = &mut Random::new(seed);
+    let mut moments = vec![plain(manager)];
+    for _ in 0..steps {
+        let before = manager.revision().unwrap();
+        let touches = |manager: &Manager| {
+            let events = manager.history(None, before, 0).unwrap();
+            events.iter().any(|event| event.kind.name() != "renewed")
+        };
+        if random_command(manager, random).is_ok() && touches(manager) {
+            moments.push(plain(manager));
+        }
+    }
+    let (mut at, mut undos) = (moments.len() - 1, Vec::new());
+    let manager = &open();
+    while at > 0 {
+        let goes_back = undos.is_empty() || random.chance(70);
+        let which = if goes_back { None } else { undos.pop() };
+        let undone = manager.undo(which);
+        assert!(undone.is_ok(), "seed {seed}, step {at}: {}", undone.unwrap_err());
+        if goes_back {
+            undos.push(manager.revision().unwrap());
+            at -= 1;
+        } else {
+            at += 1;
+        }
+        same(&plain(manager), &moments[at], seed, at);
+        check(manager, seed);
+    }
+    assert!(manager.undo(None).is_err());
+}
+
+fn same<T: PartialEq + Debug>(now: &T, before: &T, seed: u64, step: usize) {
+    assert!(now == before, "seed {seed}, step {step}: is {now:#?}, was {before:#?}");
+}
+
+#[test]
+fn random_commands_are_undone_all_the_way_back_and_redone() {
+    for seed in 0..400 {
+        let desk = Desk::new();
+        there_and_back(&|| desk.manager.clone(), seed, 40);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for seed in 400..406 {
+        let path = directory.path().join(format!("{seed}.json"));
+        there_and_back(&|| Manager::new(open(&Location::Json(path.clone())), "ann"), seed, 25);
+        let path = directory.path().join(format!("{seed}.db"));
+        there_and_back(&|| Manager::new(open(&Location::Sqlite(path.clone())), "ann"), seed, 25);
+    }
+}
+
+/// Runs go on between the commands: an undo is accepted or refused, and everything stays whole.
+#[test]
+fn random_undos_beside_runs_leave_everything_whole() {
+    for seed in 0..300 {
+        let desk = Desk::new();
+        let random = &mut Random::new(seed);
+        for _ in 0..40 {
+            match random.below(10) {
+                0..=4 => drop(random_command(&desk.manager, random)),
+                5 | 6 => run_something(&desk, random),
+                _ => {
+                    let revision = 1 + random.below(usize::try_from(desk.revision()).unwrap() + 1) as u64;
+                    let which = random.chance(60).then_some(revision);
+                    let before = desk.dump();
+                    let attempts = attempts(&desk);
+                    if desk.manager.undo(which).is_err() {
+                        assert_eq!(desk.dump(), before, "seed {seed}: a refused undo left a trace");
+                    }
+                    for (id, attempt) in attempts {
+                        let now = desk.manager.get(&id).map_or(u32::MAX, |task| task.attempt);
+                        assert!(now >= attempt, "seed {seed}: {id} was at attempt {attempt}, is at {now}");
+                    }
+                }
+            }
+            check(&desk.manager, seed);
+        }
+    }
+}
+
+fn attempts(desk: &Desk) -> Vec<(String, u32)> {
+    let tasks = desk.manager.list(&Query::default()).unwrap().tasks;
+    tasks.iter().map(|task| (task.id.to_string(), task.attempt)).collect()
+}
+
+/// Starts what is ready for a run, or reports something that runs.
+fn run_something(desk: &Desk, random: &mut Random) {
+    let tasks = desk.manager.list(&Query::default()).unwrap().tasks;
+    let is_running = |task: &&taskpawl_model::Task| {
+        task.claim.as_ref().is_some_and(|claim| claim.run == Some(RunId::from("r1")))
+    };
+    let running: Vec<_> = tasks.iter().filter(is_running).collect();
+    if running.is_empty() {
+        let ready = desk.ready();
+        let ready: Vec<&str> = ready.iter().map(String::as_str).collect();
+        desk.start(&ready);
+        return;
+    }
+    let task = running[random.below(running.len())];
+    let call = task.metadata.tool_calls.iter().find(|call| call.status.as_str() == "running").unwrap();
+    let how = ["ok", "ok", "bad", "lost"][random.below(4)];
+    drop(desk.try_report(task.id.as_str(), call.id.as_str(), crate::support::end(how), random.chance(80)));
+}

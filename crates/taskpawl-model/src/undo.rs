@@ -1,0 +1,295 @@
+//! What a command leaves behind so that it can be undone: everything that it changed, as it was before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::Command;
+use crate::event::EventKind;
+use crate::record::{CallRecord, PlanRecord, TaskBody, TaskRecord};
+use crate::spec::TaskSpec;
+use crate::status::TaskState;
+use crate::view::{Changes, View, ViewError, ViewResult};
+use crate::{Key, TaskId};
+
+/// A command of people and agents that the store can undo, or could before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Undoable {
+    /// The revision of its last event: what it is called by.
+    pub revision: u64,
+    /// The revision of its first event.
+    pub first: u64,
+    /// Who gave it.
+    pub actor: String,
+    /// The command that it undoes, if it is an `undo`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
+    /// The `undo` that undid it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_by: Option<u64>,
+}
+
+impl Undoable {
+    /// Returns whether nothing is left of what it did: it was undone, or it is one half of such a pair.
+    pub fn is_void(&self) -> bool {
+        self.undoes.is_some() || self.undone_by.is_some()
+    }
+}
+
+/// Everything that a command changed, as it was before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Image {
+    /// Tasks that were not there: the first and the last of each range.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub created: Vec<(Key, Key)>,
+    /// Of these the ids that deleted tasks had had before.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub reused: BTreeSet<TaskId>,
+    /// Tasks that changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskImage>,
+    /// Tasks that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<DeletedTask>,
+    /// Dependencies that tasks got which were there before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<(Key, Key)>,
+    /// Dependencies that tasks lost which are still there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<(Key, Key)>,
+    /// Tasks that were moved, with the one above them before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<(Key, Option<Key>)>,
+    /// What plans had applied before, as JSON text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<(Key, String)>,
+    /// Plans, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub plans: BTreeMap<String, Option<PlanRecord>>,
+}
+
+/// A task before a command changed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskImage {
+    /// The task.
+    pub key: Key,
+    /// Its specification, where that changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<TaskSpec>,
+    /// Its other half.
+    pub body: TaskBody,
+    /// Its calls that changed, by position; `None` where there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(u32, Option<CallRecord>)>,
+}
+
+/// A task before a command deleted it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedTask {
+    /// Its key, which is not used again.
+    pub key: Key,
+    /// The task.
+    pub record: TaskRecord,
+    /// Its calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallRecord>,
+    /// What it depended on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<Key>,
+    /// The task above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Key>,
+    /// What its plan had applied, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+    /// Whether its id became free again.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub freed: bool,
+}
+
+impl Image {
+    /// Returns the tasks that the image is about, those that were deleted and those that were not there included.
+    pub fn keys(&self) -> BTreeSet<Key> {
+        let mut keys: BTreeSet<Key> = self.created_keys().collect();
+        keys.extend(self.tasks.iter().map(|task| task.key));
+        keys.extend(self.deleted.iter().map(|task| task.key));
+        keys.extend(self.added.iter().chain(&self.removed).map(|(task, _)| *task));
+        keys.extend(self.parents.iter().map(|(task, _)| *task));
+        keys.extend(self.applied.iter().map(|(task, _)| *task));
+        keys
+    }
+
+    /// Returns the tasks that were not there.
+    pub fn created_keys(&self) -> impl Iterator<Item = Key> {
+        self.created.iter().flat_map(|(first, last)| (first.0..=last.0).map(Key))
+    }
+
+    /// Returns what `changes` are about to change, as `view` shows it before.
+    pub(crate) fn of(view: &dyn View, changes: &Changes, reused: BTreeSet<TaskId>) -> ViewResult<Self> {
+        let deleted: BTreeSet<Key> = changes.deleted.iter().map(|(key, ..)| *key).collect();
+        // What was there before and stays.
+        let stays =
+            |key: &Key| !deleted.contains(key) && changes.tasks.get(key).is_none_or(|change| !change.is_new);
+        let mut image = Self { created: ranges(changes), reused, ..Self::default() };
+        image.take_tasks(view, changes, &stays)?;
+        image.take_deleted(view, changes)?;
+        image.take_edges(view, changes, &stays)?;
+        for key in changes.applied.keys().filter(|key| stays(key)) {
+            image.applied.extend(view.applied(*key)?.map(|spec| (*key, spec)));
+        }
+        for name in changes.plans.iter().map(|plan| &plan.name).chain(&changes.plans_gone) {
+            image.plans.insert(name.clone(), view.plan(name)?);
+        }
+        Ok(image)
+    }
+
+    fn take_tasks(
+        &mut self,
+        view: &dyn View,
+        changes: &Changes,
+        stays: &dyn Fn(&Key) -> bool,
+    ) -> ViewResult<()> {
+        let mut calls = BTreeMap::<Key, Vec<u32>>::new();
+        for (key, position) in changes.calls.keys().filter(|(key, _)| stays(key)) {
+            calls.entry(*key).or_default().push(*position);
+        }
+        for (key, change) in changes.tasks.iter().filter(|(key, _)| stays(key)) {
+            let before = found(view.task(*key)?, *key)?;
+            let calls = calls_before(view, *key, calls.remove(key).unwrap_or_default())?;
+            let spec = change.spec_changed.then_some(before.spec);
+            if spec.is_some() || !calls.is_empty() || !is_same_but_lease(&before.body, &change.record.body) {
+                self.tasks.push(TaskImage { key: *key, spec, body: before.body, calls });
+            }
+        }
+        Ok(())
+    }
+
+    fn take_deleted(&mut self, view: &dyn View, changes: &Changes) -> ViewResult<()> {
+        for (key, id, _) in &changes.deleted {
+            self.deleted.push(DeletedTask {
+                key: *key,
+                record: found(view.task(*key)?, *key)?,
+                calls: view.calls(*key)?,
+                dependencies: view.dependencies(*key)?,
+                parent: found(view.node(*key)?, *key)?.parent,
+                applied: view.applied(*key)?,
+                freed: changes.freed.contains(id),
+            });
+        }
+        Ok(())
+    }
+
+    fn take_edges(
+        &mut self,
+        view: &dyn View,
+        changes: &Changes,
+        stays: &dyn Fn(&Key) -> bool,
+    ) -> ViewResult<()> {
+        let mut last = BTreeMap::new();
+        for edge in changes.edges.iter().filter(|edge| stays(&edge.task)) {
+            last.insert((edge.task, edge.on), edge.add);
+        }
+        for ((task, on), is_there) in last {
+            match (view.dependencies(task)?.contains(&on), is_there) {
+                (false, true) => self.added.push((task, on)),
+                (true, false) => self.removed.push((task, on)),
+                (true, true) | (false, false) => {}
+            }
+        }
+        for node in changes.nodes.values().filter(|node| stays(&node.key)) {
+            let before = found(view.node(node.key)?, node.key)?.parent;
+            if before != node.parent {
+                self.parents.push((node.key, before));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// New tasks have keys side by side: this is all that has to be known of them.
+fn ranges(changes: &Changes) -> Vec<(Key, Key)> {
+    let mut ranges: Vec<(Key, Key)> = Vec::new();
+    for (key, _) in changes.tasks.iter().filter(|(_, change)| change.is_new) {
+        match ranges.last_mut() {
+            Some((_, last)) if last.0 + 1 == key.0 => *last = *key,
+            _ => ranges.push((*key, *key)),
+        }
+    }
+    ranges
+}
+
+fn calls_before(
+    view: &dyn View,
+    key: Key,
+    positions: Vec<u32>,
+) -> ViewResult<Vec<(u32, Option<CallRecord>)>> {
+    if positions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let calls = view.calls(key)?;
+    let at = |position: u32| usize::try_from(position).ok().and_then(|position| calls.get(position));
+    Ok(positions.into_iter().map(|position| (position, at(position).cloned())).collect())
+}
+
+/// The end of a lease moves with every word of its holder: that is nothing to undo.
+fn is_same_but_lease(before: &TaskBody, after: &TaskBody) -> bool {
+    let without_lease = |body: &TaskBody| {
+        let mut body = body.clone();
+        if let TaskState::InProgress { claim } = &mut body.state {
+            claim.lease_until = None;
+        }
+        body
+    };
+    before == after || without_lease(before) == without_lease(after)
+}
+
+fn found<T>(found: Option<T>, key: Key) -> ViewResult<T> {
+    found.ok_or_else(|| {
+        ViewError(format!("the store has no task {key}, though something refers to it").into())
+    })
+}
+
+/// Returns whether a command is one of people and agents. What runs do cannot be undone.
+pub(crate) fn is_by_hand(command: &Command) -> bool {
+    match command {
+        Command::Create(_)
+        | Command::Update { .. }
+        | Command::Delete { .. }
+        | Command::Claim { .. }
+        | Command::Release { .. }
+        | Command::Done { .. }
+        | Command::Fail { .. }
+        | Command::Skip { .. }
+        | Command::Block { .. }
+        | Command::Unblock { .. }
+        | Command::Retry { .. }
+        | Command::Reopen { .. }
+        | Command::Cancel { .. }
+        | Command::AddCall { .. }
+        | Command::AddDependency { .. }
+        | Command::RemoveDependency { .. }
+        | Command::Move { .. }
+        | Command::Note { .. }
+        | Command::Apply(_)
+        | Command::Undo { .. } => true,
+        Command::Renew { .. }
+        | Command::StartRun(_)
+        | Command::FinishRun { .. }
+        | Command::CloseRun { .. }
+        | Command::Round(_)
+        | Command::Report(_)
+        | Command::RunOne { .. }
+        | Command::Settle
+        | Command::ReturnExpired { .. }
+        | Command::ToolsKnown { .. } => false,
+    }
+}
+
+/// Returns whether an event says that something happened to the plan: the end of a lease moves all the time.
+pub(crate) fn is_a_touch(kind: &EventKind) -> bool {
+    !matches!(kind, EventKind::Renewed { .. })
+}

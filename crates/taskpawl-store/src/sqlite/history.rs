@@ -1,0 +1,52 @@
+//! Finding events.
+
+use rusqlite::types::Value;
+use taskpawl_model::EventQuery;
+
+use super::find::Statement;
+
+/// Returns the statement that finds events, the latest first where these are asked for.
+///
+/// It walks along the revisions, or along those of one task, and stops when it has enough.
+pub(super) fn statement(query: &EventQuery) -> Statement {
+    let mut params = Vec::new();
+    let mut conditions = Vec::new();
+    let mut add = |condition: &str, value: Value| {
+        params.push(value);
+        conditions.push(format!("{condition} ?{}", params.len()));
+    };
+    add("revision >", integer(query.after));
+    let text = |text: &str| Value::Text(text.to_owned());
+    if let Some(until) = query.until {
+        add("revision <=", integer(until));
+    }
+    if let Some(key) = query.task {
+        add("task =", Value::Integer(i64::from(key.0)));
+    }
+    if let Some(id) = &query.task_id {
+        add("task_id =", text(id.as_str()));
+    }
+    if let Some(actor) = &query.actor {
+        add("actor =", text(actor));
+    }
+    if let Some(run) = &query.run {
+        add("run =", text(run.as_str()));
+    }
+    if let Some(nanos) = query.since.and_then(|since| since.timestamp_nanos_opt()) {
+        // Times that nanoseconds do not reach are texts, which come after all numbers.
+        add("at >=", Value::Integer(nanos));
+    }
+    let from = if query.task.is_some() { "events INDEXED BY events_by_task" } else { "events" };
+    let order = if query.latest { "DESC" } else { "ASC" };
+    let limit = if query.limit == 0 { -1 } else { i64::try_from(query.limit).unwrap_or(-1) };
+    let conditions = conditions.join(" AND ");
+    let sql = format!(
+        "SELECT revision, at, actor, run, task_id, data, ready FROM {from} WHERE {conditions} \
+         ORDER BY revision {order} LIMIT {limit}"
+    );
+    Statement { sql, params }
+}
+
+fn integer(value: u64) -> Value {
+    Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+}
