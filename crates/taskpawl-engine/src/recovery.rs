@@ -2,7 +2,7 @@
 
 use taskpawl_manager::Error;
 use taskpawl_model::recovery::{Plan, Recovered};
-use taskpawl_model::{CallRecord, Key, Query, RunId, Status, TaskState, View, ViewResult};
+use taskpawl_model::{CallRecord, Key, RunId};
 use taskpawl_tools::Registry;
 
 use crate::engine::Engine;
@@ -43,18 +43,4 @@ pub(crate) fn recover(engine: &Engine, tasks: Option<&[Key]>) -> Result<Recovere
 fn is_repeatable(tools: &Registry, call: &CallRecord) -> bool {
     let args = serde_json::Value::Object(call.spec.args.clone());
     tools.get(&call.spec.tool_name).is_some_and(|tool| tool.tool().is_repeatable(&args))
-}
-
-/// Returns the tasks that runs hold, with the runs.
-fn held_by_runs(view: &dyn View) -> ViewResult<Vec<(Key, RunId)>> {
-    let mut held = Vec::new();
-    for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
-        if let Some(task) = view.task(key)?
-            && let TaskState::InProgress { claim } = task.body.state
-            && let Some(run) = claim.run
-        {
-            held.push((key, run));
-        }
-    }
-    Ok(held)
 }

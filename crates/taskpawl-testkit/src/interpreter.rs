@@ -91,7 +91,7 @@ fn end(
         return None;
     }
     let good = match &plan.tasks[position].script {
-        Script::Calls { good, .. } => good.iter().all(|good| *good),
+        Script::Calls { calls, .. } => calls.iter().all(|call| call.good),
         Script::Manual { good } => *good || !below.is_empty(),
         Script::Milestone => true,
     };
@@ -102,9 +102,9 @@ fn starts(plan: &RandomPlan, states: &BTreeMap<usize, Status>) -> BTreeSet<(usiz
     let mut starts = BTreeSet::new();
     for (position, task) in plan.tasks.iter().enumerate() {
         let ran = matches!(states.get(&position), Some(Status::Done | Status::Failed));
-        if let (true, Script::Calls { parallel, good }) = (ran, &task.script) {
-            let first_bad = good.iter().position(|good| !good);
-            let count = if *parallel { good.len() } else { first_bad.map_or(good.len(), |bad| bad + 1) };
+        if let (true, Script::Calls { parallel, calls }) = (ran, &task.script) {
+            let first_bad = calls.iter().position(|call| !call.good);
+            let count = if *parallel { calls.len() } else { first_bad.map_or(calls.len(), |bad| bad + 1) };
             starts.extend((0..count).map(|number| (position, number)));
         }
     }

@@ -1,4 +1,5 @@
-//! Helpers of the tests: random plans, a small reference interpreter that says how they end, and what always holds in a store.
+//! Helpers of the tests: random plans, a small reference interpreter that says how they end, what always holds in a store, and
+//! [`simulation`]: the engine under virtual time.
 //!
 //! The interpreter is written from the description of the states alone. It shares no code with the rules: it counts nothing,
 //! queues nothing, and asks again and again until nothing more follows.
@@ -7,8 +8,9 @@ mod interpreter;
 mod invariants;
 mod plans;
 mod random;
+pub mod simulation;
 
 pub use interpreter::{Expected, differences, interpret};
 pub use invariants::broken_invariants;
-pub use plans::{RandomPlan, RandomTask, Script};
+pub use plans::{RandomCall, RandomPlan, RandomTask, Script};
 pub use random::Random;

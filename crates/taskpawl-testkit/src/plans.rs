@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::json;
-use taskpawl_model::{CallId, CallSpec, Mode, NewCall, Plan, PlanTask, TaskId, TaskSpec, Trigger};
+use taskpawl_model::{
+    CallId, CallSpec, Mode, NewCall, Period, Plan, PlanTask, Priority, TaskId, TaskSpec, Timestamp, Trigger,
+};
 
 use crate::random::Random;
 
@@ -26,17 +29,32 @@ pub struct RandomTask {
     pub parent: Option<usize>,
     /// What there is to do, and how that will end.
     pub script: Script,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// When it is due, in days.
+    pub due: Option<u8>,
+}
+
+/// A tool call of a random task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomCall {
+    /// Whether it ends well.
+    pub good: bool,
+    /// Whether it would go on for ever, and ends by its timeout.
+    pub endless: bool,
+    /// Whether its author says that it may be started again.
+    pub idempotent: Option<bool>,
 }
 
 /// What there is to do for a task itself, and how that will end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Script {
-    /// Tool calls, each with whether it ends well.
+    /// Tool calls.
     Calls {
         /// Whether they run at once.
         parallel: bool,
-        /// Whether each ends well.
-        good: Vec<bool>,
+        /// The calls, in order.
+        calls: Vec<RandomCall>,
     },
     /// Somebody ends it by hand; or nobody, where it has subtasks.
     Manual {
@@ -114,19 +132,32 @@ impl RandomPlan {
 
 fn task(position: usize, below: usize, random: &mut Random) -> RandomTask {
     let parent = (position > 0 && random.chance(below)).then(|| random.below(position));
-    RandomTask { trigger: Trigger::AllDone, needs: BTreeSet::new(), parent, script: script(random) }
+    RandomTask {
+        trigger: Trigger::AllDone,
+        needs: BTreeSet::new(),
+        parent,
+        script: script(random),
+        priority: if random.chance(30) { Priority::ALL[random.below(4)] } else { Priority::Medium },
+        due: random.chance(20).then(|| u8::try_from(random.below(9)).unwrap_or_default()),
+    }
 }
 
 fn script(random: &mut Random) -> Script {
     match random.below(10) {
         0..=5 => {
             let count = 1 + random.below(3);
-            let good = (0..count).map(|_| random.chance(85)).collect();
-            Script::Calls { parallel: random.chance(40), good }
+            let calls = (0..count).map(|_| call(random)).collect();
+            Script::Calls { parallel: random.chance(40), calls }
         }
         6..=8 => Script::Manual { good: random.chance(75) },
         _ => Script::Milestone,
     }
+}
+
+fn call(random: &mut Random) -> RandomCall {
+    let good = random.chance(85);
+    let idempotent = random.chance(60).then(|| random.chance(50));
+    RandomCall { good, endless: !good && random.chance(30), idempotent }
 }
 
 fn trigger(has_needs: bool, random: &mut Random) -> Trigger {
@@ -140,13 +171,18 @@ fn trigger(has_needs: bool, random: &mut Random) -> Trigger {
 
 fn plan_task(position: usize, task: &RandomTask, tool: &str) -> PlanTask {
     let (parallel, calls) = match &task.script {
-        Script::Calls { parallel, good } => (*parallel, good.as_slice()),
+        Script::Calls { parallel, calls } => (*parallel, calls.as_slice()),
         Script::Manual { .. } | Script::Milestone => (false, &[][..]),
     };
-    let call = |(number, good): (usize, &bool)| {
+    let new_call = |(number, call): (usize, &RandomCall)| {
         let mut spec = CallSpec { tool_name: tool.to_owned(), ..CallSpec::default() };
-        spec.args.insert("good".to_owned(), json!(good));
+        spec.args.insert("good".to_owned(), json!(call.good));
         spec.args.insert("pauses".to_owned(), json!((position + number) % 3));
+        spec.idempotent = call.idempotent;
+        if call.endless {
+            spec.args.insert("endless".to_owned(), json!(true));
+            spec.timeout = Some(Period(Duration::from_millis(40)));
+        }
         NewCall { id: Some(CallId::from(format!("c{number}"))), spec }
     };
     PlanTask {
@@ -156,9 +192,11 @@ fn plan_task(position: usize, task: &RandomTask, tool: &str) -> PlanTask {
             trigger: Some(task.trigger),
             mode: parallel.then_some(Mode::Parallel),
             milestone: task.script == Script::Milestone,
+            priority: task.priority,
+            due_date: task.due.and_then(|days| Timestamp::from_timestamp(86_400 * i64::from(days), 0)),
             ..TaskSpec::default()
         },
-        calls: calls.iter().enumerate().map(call).collect(),
+        calls: calls.iter().enumerate().map(new_call).collect(),
         needs: task.needs.iter().copied().collect(),
         parent: task.parent,
         ..PlanTask::default()

@@ -28,6 +28,19 @@ impl Random {
         usize::try_from(self.next_u64() % end).expect("BUG: it is below a length")
     }
 
+    /// Returns a number below `end`.
+    ///
+    /// # Panics
+    /// `end` is 0.
+    pub fn below_u64(&mut self, end: u64) -> u64 {
+        self.next_u64() % end
+    }
+
+    /// Returns one of `items`; `None` when there are none.
+    pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        if items.is_empty() { None } else { items.get(self.below(items.len())) }
+    }
+
     /// Returns true in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent

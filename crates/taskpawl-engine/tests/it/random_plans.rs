@@ -158,9 +158,11 @@ fn a_plan_that_ends_otherwise_is_noticed() {
             let expected = interpret(&RandomPlan::new(seed));
             let Some((position, _)) = expected.starts.first().copied() else { continue };
             let turn = |plan: &mut RandomPlan| {
-                if let Script::Calls { good, .. } = &mut plan.tasks[position].script {
-                    let all_good = good.iter().all(|good| *good);
-                    good.fill(!all_good);
+                if let Script::Calls { calls, .. } = &mut plan.tasks[position].script {
+                    let all_good = calls.iter().all(|call| call.good);
+                    for call in calls {
+                        call.good = !all_good;
+                    }
                 }
             };
             let lines = check(seed, turn, files.path()).await;

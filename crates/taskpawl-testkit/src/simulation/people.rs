@@ -1,0 +1,288 @@
+//! Agents and people: they claim, report, let leases expire, decide, and give commands in between.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskpawl_model::{
+    Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Phase, Query, Refusal,
+    Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work,
+};
+
+use super::happening::{Happening, Held};
+use super::report::Fault;
+use super::tools::{READ, WORK, is_good};
+use super::world::World;
+use crate::{RandomPlan, Script};
+
+/// A call that nobody knows the end of.
+#[derive(Debug, Clone)]
+struct Interrupted {
+    task: TaskId,
+    good: bool,
+}
+
+impl World {
+    pub(super) fn agent(&mut self, agent: usize, more: usize) {
+        match self.random.below(10) {
+            0..=4 => self.claim(agent, None),
+            5 => {
+                let id = self.some_id();
+                self.claim(agent, Some(id));
+            }
+            6 => {
+                self.end_a_manual_task();
+            }
+            7 => self.touch_held(agent),
+            _ => {
+                self.decide_an_interrupted_task();
+            }
+        }
+        if more > 0 {
+            self.within(80, Happening::Agent { agent, more: more - 1 });
+        }
+    }
+
+    fn claim(&mut self, agent: usize, id: Option<String>) {
+        let lease = Duration::from_millis(20 + self.random.below_u64(300));
+        let actor = actor(agent);
+        let Ok(answer) = self.command(&actor, None, Command::Claim { id, lease }) else { return };
+        let Some(task) = answer.tasks.into_iter().next() else { return };
+        let attempt = self.record(&task).map_or(0, |record| record.body.attempt);
+        self.note(|| format!("{actor} claims {task}, attempt {attempt}"));
+        self.coverage.add("claims by agents");
+        self.within(500, Happening::AgentReports(Held { agent, task, attempt }));
+    }
+
+    /// Renews or releases something that the agent may or may not hold.
+    fn touch_held(&mut self, agent: usize) {
+        let held = self.ids(&Query { status: vec![Status::InProgress], ..Query::default() });
+        let Some(id) = self.random.one_of(&held).map(ToString::to_string) else { return };
+        let command = if self.random.chance(60) {
+            Command::Renew { id, lease: Duration::from_millis(200) }
+        } else {
+            Command::Release { ids: vec![id] }
+        };
+        if self.command(&actor(agent), None, command).is_ok() {
+            self.coverage.add("leases renewed or released");
+        }
+    }
+
+    /// An agent reports, in time or late; what it says of an attempt that is over must be refused.
+    pub(super) fn agent_reports(&mut self, held: &Held) {
+        let Some(before) = self.record(&held.task) else { return };
+        let is_stale = before.body.attempt != held.attempt;
+        let is_late = is_expired(&before, self.time()) || is_stale;
+        let attempt = if self.has_fault(Fault::AnyAttempt) { before.body.attempt } else { held.attempt };
+        let good = self.is_good(&held.task);
+        let result = json!(format!("{}/{}", held.task, held.attempt));
+        let outcome = self.end(&actor(held.agent), &held.task, good, Some(result.clone()), Some(attempt));
+        let text = outcome.as_ref().err().map(ToString::to_string);
+        self.note(|| format!("{} reports {}, attempt {}: {text:?}", held.agent, held.task, held.attempt));
+        self.coverage.add(if is_late { "late reports" } else { "reports in time" });
+        if outcome.is_err() {
+            self.coverage.add("reports refused");
+            return;
+        }
+        if is_stale {
+            self.fail(format!("a report about attempt {} of `{}` was accepted", held.attempt, held.task));
+        }
+        let kept = self.record(&held.task).and_then(|record| record.body.result);
+        if kept.as_ref() != Some(&result) {
+            self.fail(format!("the result of `{}` was lost: {kept:?}", held.task));
+        }
+    }
+
+    fn end(
+        &mut self,
+        actor: &str,
+        task: &TaskId,
+        good: bool,
+        result: Option<Value>,
+        attempt: Option<u32>,
+    ) -> Result<Answer, Box<Refusal>> {
+        let (ids, note) = (vec![task.to_string()], None);
+        let command = if good {
+            Command::Done { ids, result, note, attempt }
+        } else {
+            Command::Fail { ids, result, note, attempt }
+        };
+        self.command(actor, None, command)
+    }
+
+    /// Ends one of the manual tasks that are ready; false when there is none.
+    pub(super) fn end_a_manual_task(&mut self) -> bool {
+        let ready = self.ids(&Query { ready: Some(vec![Work::Manual]), ..Query::default() });
+        let Some(task) = self.random.one_of(&ready).cloned() else { return false };
+        let good = self.is_good(&task);
+        self.note(|| format!("somebody ends {task}, well: {good}"));
+        if let Err(refusal) = self.end("person", &task, good, None, None) {
+            self.fail(format!("`{task}` was ready and could not be ended: {refusal}"));
+        }
+        true
+    }
+
+    /// Says how one of the calls ended that nobody knows the end of, or starts it again; false when there is none.
+    pub(super) fn decide_an_interrupted_task(&mut self) -> bool {
+        let interrupted = self.look(interrupted);
+        let Some(Interrupted { task, good }) = self.random.one_of(&interrupted).cloned() else {
+            return false;
+        };
+        self.coverage.add("interruptions decided");
+        let outcome = if self.random.chance(50) {
+            self.command("person", None, Command::Unblock { ids: vec![task.to_string()] })
+        } else {
+            self.end("person", &task, good, None, None)
+        };
+        let text = outcome.as_ref().err().map(ToString::to_string);
+        self.note(|| format!("somebody decides {task}, well: {good}: {text:?}"));
+        if let Some(refusal) = text {
+            self.fail(format!("`{task}` was interrupted, and nobody could decide: {refusal}"));
+        }
+        true
+    }
+
+    fn is_good(&self, task: &TaskId) -> bool {
+        let number = task.as_str().strip_prefix('t').and_then(|number| number.parse::<usize>().ok());
+        match number.and_then(|number| self.plan.tasks.get(number)).map(|task| &task.script) {
+            Some(Script::Manual { good }) => *good,
+            Some(Script::Calls { .. } | Script::Milestone) | None => true,
+        }
+    }
+
+    fn record(&mut self, task: &TaskId) -> Option<TaskRecord> {
+        self.look(|view| match view.key(task.as_str())? {
+            Some(key) => view.task(key),
+            None => Ok(None),
+        })
+    }
+
+    fn ids(&mut self, query: &Query) -> Vec<TaskId> {
+        self.look(|view| {
+            let ids =
+                view.find(query)?.into_iter().map(|key| view.id(key)).collect::<ViewResult<Vec<_>>>()?;
+            Ok(ids.into_iter().flatten().collect())
+        })
+    }
+
+    fn some_id(&mut self) -> String {
+        let ids = self.ids(&Query::default());
+        self.random.one_of(&ids).map_or_else(|| "t0".to_owned(), ToString::to_string)
+    }
+
+    /// A person gives a command that changes how the plan ends.
+    pub(super) fn hand(&mut self, more: usize) {
+        let command = self.command_by_hand();
+        let (text, is_cancel) = (format!("{command:?}"), matches!(command, Command::Cancel { .. }));
+        match self.command("person", None, command) {
+            Ok(answer) => {
+                self.coverage.add("commands by hand");
+                self.retry_what_was_cancelled(is_cancel, &answer);
+            }
+            Err(refusal) => {
+                self.coverage.add("commands by hand refused");
+                self.note(|| format!("refused: {refusal}"));
+            }
+        }
+        self.note(|| format!("by hand: {text}"));
+        if self.random.chance(25) {
+            self.check_all();
+        }
+        if more > 0 {
+            self.within(40, Happening::Hand { more: more - 1 });
+        }
+    }
+
+    /// A task that is cancelled and at once starts again, while the tools of its last attempt may still live.
+    fn retry_what_was_cancelled(&mut self, is_cancel: bool, cancelled: &Answer) {
+        if !is_cancel || !self.random.chance(50) {
+            return;
+        }
+        let ids = cancelled.tasks.iter().map(ToString::to_string).collect();
+        if self.command("person", None, Command::Retry { ids, cascade: true }).is_ok() {
+            self.coverage.add("cancelled and retried at once");
+        }
+    }
+
+    fn command_by_hand(&mut self) -> Command {
+        let (id, other) = (self.some_id(), self.some_id());
+        let ids = vec![id.clone()];
+        let cascade = self.random.chance(50);
+        match self.random.below(20) {
+            0..=2 => Command::Cancel { ids: self.held_or(id), reason: None },
+            3..=5 => Command::Retry { ids: self.finished_or(id), cascade },
+            6 | 7 => Command::Reopen { ids: self.finished_or(id), cascade },
+            8 | 9 => Command::Skip { ids, reason: None },
+            10 => Command::Block { ids, reason: "wait".to_owned() },
+            11 | 12 => Command::Unblock { ids },
+            13 => Command::AddDependency { id, on: other },
+            14 => Command::RemoveDependency { id, on: other },
+            15 => Command::Delete { ids },
+            16 => Command::Move { id, parent: self.random.chance(70).then_some(other) },
+            17 => Command::AddCall { id, call: Box::new(self.new_call()) },
+            18 => Command::Update {
+                id,
+                fields: Map::from_iter([("priority".to_owned(), json!("high"))]),
+                if_version: None,
+            },
+            _ => Command::Create(Box::new(self.new_task(id, other))),
+        }
+    }
+
+    /// Mostly something that runs: what is taken away while it goes on is the hard case.
+    fn held_or(&mut self, id: String) -> Vec<String> {
+        let held = self.ids(&Query { status: vec![Status::InProgress], ..Query::default() });
+        vec![self.random.one_of(&held).map_or(id, ToString::to_string)]
+    }
+
+    fn finished_or(&mut self, id: String) -> Vec<String> {
+        let status = vec![Status::Done, Status::Failed, Status::Cancelled, Status::Skipped];
+        let finished = self.ids(&Query { status, ..Query::default() });
+        vec![self.random.one_of(&finished).map_or(id, ToString::to_string)]
+    }
+
+    fn new_call(&mut self) -> NewCall {
+        let tool_name = if self.random.chance(50) { WORK } else { READ }.to_owned();
+        let mut spec = CallSpec { tool_name, ..CallSpec::default() };
+        spec.args.insert("good".to_owned(), json!(self.random.chance(80)));
+        NewCall { id: None, spec }
+    }
+
+    fn new_task(&mut self, parent: String, on: String) -> NewTask {
+        let id = RandomPlan::id(100 + self.random.below(1000));
+        NewTask {
+            spec: TaskSpec { name: id.to_string(), ..TaskSpec::default() },
+            id,
+            calls: if self.random.chance(70) { vec![self.new_call()] } else { Vec::new() },
+            dependencies: if self.random.chance(60) { vec![on] } else { Vec::new() },
+            parent: self.random.chance(40).then_some(parent),
+            ..NewTask::default()
+        }
+    }
+}
+
+fn actor(agent: usize) -> String {
+    format!("agent{agent}")
+}
+
+fn is_expired(record: &TaskRecord, now: taskpawl_model::Timestamp) -> bool {
+    matches!(&record.body.state, TaskState::InProgress { claim } if claim.is_expired(now))
+}
+
+fn interrupted(view: &dyn View) -> ViewResult<Vec<Interrupted>> {
+    let mut found = Vec::new();
+    for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
+        if view.node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+            continue;
+        }
+        let Some(task) = view.task(key)? else { continue };
+        if let Some(BlockedReason::Interrupted { call }) = task.body.state.blocked_reason() {
+            found.push(Interrupted { good: would_end_well(view, key, call)?, task: task.id });
+        }
+    }
+    Ok(found)
+}
+
+fn would_end_well(view: &dyn View, key: Key, call: &CallId) -> ViewResult<bool> {
+    let calls = view.calls(key)?;
+    Ok(calls.iter().find(|other| other.id == *call).is_none_or(|call| is_good(&call.spec)))
+}

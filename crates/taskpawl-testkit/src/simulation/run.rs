@@ -1,0 +1,261 @@
+//! A run from its start to its end, by itself or by a crash.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use taskpawl_model::recovery::Plan;
+use taskpawl_model::schedule::{Event, Intake, State, Stop};
+use taskpawl_model::{
+    Answer, Command, DecideError, Map, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskState,
+};
+
+use super::happening::Happening;
+use super::report::Fault;
+use super::tools::{RARE, READ, WORK, is_repeatable};
+use super::world::World;
+use crate::RandomPlan;
+
+/// The pause before the first look at what others wrote, in milliseconds.
+pub(super) const FIRST_PAUSE: u64 = 20;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Planned,
+    Alive,
+    /// Its process is dead; its supervisor still ends its tools, and holds its lock until then.
+    Killed,
+    Over,
+}
+
+/// What has come in and was not looked at yet.
+#[derive(Debug)]
+pub(super) enum News {
+    Answer(Box<Answer>),
+    Event(Event),
+}
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: RunId,
+    pub(super) intake: Intake,
+    pub(super) state: State,
+    phase: Phase,
+    pub(super) inbox: VecDeque<News>,
+    /// It recovers what others left, and looks at nothing until that is written.
+    pub(super) is_busy: bool,
+    pub(super) has_begun: bool,
+    pub(super) is_turn_planned: bool,
+    /// Which of the planned looks is not out of date.
+    pub(super) pause: u64,
+    pub(super) pause_millis: u64,
+}
+
+pub(super) fn holder(task: &TaskRecord) -> Option<&RunId> {
+    if let TaskState::InProgress { claim } = &task.body.state { claim.run.as_ref() } else { None }
+}
+
+/// A run that is played cannot go on, like a run that is killed.
+pub(super) fn known<T>(outcome: Result<T, DecideError>) -> Option<T> {
+    outcome.ok()
+}
+
+impl World {
+    /// Plans a run that starts at a moment.
+    pub(super) fn add_run(&mut self, at: u64) -> usize {
+        let number = self.runs.len();
+        let id = RunId::from(format!("run{number}"));
+        let mut tools = BTreeSet::from([WORK.to_owned(), READ.to_owned()]);
+        if self.is_quiet || self.random.chance(70) {
+            tools.insert(RARE.to_owned());
+        }
+        let only = self.selectors();
+        let jobs = 1 + self.random.below(5);
+        self.runs.push(Run {
+            intake: Intake::new(id.clone(), only, tools),
+            id,
+            state: State::new(jobs, BTreeMap::new()),
+            phase: Phase::Planned,
+            inbox: VecDeque::new(),
+            is_busy: false,
+            has_begun: false,
+            is_turn_planned: false,
+            pause: 0,
+            pause_millis: FIRST_PAUSE,
+        });
+        self.agenda.plan(at, Happening::RunStarts(number));
+        number
+    }
+
+    fn selectors(&mut self) -> Vec<Selector> {
+        if self.is_quiet || !self.random.chance(12) {
+            return Vec::new();
+        }
+        self.coverage.add("restricted runs");
+        let id: TaskId = RandomPlan::id(self.random.below(self.plan.tasks.len()));
+        vec![Selector::Task(id.to_string())]
+    }
+
+    pub(super) fn is_alive(&self, run: &RunId) -> bool {
+        let early = self.has_fault(Fault::LockFreesEarly);
+        self.runs.iter().any(|other| {
+            other.id == *run && (other.phase == Phase::Alive || (other.phase == Phase::Killed && !early))
+        })
+    }
+
+    pub(super) fn lives(&self, run: usize) -> bool {
+        self.runs[run].phase == Phase::Alive
+    }
+
+    pub(super) fn start_run(&mut self, run: usize) {
+        self.note(|| format!("run {run} starts"));
+        self.coverage.add("runs");
+        if self.runs.iter().any(|other| other.phase == Phase::Alive) {
+            self.coverage.add("runs beside another");
+        }
+        self.runs[run].phase = Phase::Alive;
+        let id = self.runs[run].id.clone();
+        let record = RunRecord {
+            id: id.clone(),
+            scope: self.runs[run].intake.selectors().iter().map(ToString::to_string).collect(),
+            params: Map::new(),
+            actor: "runner".to_owned(),
+            host: "here".to_owned(),
+            started_at: self.time(),
+            finished_at: None,
+            recovered_at: None,
+            exit: None,
+            counts: BTreeMap::new(),
+        };
+        self.runner(run, Command::StartRun(record));
+        self.plan_interruptions(run);
+        if !self.plan_recovery(run, true) {
+            self.within(4, Happening::RunBegins(run));
+        }
+    }
+
+    fn plan_interruptions(&mut self, run: usize) {
+        if self.is_quiet {
+            return;
+        }
+        if self.rules.crashes && self.random.chance(85) {
+            let latest = [15, 60, 200, 500][self.random.below(4)];
+            self.within(latest, Happening::Crash(run));
+        }
+        if self.rules.signals && self.random.chance(60) {
+            let first = self.random.below_u64(150);
+            self.after(first, Happening::Signal(run));
+            if self.random.chance(60) {
+                let second = first + self.random.below_u64(80);
+                self.after(second, Happening::Signal(run));
+            }
+        }
+    }
+
+    /// Looks for what dead runs and ended leases left; returns whether there is something to write.
+    pub(super) fn plan_recovery(&mut self, run: usize, is_first: bool) -> bool {
+        let (now, repeats_all) = (self.time(), self.has_fault(Fault::RepeatEverything));
+        let alive: BTreeSet<RunId> =
+            self.runs.iter().map(|run| &run.id).filter(|id| self.is_alive(id)).cloned().collect();
+        let plan = self.look(|view| {
+            let is_alive = |id: &RunId| alive.contains(id);
+            Plan::new(view, None, &is_alive, &|call| repeats_all || is_repeatable(call), now)
+        });
+        if plan.is_empty() {
+            return false;
+        }
+        self.note(|| format!("run {run} recovers {:?}", plan.summary()));
+        self.coverage.add("recoveries");
+        self.runs[run].is_busy = true;
+        self.within(12, Happening::Recovery { run, is_first, commands: plan.commands() });
+        true
+    }
+
+    pub(super) fn commit_recovery(
+        &mut self,
+        run: usize,
+        is_first: bool,
+        commands: Vec<(Option<RunId>, Command)>,
+    ) {
+        if !self.lives(run) {
+            return;
+        }
+        let request = |(id, command)| self.request("runner", id, command);
+        let requests: Vec<Request> = commands.into_iter().map(request).collect();
+        self.commit(&requests);
+        self.check_all();
+        self.runs[run].is_busy = false;
+        if is_first {
+            self.within(4, Happening::RunBegins(run));
+        } else {
+            self.turn(run);
+        }
+    }
+
+    pub(super) fn begin_run(&mut self, run: usize) {
+        if !self.lives(run) {
+            return;
+        }
+        let Self { store, runs, .. } = self;
+        let waiting = store.look(|view| runs[run].intake.tasks_with_tools(view)).unwrap_or_default();
+        if !waiting.is_empty() {
+            self.runner(run, Command::ToolsKnown { tasks: waiting });
+        }
+        let Self { store, runs, .. } = self;
+        let beginning = store.look(|view| Ok(known(runs[run].intake.begin(view))));
+        let Ok(Some(beginning)) = beginning else {
+            self.note(|| format!("run {run} has nothing to begin with"));
+            return self.crash(run);
+        };
+        let this = &mut self.runs[run];
+        this.state = State::new(this.state.jobs(), beginning.ranks);
+        this.has_begun = true;
+        let ready = self.heard(Event::Ready(beginning.ready));
+        self.runs[run].inbox.push_back(News::Event(ready));
+        self.turn(run);
+    }
+
+    fn runner(&mut self, run: usize, command: Command) -> Option<Answer> {
+        let id = self.runs[run].id.clone();
+        self.command("runner", Some(id), command).ok()
+    }
+
+    pub(super) fn finish(&mut self, run: usize) {
+        let was_stopped = self.runs[run].state.stop() != Stop::No;
+        self.note(|| format!("run {run} is over"));
+        self.check_end_of(run, was_stopped);
+        self.coverage.add(if was_stopped { "runs stopped" } else { "runs finished" });
+        let id = self.runs[run].id.clone();
+        self.runner(run, Command::FinishRun { id, exit: 0, counts: BTreeMap::new() });
+        self.runs[run].phase = Phase::Over;
+    }
+
+    /// Kills a run: what it knew is gone, and its tools live until its supervisor ends them.
+    pub(super) fn crash(&mut self, run: usize) {
+        if !self.lives(run) {
+            return;
+        }
+        self.note(|| format!("run {run} is killed"));
+        self.coverage.add("crashes");
+        if !self.tools.of_run(run).is_empty() {
+            self.coverage.add("crashes with tools");
+        }
+        if !self.runs[run].has_begun {
+            self.coverage.add("crashes while recovering");
+        }
+        self.runs[run].phase = Phase::Killed;
+        self.within(300, Happening::ToolsGone(run));
+        if self.random.chance(85) && self.runs.len() < 10 {
+            let at = self.now + self.random.below_u64(250);
+            self.add_run(at);
+        }
+    }
+
+    pub(super) fn end_tools(&mut self, run: usize) {
+        self.note(|| format!("the tools of run {run} are ended"));
+        for tool in self.tools.of_run(run) {
+            self.tools.living.remove(&tool);
+            self.coverage.add("tools ended after a crash");
+        }
+        self.runs[run].phase = Phase::Over;
+    }
+}

@@ -1,0 +1,248 @@
+//! The world of a simulation: the store, the clock, and everything that is going to happen.
+
+use taskpawl_model::{
+    Answer, Apply, Command, Context, Origin, Plan, Refusal, Request, RunId, Timestamp, View, ViewResult,
+};
+use taskpawl_store::{Committer, Location};
+
+use super::happening::{Agenda, Happening};
+use super::oracle::Oracle;
+use super::report::{Broken, Coverage, Fault, Played};
+use super::run::Run;
+use super::tools::{RARE, READ, Tools, WORK};
+use crate::plans::RandomPlan;
+use crate::random::Random;
+
+/// No simulation needs as many: one that does goes round in circles.
+const MOST_STEPS: u64 = 20_000;
+
+/// The moment at which virtual time begins, in milliseconds since 1970.
+const EPOCH: i64 = 1_893_456_000_000;
+
+/// What may happen in the simulation of a seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// People give commands that change how the plan ends.
+    pub(super) hands: bool,
+    pub(super) crashes: bool,
+    pub(super) signals: bool,
+    pub(super) fault: Option<Fault>,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) rules: Rules,
+    pub(super) plan: RandomPlan,
+    pub(super) store: Committer,
+    pub(super) now: u64,
+    pub(super) step: u64,
+    pub(super) agenda: Agenda,
+    pub(super) runs: Vec<Run>,
+    pub(super) tools: Tools,
+    pub(super) oracle: Oracle,
+    pub(super) coverage: Coverage,
+    /// Everybody has stopped acting; nothing is killed any more.
+    pub(super) is_quiet: bool,
+    trace: Option<Vec<String>>,
+}
+
+/// Plays the simulation of a seed to its end, or until something is wrong.
+pub fn play(seed: u64, fault: Option<Fault>) -> Played {
+    World::new(seed, fault, None).play()
+}
+
+/// Plays the simulation of a seed, and writes down all that happens.
+pub fn play_aloud(seed: u64, fault: Option<Fault>) -> Played {
+    World::new(seed, fault, Some(Vec::new())).play()
+}
+
+impl World {
+    fn new(seed: u64, fault: Option<Fault>, trace: Option<Vec<String>>) -> Self {
+        let mut random = Random::new(seed ^ 0x5eed_0051);
+        let rules =
+            Rules { hands: random.chance(40), crashes: random.chance(65), signals: random.chance(40), fault };
+        Self {
+            random,
+            rules,
+            plan: RandomPlan::new(seed),
+            store: Committer::open(&Location::Memory),
+            now: 0,
+            step: 0,
+            agenda: Agenda::default(),
+            runs: Vec::new(),
+            tools: Tools::default(),
+            oracle: Oracle::default(),
+            coverage: Coverage::default(),
+            is_quiet: false,
+            trace,
+        }
+    }
+
+    fn play(mut self) -> Played {
+        self.apply();
+        self.plan_what_happens();
+        self.go_on();
+        if !self.is_broken() {
+            self.finale();
+        }
+        let broken = self.oracle.broken();
+        let broken = (!broken.is_empty()).then(|| Broken { step: self.step, lines: broken.to_vec() });
+        self.coverage.add("simulations");
+        Played { coverage: self.coverage, broken, trace: self.trace.unwrap_or_default() }
+    }
+
+    fn apply(&mut self) {
+        let mut plan = self.plan.to_plan(WORK);
+        self.vary_tools(&mut plan);
+        let apply =
+            Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), prune: false, fresh: false };
+        if let Err(refusal) = self.command("author", None, Command::Apply(Box::new(apply))) {
+            self.fail(format!("the plan was refused: {refusal}"));
+        }
+    }
+
+    fn vary_tools(&mut self, plan: &mut Plan) {
+        for call in plan.tasks.iter_mut().flat_map(|task| &mut task.calls) {
+            let tool = match self.random.below(10) {
+                0..=2 => READ,
+                3 => RARE,
+                _ => WORK,
+            };
+            tool.clone_into(&mut call.spec.tool_name);
+        }
+    }
+
+    fn plan_what_happens(&mut self) {
+        self.add_run(0);
+        for percent in [70, 35] {
+            if self.random.chance(percent) {
+                // Often at the very same moment.
+                let at = if self.random.chance(40) { 0 } else { self.random.below_u64(250) };
+                self.add_run(at);
+            }
+        }
+        for agent in 0..self.random.below(4) {
+            let (at, more) = (self.random.below_u64(150), 3 + self.random.below(12));
+            self.agenda.plan(at, Happening::Agent { agent, more });
+        }
+        if self.rules.hands {
+            let (at, more) = (self.random.below_u64(60), 4 + self.random.below(30));
+            self.agenda.plan(at, Happening::Hand { more });
+        }
+    }
+
+    /// Lets everything happen that is planned, and what that brings in turn.
+    pub(super) fn go_on(&mut self) {
+        while let Some((at, happening)) = self.agenda.next() {
+            self.now = at;
+            self.step += 1;
+            self.coverage.add("steps");
+            self.happen(happening);
+            if self.step > MOST_STEPS {
+                self.fail(format!("it has not ended after {MOST_STEPS} steps"));
+            }
+            if self.is_broken() {
+                return;
+            }
+            self.check_now_and_then();
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::RunStarts(run) => self.start_run(run),
+            Happening::Recovery { run, is_first, commands } => self.commit_recovery(run, is_first, commands),
+            Happening::RunBegins(run) => self.begin_run(run),
+            Happening::Commit { run, round } => self.commit_round(run, *round),
+            Happening::Answer { run, answer, reports } => self.answer(run, *answer, &reports),
+            Happening::Turn(run) => self.turn(run),
+            Happening::Look { run, pause } => self.look_for_changes(run, pause),
+            Happening::Signal(run) => self.signal(run),
+            Happening::Crash(run) => self.crash(run),
+            Happening::ToolsGone(run) => self.end_tools(run),
+            Happening::ToolEnds(tool) => self.end_tool(tool),
+            Happening::Agent { agent, more } => self.agent(agent, more),
+            Happening::AgentReports(held) => self.agent_reports(&held),
+            Happening::Hand { more } => self.hand(more),
+        }
+    }
+
+    pub(super) fn after(&mut self, millis: u64, happening: Happening) {
+        self.agenda.plan(self.now + millis, happening);
+    }
+
+    /// Plans something within so many milliseconds.
+    pub(super) fn within(&mut self, millis: u64, happening: Happening) {
+        let delay = self.random.below_u64(millis + 1);
+        self.after(delay, happening);
+    }
+
+    pub(super) fn time(&self) -> Timestamp {
+        let millis = EPOCH + i64::try_from(self.now).expect("BUG: a simulation takes hours, not ages");
+        Timestamp::from_timestamp_millis(millis).expect("BUG: the time is near 2030")
+    }
+
+    pub(super) fn request(&self, actor: &str, run: Option<RunId>, command: Command) -> Request {
+        let context = Context { now: self.time(), actor: actor.to_owned(), run, origin: Origin::Library };
+        Request { command, context }
+    }
+
+    pub(super) fn command(
+        &mut self,
+        actor: &str,
+        run: Option<RunId>,
+        command: Command,
+    ) -> Result<Answer, Box<Refusal>> {
+        let request = self.request(actor, run, command);
+        self.commit(&[request]).pop().unwrap_or_else(|| Err(Box::new(Refusal::NothingReady)))
+    }
+
+    /// Commits requests; there is no outcome when the store failed.
+    pub(super) fn commit(&mut self, requests: &[Request]) -> Vec<Result<Answer, Box<Refusal>>> {
+        self.coverage.add("commits");
+        match self.store.commit(requests) {
+            Ok(outcomes) => {
+                let Self { store, oracle, .. } = self;
+                if let Err(error) = store.look(|view| oracle.observe(view)) {
+                    self.fail(format!("the store cannot be read: {error}"));
+                }
+                outcomes
+            }
+            Err(error) => {
+                self.fail(format!("the store failed: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Reads the store; reads never fail.
+    pub(super) fn look<T: Default>(&mut self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> T {
+        match self.store.look(look) {
+            Ok(seen) => seen,
+            Err(error) => {
+                self.fail(format!("a read failed: {error}"));
+                T::default()
+            }
+        }
+    }
+
+    pub(super) fn fail(&mut self, line: String) {
+        self.note(|| format!("WRONG: {line}"));
+        self.oracle.fail(line);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        !self.oracle.broken().is_empty()
+    }
+
+    pub(super) fn has_fault(&self, fault: Fault) -> bool {
+        self.rules.fault == Some(fault)
+    }
+
+    pub(super) fn note(&mut self, text: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>6} {}", self.now, text()));
+        }
+    }
+}

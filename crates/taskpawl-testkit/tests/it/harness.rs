@@ -1,0 +1,47 @@
+//! Many seeds on all cores, and how one that fails is named.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Returns the one seed to replay, when `SEED` names it.
+pub(crate) fn replayed_seed() -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "the one way to tell a test what to replay")]
+    let seed = std::env::var("SEED").ok();
+    seed.map(|seed| seed.parse().expect("SEED is a number"))
+}
+
+/// Returns how many seeds to try: `usual`, or `full` with `TASKPAWL_HARNESS=full`.
+pub(crate) fn seeds(usual: u64, full: u64) -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "the one way to ask a harness for its larger figure")]
+    let harness = std::env::var("TASKPAWL_HARNESS");
+    if harness.as_deref() == Ok("full") { full } else { usual }
+}
+
+/// Tries seeds from 0 on until one fails, and returns the lowest of those that were seen to fail.
+pub(crate) fn first_failure<T: Send>(
+    count: u64,
+    fails: impl Fn(u64) -> Option<T> + Sync,
+) -> Option<(u64, T)> {
+    let (next, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+    let found = Mutex::new(Vec::new());
+    let work = || {
+        while !stopped.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= count {
+                return;
+            }
+            if let Some(failure) = fails(seed) {
+                stopped.store(true, Ordering::Relaxed);
+                found.lock().unwrap_or_else(PoisonError::into_inner).push((seed, failure));
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.into_iter().min_by_key(|(seed, _)| *seed)
+}

@@ -1,0 +1,4 @@
+//! What the harnesses of the rules themselves do: seeds in, and nothing broken out.
+
+mod harness;
+mod simulation;

@@ -1,0 +1,125 @@
+//! P8: the engine under virtual time, with crashes, several runs, agents and people.
+//!
+//! A failing seed is printed; `SEED=17 cargo test -p taskpawl-testkit --test it simulation -- --nocapture` replays that one and
+//! prints what happened.
+
+use std::sync::Mutex;
+
+use taskpawl_testkit::simulation::{Coverage, Fault, Played, play, play_aloud};
+
+use crate::harness::{first_failure, replayed_seed, seeds};
+
+const SEEDS: u64 = 10_000;
+const MORE_SEEDS: u64 = 200_000;
+
+/// What every thousand seeds bring about; a simulation without it would prove nothing.
+const COVERED: &[&str] = &[
+    "runs beside another",
+    "restricted runs",
+    "runs finished",
+    "runs stopped",
+    "crashes",
+    "crashes with tools",
+    "crashes while recovering",
+    "rounds lost in a crash",
+    "ends that nobody heard",
+    "tools ended after a crash",
+    "recoveries",
+    "signals",
+    "tools killed",
+    "interruptions decided",
+    "claims by agents",
+    "leases renewed or released",
+    "late reports",
+    "reports in time",
+    "reports refused",
+    "answers behind others",
+    "commands by hand",
+    "commands by hand refused",
+    "simulations with hands",
+    "simulations compared with the interpreter",
+];
+
+fn tell(seed: u64, played: &Played) -> String {
+    let broken = played.broken.as_ref().map(|broken| broken.lines.join("\n")).unwrap_or_default();
+    format!("{broken}\nSEED={seed} cargo test -p taskpawl-testkit --test it simulation -- --nocapture")
+}
+
+#[test]
+fn p8_simulations_keep_every_rule() {
+    if let Some(seed) = replayed_seed() {
+        let played = play_aloud(seed, None);
+        println!("{}", played.trace.join("\n"));
+        assert!(played.broken.is_none(), "{}", tell(seed, &played));
+        return;
+    }
+    let (count, coverage) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Coverage::default()));
+    let failure = first_failure(count, |seed| {
+        let played = play(seed, None);
+        coverage.lock().unwrap().merge(&played.coverage);
+        played.broken.is_some().then_some(played)
+    });
+    if let Some((seed, played)) = failure {
+        panic!("{}", tell(seed, &played));
+    }
+    let coverage = coverage.into_inner().unwrap();
+    println!("P8 simulation: {count} seeds");
+    for (what, count) in &coverage.counts {
+        println!("  {what}: {count}");
+    }
+    for what in COVERED {
+        assert!(coverage.of(what) >= count / 1000, "`{what}` happened {} times", coverage.of(what));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_simulation() {
+    for seed in 0..40 {
+        let (one, other) = (play_aloud(seed, None), play_aloud(seed, None));
+        assert_eq!(one, other, "seed {seed}");
+        assert!(!one.trace.is_empty());
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a harness says what it measured")]
+/// Returns what the first seed that goes wrong with a fault says.
+fn red(fault: Fault) -> String {
+    let failure = first_failure(SEEDS, |seed| play(seed, Some(fault)).broken);
+    let (seed, broken) = failure.unwrap_or_else(|| panic!("nobody noticed {fault:?}"));
+    println!("{fault:?} is noticed with seed {seed}, after {} steps: {}", broken.step, broken.lines[0]);
+    broken.lines.join("\n")
+}
+
+#[test]
+fn tools_that_start_before_their_commit_are_noticed() {
+    assert!(red(Fault::EarlyStart).contains("the store does not know"));
+}
+
+#[test]
+fn a_recovery_that_repeats_everything_is_noticed() {
+    assert!(red(Fault::RepeatEverything).contains("started again, though nobody decided that"));
+}
+
+#[test]
+fn a_lock_that_frees_before_the_tools_are_ended_is_noticed() {
+    assert!(red(Fault::LockFreesEarly).contains("lives"));
+}
+
+#[test]
+fn a_report_that_is_accepted_whatever_its_attempt_is_noticed() {
+    assert!(red(Fault::AnyAttempt).contains("was accepted"));
+}
+
+#[test]
+fn a_commit_that_is_answered_and_not_written_is_noticed() {
+    let text = red(Fault::LostCommit);
+    assert!(
+        text.contains("does not know") || text.contains("was lost") || text.contains("is over"),
+        "{text}"
+    );
+}
+
+#[test]
+fn tasks_that_become_ready_and_are_not_heard_of_are_noticed() {
+    assert!(red(Fault::DroppedReady).contains("are ready"));
+}
