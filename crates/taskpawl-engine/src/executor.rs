@@ -12,6 +12,7 @@ use taskpawl_tools::{
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
+use crate::faults::{self, Fault};
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output};
 
@@ -86,8 +87,7 @@ impl Executor {
         context.actor.clone_from(&self.actor);
         context.scope.clone_from(&self.scope);
         context.attempt = started.attempt;
-        context.idempotency_key =
-            format!("{}/{}/{}/{}", project.id, started.task, call.id, started.generation);
+        context.idempotency_key = self.idempotency_key(started);
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(timeout);
         // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
@@ -95,6 +95,13 @@ impl Executor {
         context.progress = self.progress(started);
         context.spares = Some(self.spares.clone());
         context
+    }
+
+    /// The same for every start of a call, until its task is reopened.
+    fn idempotency_key(&self, started: &StartedCall) -> String {
+        let StartedCall { task, call, generation, .. } = started;
+        let key = format!("{}/{task}/{}/{generation}", self.engine.project.id, call.id);
+        if faults::is_on(Fault::FreshKeys) { format!("{key}/{}", call.body.attempts) } else { key }
     }
 
     fn progress(&self, started: &StartedCall) -> Option<ProgressSink> {

@@ -8,6 +8,10 @@ mod dispatcher;
 mod engine;
 mod error;
 mod executor;
+#[cfg(feature = "faults")]
+pub mod faults;
+#[cfg(not(feature = "faults"))]
+mod faults;
 mod liveness;
 mod observer;
 mod output;

@@ -23,7 +23,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "taskpawl-testkit",
         &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
     ),
-    ("integration-tests", &[]),
+    (
+        "integration-tests",
+        &["taskpawl", "taskpawl-cli", "taskpawl-engine", "taskpawl-process", "taskpawl-store"],
+    ),
 ];
 
 /// Licences that go with ours; one of the alternatives of an expression is enough.

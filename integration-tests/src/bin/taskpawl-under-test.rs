@@ -1,0 +1,8 @@
+//! The `taskpawl` program, with ways to break it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    integration_tests::faults::enable_from_environment();
+    taskpawl_cli::main()
+}

@@ -1,0 +1,13 @@
+//! What the harnesses have in common.
+
+mod home;
+mod scale;
+mod strace;
+mod wait;
+mod worker;
+
+pub(crate) use home::{Home, Run};
+pub(crate) use scale::{Figures, scale, seed, skip};
+pub(crate) use strace::{Strace, Trace};
+pub(crate) use wait::until;
+pub(crate) use worker::{Answer, Worker};

@@ -1,0 +1,148 @@
+//! A home of its own for the program, and running it there.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use taskpawl::Manager;
+use taskpawl::store::{Location, open};
+use taskpawl_testkit::broken_invariants;
+use tempfile::TempDir;
+
+/// A home, a directory to work in, and a store beside it.
+#[derive(Debug)]
+pub(crate) struct Home {
+    _directory: Option<TempDir>,
+    path: PathBuf,
+    store: String,
+    faults: String,
+}
+
+impl Home {
+    /// Makes one on the disk, with a database for a store.
+    pub(crate) fn new() -> Self {
+        Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// Makes one below a directory.
+    pub(crate) fn below(directory: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("home-").tempdir_in(directory).unwrap();
+        let home = Self::at(directory.path());
+        Self { _directory: Some(directory), ..home }
+    }
+
+    /// Makes one in a directory that is there, or finds it again.
+    pub(crate) fn at(path: &Path) -> Self {
+        let path = std::fs::canonicalize(path).unwrap();
+        std::fs::create_dir_all(path.join("work")).unwrap();
+        std::fs::create_dir_all(path.join("tmp")).unwrap();
+        let store = path.join("tasks.db").to_str().unwrap().to_owned();
+        Self { _directory: None, path, store, faults: String::new() }
+    }
+
+    /// Keeps the tasks in a readable file instead.
+    pub(crate) fn with_json(mut self) -> Self {
+        self.store = format!("json:{}", self.path.join("tasks.json").to_str().unwrap());
+        self
+    }
+
+    /// Breaks everything that is started here.
+    pub(crate) fn with_fault(mut self, names: &str) -> Self {
+        names.clone_into(&mut self.faults);
+        self
+    }
+
+    pub(crate) fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// Returns a path in the home.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a file into the directory to work in.
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path("work").join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Returns the program with its arguments, ready to be started.
+    pub(crate) fn program(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl-under-test"));
+        command.args(args);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Gives a command the environment of this home, and nothing else.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command
+            .current_dir(self.path("work"))
+            .stdin(Stdio::null())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.path)
+            .env("TMPDIR", self.path("tmp"))
+            .env("USER", "user")
+            .env("TASKPAWL_STORE", &self.store)
+            .env(integration_tests::faults::VARIABLE, &self.faults);
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        Run::of(&mut self.program(args))
+    }
+
+    /// Returns the library's door to the store, in this process.
+    pub(crate) fn manager(&self) -> Manager {
+        Manager::new(open(&Location::parse(&self.store, Path::new(""))), "harness")
+    }
+
+    /// Asserts that the store opens, and that what it keeps beside the tasks follows from them.
+    pub(crate) fn assert_sound(&self) {
+        let broken = self.manager().read(|view| Ok(broken_invariants(view)?)).unwrap();
+        assert_eq!(broken, Vec::<String>::new());
+    }
+}
+
+/// What came of a process.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// Asserts that it went well.
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// Returns the `data` that `--json` printed.
+    pub(crate) fn data(&self) -> Value {
+        let mut value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        value["data"].take()
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Returns whether a program can be found.
+pub(crate) fn is_there(program: impl AsRef<OsStr>) -> bool {
+    Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}

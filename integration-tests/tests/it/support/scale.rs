@@ -1,0 +1,59 @@
+//! How much is done, what came of it, and from which numbers.
+
+use std::fmt::Display;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Returns the figure of the test command, or the larger one where `TASKPAWL_HARNESS` is `full`.
+pub(crate) fn scale(usual: usize, full: usize) -> usize {
+    let word = std::env::var_os("TASKPAWL_HARNESS").unwrap_or_default();
+    match word.to_str() {
+        Some("") => usual,
+        Some("full") => full,
+        _ => panic!("TASKPAWL_HARNESS is {word:?}, and may only be `full`"),
+    }
+}
+
+/// Returns `TASKPAWL_SEED`, or a number that is new each time: a failure prints it.
+pub(crate) fn seed() -> u64 {
+    match std::env::var_os("TASKPAWL_SEED") {
+        Some(text) => text.to_str().and_then(|text| text.parse().ok()).expect("TASKPAWL_SEED is a number"),
+        None => u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()),
+    }
+}
+
+/// Says that something could not be shown on this machine.
+pub(crate) fn skip(what: &str, why: impl Display) {
+    println!("SKIPPED {what}: {why}");
+}
+
+/// Prints one line when a harness ends: its figures and its time, or how it is repeated.
+pub(crate) struct Figures {
+    name: &'static str,
+    seed: u64,
+    begin: Instant,
+    text: String,
+}
+
+impl Figures {
+    /// `name` is that of the test.
+    pub(crate) fn of(name: &'static str, seed: u64) -> Self {
+        Self { name, seed, begin: Instant::now(), text: String::new() }
+    }
+
+    /// Adds a figure.
+    pub(crate) fn add(&mut self, figure: impl Display) {
+        let comma = if self.text.is_empty() { "" } else { ", " };
+        self.text.push_str(&format!("{comma}{figure}"));
+    }
+}
+
+impl Drop for Figures {
+    fn drop(&mut self) {
+        let Self { name, seed, begin, text } = self;
+        if std::thread::panicking() {
+            println!("{name} FAILED after {text}; again: TASKPAWL_SEED={seed} cargo test -p integration-tests --test it {name}");
+        } else {
+            println!("{name}: {text}; {:.1} s, seed {seed}", begin.elapsed().as_secs_f64());
+        }
+    }
+}

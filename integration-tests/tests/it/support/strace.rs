@@ -1,0 +1,68 @@
+//! Looking at the system calls of a process, and ending it at one of them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::home::{Home, is_there};
+use super::scale::skip;
+
+/// The program that shows system calls.
+#[derive(Debug)]
+pub(crate) struct Strace;
+
+impl Strace {
+    /// Returns it if it is here and may trace; says that `what` is skipped if not.
+    pub(crate) fn find(what: &str) -> Option<Self> {
+        if !is_there("strace") {
+            skip(what, "there is no strace");
+            return None;
+        }
+        let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
+        if !traced.status.success() {
+            skip(what, format!("strace may not trace: {}", String::from_utf8_lossy(&traced.stderr)));
+            return None;
+        }
+        Some(Self)
+    }
+
+    /// Returns `command` as it is traced: of all its threads and children the given system calls, into `log`.
+    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    pub(crate) fn of(&self, home: &Home, calls: &str, log: &Path, command: &Command) -> Command {
+        let mut traced = Command::new("strace");
+        traced.args(["-f", "-q", "--seccomp-bpf", "-e"]).arg(format!("trace={calls}"));
+        traced.arg("-o").arg(log).arg(command.get_program()).args(command.get_args());
+        home.prepare(&mut traced);
+        traced
+    }
+
+    /// Returns `command` so that the thread is killed with its process which begins its `number`th `call`.
+    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    pub(crate) fn killing(&self, home: &Home, call: &str, number: usize, command: &Command) -> Command {
+        let mut traced = Command::new("strace");
+        traced.args(["-f", "-q", "-o", "/dev/null", "-e"]).arg(format!("trace={call}"));
+        traced.arg("-e").arg(format!("inject={call}:signal=KILL:when={number}"));
+        traced.arg(command.get_program()).args(command.get_args());
+        home.prepare(&mut traced);
+        traced
+    }
+}
+
+/// The lines of a log.
+#[derive(Debug)]
+pub(crate) struct Trace(Vec<String>);
+
+impl Trace {
+    pub(crate) fn read(path: &PathBuf) -> Self {
+        let text = std::fs::read(path).unwrap();
+        Self(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Counts the calls that began.
+    pub(crate) fn count(&self) -> usize {
+        self.lines().filter(|line| line.contains('(')).count()
+    }
+}
