@@ -1,6 +1,7 @@
 //! Switches faults on by their names.
 
 use taskpawl_engine::faults as engine;
+use taskpawl_store::faults as store;
 
 /// The variable that lists faults, with commas between them.
 pub const VARIABLE: &str = "TASKPAWL_FAULT";
@@ -16,11 +17,15 @@ pub fn enable_from_environment() {
     }
 }
 
+/// Returns whether there is a fault of that name.
 fn enable(name: &str) -> bool {
-    let all: &[(&str, fn())] = &[("FreshKeys", || engine::enable(engine::Fault::FreshKeys))];
-    let found = all.iter().find(|(known, _)| *known == name);
-    if let Some((_, switch_on)) = found {
-        switch_on();
+    match name {
+        "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
+        "SkipSync" => store::enable(store::Fault::SkipSync),
+        "AnswerEarly" => store::enable(store::Fault::AnswerEarly),
+        "DecideBeforeLock" => store::enable(store::Fault::DecideBeforeLock),
+        "NoLockFile" => store::enable(store::Fault::NoLockFile),
+        _ => return false,
     }
-    found.is_some()
+    true
 }

@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod readme;
+mod support;
+mod syncs;
 mod workspace;

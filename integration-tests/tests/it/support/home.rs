@@ -96,6 +96,17 @@ impl Home {
         Run::of(&mut self.program(args))
     }
 
+    /// Applies a plan.
+    pub(crate) fn apply(&self, plan: &str) {
+        let path = self.file("plan.json", plan);
+        self.run(&["apply", path.to_str().unwrap()]).ok();
+    }
+
+    /// Returns what kind of store it is, for the line of a harness.
+    pub(crate) fn store_kind(&self) -> &'static str {
+        if self.store.starts_with("json:") { "a JSON store" } else { "a database" }
+    }
+
     /// Returns the library's door to the store, in this process.
     pub(crate) fn manager(&self) -> Manager {
         Manager::new(open(&Location::parse(&self.store, Path::new(""))), "harness")
