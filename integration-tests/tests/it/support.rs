@@ -9,5 +9,6 @@ mod worker;
 pub(crate) use home::{Home, Run};
 pub(crate) use scale::{Figures, scale, seed, skip};
 pub(crate) use strace::{Strace, Trace};
+pub(crate) use taskpawl_testkit::Random;
 pub(crate) use wait::until;
 pub(crate) use worker::{Answer, Worker};

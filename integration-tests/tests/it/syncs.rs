@@ -40,7 +40,8 @@ fn wide_syncs(strace: &Strace, fault: &str) -> f64 {
     const TASKS: u32 = 960;
     let home = Home::new().with_fault(fault);
     // Calls take about as long as a fast program.
-    let task = |number| format!("{{\"id\": \"t{number}\", \"call\": {{\"sleep\": {{\"duration\": \"5ms\"}}}}}}");
+    let task =
+        |number| format!("{{\"id\": \"t{number}\", \"call\": {{\"sleep\": {{\"duration\": \"5ms\"}}}}}}");
     let tasks: Vec<String> = (0..TASKS).map(task).collect();
     home.apply(&format!("{{\"tasks\": [{}]}}", tasks.join(",")));
     let (run, syncs) = syncs_of(strace, &home, &["run-all-ready", "--jobs", "64"]);
@@ -60,10 +61,16 @@ fn alone_syncs(strace: &Strace) -> f64 {
 /// Returns a plan of tasks that each need the one before, with one program each but for the last, which has three.
 fn chain(length: u32) -> String {
     let task = |number: u32| {
-        let needs = number.checked_sub(1).map(|before| format!("\"needs\": [\"t{before}\"], ")).unwrap_or_default();
+        let needs =
+            number.checked_sub(1).map(|before| format!("\"needs\": [\"t{before}\"], ")).unwrap_or_default();
         let call = |name: &str| format!("{{\"exec\": {{\"argv\": [\"true\", \"{name}\"]}}}}");
-        let calls = if number + 1 < length { call("only") } else { [call("one"), call("two"), call("three")].join(",") };
-        let call = if number + 1 < length { format!("\"call\": {calls}") } else { format!("\"calls\": [{calls}]") };
+        let calls = if number + 1 < length {
+            call("only")
+        } else {
+            [call("one"), call("two"), call("three")].join(",")
+        };
+        let call =
+            if number + 1 < length { format!("\"call\": {calls}") } else { format!("\"calls\": [{calls}]") };
         format!("{{\"id\": \"t{number}\", {needs}{call}}}")
     };
     let tasks: Vec<String> = (0..length).map(task).collect();

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use taskpawl::Manager;
+use taskpawl::model::{NewTask, TaskId, TaskSpec};
 use taskpawl::store::{Location, open};
 use taskpawl_testkit::broken_invariants;
 use tempfile::TempDir;
@@ -30,6 +31,12 @@ impl Home {
         let directory = tempfile::Builder::new().prefix("home-").tempdir_in(directory).unwrap();
         let home = Self::at(directory.path());
         Self { _directory: Some(directory), ..home }
+    }
+
+    /// Makes one in a file system that is never written to a disk, if there is one.
+    pub(crate) fn in_memory() -> Option<Self> {
+        let memory = Path::new("/dev/shm");
+        memory.is_dir().then(|| Self::below(memory))
     }
 
     /// Makes one in a directory that is there, or finds it again.
@@ -112,10 +119,20 @@ impl Home {
         Manager::new(open(&Location::parse(&self.store, Path::new(""))), "harness")
     }
 
+    /// Makes a task for somebody to do, through the library.
+    pub(crate) fn create(&self, id: &str) {
+        let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
+        self.manager().create(NewTask { id: TaskId::from(id), spec, ..NewTask::default() }).unwrap();
+    }
+
+    /// Returns what the store keeps beside the tasks and does not follow from them.
+    pub(crate) fn broken_invariants(&self) -> Vec<String> {
+        self.manager().read(|view| Ok(broken_invariants(view)?)).unwrap()
+    }
+
     /// Asserts that the store opens, and that what it keeps beside the tasks follows from them.
     pub(crate) fn assert_sound(&self) {
-        let broken = self.manager().read(|view| Ok(broken_invariants(view)?)).unwrap();
-        assert_eq!(broken, Vec::<String>::new());
+        assert_eq!(self.broken_invariants(), Vec::<String>::new());
     }
 }
 
@@ -141,7 +158,8 @@ impl Run {
 
     /// Returns the `data` that `--json` printed.
     pub(crate) fn data(&self) -> Value {
-        let mut value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        let mut value: Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
         value["data"].take()
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn skip(what: &str, why: impl Display) {
 /// Prints one line when a harness ends: its figures and its time, or how it is repeated.
 pub(crate) struct Figures {
     name: &'static str,
-    seed: u64,
+    pub(crate) seed: u64,
     begin: Instant,
     text: String,
 }
@@ -51,7 +51,9 @@ impl Drop for Figures {
     fn drop(&mut self) {
         let Self { name, seed, begin, text } = self;
         if std::thread::panicking() {
-            println!("{name} FAILED after {text}; again: TASKPAWL_SEED={seed} cargo test -p integration-tests --test it {name}");
+            println!(
+                "{name} FAILED after {text}; again: TASKPAWL_SEED={seed} cargo test -p integration-tests --test it {name}"
+            );
         } else {
             println!("{name}: {text}; {:.1} s, seed {seed}", begin.elapsed().as_secs_f64());
         }

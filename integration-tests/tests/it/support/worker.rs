@@ -51,6 +51,11 @@ impl Worker {
         Self { stdin: child.stdin.take(), stdout, child }
     }
 
+    /// Returns what it can be killed by, also while somebody reads its answers. It is not waited for before that has ended.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid(rustix::process::Pid::from_child(&self.child))
+    }
+
     /// Gives it a step to do.
     pub(crate) fn tell(&mut self, step: &str) {
         let stdin = self.stdin.as_mut().unwrap();
@@ -70,6 +75,17 @@ impl Worker {
         let answers = std::iter::from_fn(|| self.answer()).collect();
         self.child.wait().unwrap();
         answers
+    }
+}
+
+/// A process that was started here and not yet waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pid(rustix::process::Pid);
+
+impl Pid {
+    /// Ends it as nothing can be caught.
+    pub(crate) fn kill(self) {
+        rustix::process::kill_process(self.0, rustix::process::Signal::KILL).unwrap();
     }
 }
 
