@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod p1_kills;
+mod p1_power;
 mod p3;
 mod readme;
 mod support;

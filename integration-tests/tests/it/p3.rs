@@ -229,14 +229,14 @@ impl Contest {
         self.expect("different notes", notes.len(), of(1).count());
         let counted: u64 = tasks.iter().filter_map(|task| task.metadata.context.get("count")?.as_u64()).sum();
         self.expect("counted", usize::try_from(counted).unwrap(), of(2).count());
-        self.count_taken(&tasks, of(3).collect());
+        self.count_taken(&tasks, &of(3).collect::<Vec<_>>());
         let events = manager.history(None, 0, 0).unwrap();
         let gaps = events.iter().zip(1..).filter(|(event, revision)| event.revision != *revision).count();
         self.expect("gaps in the history", gaps, 0);
         self.wrong.lock().unwrap().extend(self.home.broken_invariants());
     }
 
-    fn count_taken(&self, tasks: &[Task], expected: Vec<(usize, usize)>) {
+    fn count_taken(&self, tasks: &[Task], expected: &[(usize, usize)]) {
         let by = |task: &Task| {
             let result = task.result.as_ref()?;
             let number = result["by"].as_str()?.strip_prefix("worker")?.parse().ok()?;
@@ -321,7 +321,9 @@ fn lock_step(home: &Home, rounds: usize, by_id: bool) -> usize {
         let id = format!("t{round}");
         home.create(&id);
         let step = if by_id { format!("claim {id}") } else { "claim-next".to_owned() };
-        workers.iter_mut().for_each(|worker| worker.tell(&step));
+        for worker in &mut workers {
+            worker.tell(&step);
+        }
         for answer in workers.iter_mut().map(|worker| worker.answer().expect("an answer")) {
             winners += usize::from(answer.is_ok());
             // One that came too late is told so; with a fault there may be worse.

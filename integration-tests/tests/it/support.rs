@@ -2,13 +2,15 @@
 
 mod home;
 mod scale;
+mod steps;
 mod strace;
 mod wait;
 mod worker;
 
 pub(crate) use home::{Home, Run};
 pub(crate) use scale::{Figures, scale, seed, skip};
+pub(crate) use steps::{losses, program_of, steps};
 pub(crate) use strace::{Strace, Trace};
 pub(crate) use taskpawl_testkit::Random;
 pub(crate) use wait::until;
-pub(crate) use worker::{Answer, Worker};
+pub(crate) use worker::{Answer, Worker, answers};

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
 use taskpawl::Manager;
 use taskpawl::model::{NewTask, TaskId, TaskSpec};
 use taskpawl::store::{Location, open};
@@ -121,8 +120,7 @@ impl Home {
 
     /// Makes a task for somebody to do, through the library.
     pub(crate) fn create(&self, id: &str) {
-        let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
-        self.manager().create(NewTask { id: TaskId::from(id), spec, ..NewTask::default() }).unwrap();
+        self.manager().create(named(id)).unwrap();
     }
 
     /// Returns what the store keeps beside the tasks and does not follow from them.
@@ -155,13 +153,6 @@ impl Run {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
     }
-
-    /// Returns the `data` that `--json` printed.
-    pub(crate) fn data(&self) -> Value {
-        let mut value: Value =
-            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
-        value["data"].take()
-    }
 }
 
 impl From<Output> for Run {
@@ -169,6 +160,12 @@ impl From<Output> for Run {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
+}
+
+/// Returns a task for somebody to do.
+pub(crate) fn named(id: &str) -> NewTask {
+    let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
+    NewTask { id: TaskId::from(id), spec, ..NewTask::default() }
 }
 
 /// Returns whether a program can be found.

@@ -1,0 +1,203 @@
+//! An acknowledged write survives a power cut: what was on the disk at that moment is mounted again.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use crate::support::{Figures, Home, Random, Run, Worker, answers, losses, scale, seed, skip, steps, until};
+
+/// More steps than a writer gets to.
+const STEPS: usize = 20_000;
+
+#[test]
+fn p1_power_cuts() {
+    let mut figures = Figures::of("p1_power_cuts", seed());
+    let mut random = Random::new(figures.seed);
+    let cuts = scale(50, 2_000);
+    for is_json in [false, true] {
+        let Some(outcome) = cut(is_json, cuts / 2, "", &mut random) else { return };
+        let kind = if is_json { "a JSON store" } else { "a database" };
+        figures.add(format!(
+            "{} cuts of {kind}, {} acknowledged writes, {} lost",
+            cuts / 2,
+            outcome.acknowledged,
+            outcome.lost.len()
+        ));
+        assert!(outcome.lost.is_empty(), "{:#?}", outcome.lost);
+    }
+    let control = cut(false, 3, "SkipSync", &mut random).expect("it worked before");
+    assert!(!control.lost.is_empty(), "the control: without syncs something is lost");
+}
+
+struct Outcome {
+    acknowledged: usize,
+    lost: Vec<String>,
+}
+
+/// Lets a writer write, and cuts the power so many times; `None` if this machine has no disks for it.
+fn cut(is_json: bool, cuts: usize, fault: &str, random: &mut Random) -> Option<Outcome> {
+    let directory = Home::in_memory().unwrap_or_else(Home::new);
+    let disk = match Disk::make(&directory.path("disk")) {
+        Ok(disk) => disk,
+        Err(why) => {
+            skip("P1 power cuts", why);
+            return None;
+        }
+    };
+    let mut outcome = Outcome { acknowledged: 0, lost: Vec::new() };
+    let mut writer = None;
+    for number in 0..cuts {
+        // A writer that starts on what others left is another case than one that goes on.
+        if number % 10 == 0 {
+            drop(writer.take());
+            writer = Some(Writer::start(&disk, &directory, number, is_json, fault));
+        }
+        let writer = writer.as_ref().expect("there is one");
+        writer.go_on(1 + random.below(30));
+        let (image, acknowledged) = writer.while_it_stands_still(&disk);
+        // Another file each time: a loop device that is not given back yet would show what it remembers of the one before.
+        let copy =
+            Disk::of(&directory.path(&format!("copy{number}")), &image).expect("a disk as the one before");
+        let wrong = writer.losses_on(&copy, acknowledged);
+        outcome.acknowledged += acknowledged;
+        outcome
+            .lost
+            .extend(wrong.into_iter().map(|what| format!("cut {number}, after {acknowledged}: {what}")));
+    }
+    Some(outcome)
+}
+
+/// A file system in a file, mounted.
+struct Disk {
+    image: PathBuf,
+    mount: PathBuf,
+}
+
+impl Disk {
+    fn make(path: &Path) -> Result<Self, String> {
+        let image = path.with_extension("image");
+        File::create(&image).and_then(|file| file.set_len(24 << 20)).map_err(|error| error.to_string())?;
+        // Nothing writes to it later but what we write.
+        let options = "lazy_itable_init=0,lazy_journal_init=0";
+        run(Command::new("mkfs.ext4").args(["-q", "-E", options]).arg(&image))?;
+        Self::mount(path, image)
+    }
+
+    fn of(path: &Path, content: &[u8]) -> Result<Self, String> {
+        let image = path.with_extension("image");
+        std::fs::write(&image, content).map_err(|error| error.to_string())?;
+        Self::mount(path, image)
+    }
+
+    fn mount(path: &Path, image: PathBuf) -> Result<Self, String> {
+        let mount = path.with_extension("mount");
+        std::fs::create_dir_all(&mount).map_err(|error| error.to_string())?;
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mount))?;
+        Ok(Self { image, mount })
+    }
+
+    /// Returns what is on it, without what only the file system knows yet.
+    fn content(&self) -> Vec<u8> {
+        let read = || std::fs::read(&self.image).unwrap();
+        let mut content = read();
+        // The file system may write for itself: what is read twice was there at one moment.
+        loop {
+            let again = read();
+            if again == content {
+                return content;
+            }
+            content = again;
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        run(Command::new("umount").arg(&self.mount)).expect("a mounted disk");
+        std::fs::remove_file(&self.image).expect("its image");
+    }
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let run = Run::from(command.output().map_err(|error| format!("{program}: {error}"))?);
+    if run.code == Some(0) { Ok(()) } else { Err(format!("{program}: {}", run.stderr.trim())) }
+}
+
+/// A worker on the disk; its answers go to a file elsewhere.
+struct Writer {
+    child: Child,
+    home: PathBuf,
+    is_json: bool,
+    answers: PathBuf,
+    steps: Vec<String>,
+}
+
+impl Writer {
+    fn start(disk: &Disk, elsewhere: &Home, number: usize, is_json: bool, fault: &str) -> Self {
+        let home = disk.mount.join(format!("home{number}"));
+        std::fs::create_dir(&home).unwrap();
+        // The directory is there before; that it stays is not what is tested.
+        run(Command::new("sync").arg("-f").arg(&home)).unwrap();
+        let steps = steps(STEPS);
+        let script = elsewhere.file("script", &steps.join("\n"));
+        let answers = elsewhere.path("answers");
+        let mut command = Worker::with_script(&place(&home, is_json).with_fault(fault), "actor", &script, 0);
+        let child = command.stdout(File::create(&answers).unwrap()).spawn().unwrap();
+        Self { child, home, is_json, answers, steps }
+    }
+
+    fn acknowledged(&self) -> usize {
+        let answers = answers(&std::fs::read_to_string(&self.answers).unwrap());
+        let wrong = answers.iter().find(|answer| !answer.is_ok());
+        assert!(wrong.is_none(), "{wrong:?}");
+        answers.len()
+    }
+
+    /// Waits until it has done more.
+    fn go_on(&self, steps: usize) {
+        let goal = self.acknowledged() + steps;
+        until("the writer goes on", || (self.acknowledged() >= goal).then_some(()));
+    }
+
+    /// Stops it, between system calls, and returns what is on the disk then, and how much was acknowledged.
+    fn while_it_stands_still(&self, disk: &Disk) -> (Vec<u8>, usize) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        until("every thread stands still", || is_stopped(self.child.id()).then_some(()));
+        let seen = (disk.content(), self.acknowledged());
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+        seen
+    }
+
+    fn losses_on(&self, disk: &Disk, acknowledged: usize) -> Vec<String> {
+        let home = disk.mount.join(self.home.file_name().expect("a name"));
+        if !home.is_dir() {
+            return vec!["even the directory is lost".to_owned()];
+        }
+        losses(&place(&home, self.is_json), &self.steps[..=acknowledged], acknowledged)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The next one needs the room.
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+fn place(path: &Path, is_json: bool) -> Home {
+    let home = Home::at(path);
+    if is_json { home.with_json() } else { home }
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap()).all(|stat| {
+        let state = stat.rsplit_once(')').expect("a name").1;
+        state.trim_start().starts_with('T')
+    })
+}
