@@ -22,5 +22,6 @@ use std::process::ExitCode;
 
 /// Runs the command that the process was started with, to its end.
 pub fn main() -> ExitCode {
+    taskpawl::child_entry();
     args::main(environment::Environment::read())
 }

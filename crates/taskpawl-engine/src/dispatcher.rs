@@ -13,6 +13,7 @@ use taskpawl_model::{
     ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
+use taskpawl_tools::Programs;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -57,8 +58,14 @@ struct InFlight {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(engine: &Engine, manager: Manager, run: RunId, options: &RunOptions) -> Self {
-        let executor = Executor::new(engine, options.scope.clone(), options.observer.clone());
+    pub(crate) fn new(
+        engine: &Engine,
+        programs: Programs,
+        manager: Manager,
+        run: RunId,
+        options: &RunOptions,
+    ) -> Self {
+        let executor = Executor::new(engine, programs, options.scope.clone(), options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
             intake: Intake::new(run.clone(), options.only.clone(), tools),

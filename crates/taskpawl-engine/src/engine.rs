@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use taskpawl_manager::Manager;
 use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task, resolve};
-use taskpawl_tools::Registry;
+use taskpawl_tools::{Registry, Supervision};
 use tokio::sync::watch;
 
 use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
-use crate::liveness::RunLock;
+use crate::liveness::LiveRun;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
 use crate::summary::RunSummary;
@@ -22,8 +22,7 @@ pub struct Engine {
     pub(crate) manager: Manager,
     pub(crate) tools: Arc<Registry>,
     pub(crate) project: Project,
-    /// The lock of the run that this handle belongs to.
-    pub(crate) lock: Option<Arc<RunLock>>,
+    supervision: Supervision,
 }
 
 /// Where the calls of an engine run, and where their output goes.
@@ -96,7 +95,14 @@ impl RunControl {
 impl Engine {
     /// Returns an engine that runs the plan behind `manager` with `tools`.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
-        Self { manager, tools, project, lock: None }
+        Self { manager, tools, project, supervision: Supervision::default() }
+    }
+
+    /// Sets who starts and owns the programs of a run.
+    #[must_use]
+    pub fn with_supervision(mut self, supervision: Supervision) -> Self {
+        self.supervision = supervision;
+        self
     }
 
     /// Returns every command on the plan.
@@ -130,15 +136,16 @@ impl Engine {
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
         let id = RunId::from(self.manager.source().new_id());
         let manager = self.manager.clone().with_run(id.clone());
-        let lock = Some(Arc::new(RunLock::take(&self.project.files, &id)?));
-        let engine = Self { lock, ..self.clone() };
+        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone())?;
         manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
-        let summary = Dispatcher::new(&engine, manager.clone(), id.clone(), &options).run().await?;
+        let programs = live.programs().clone();
+        let summary = Dispatcher::new(self, programs, manager.clone(), id.clone(), &options).run().await?;
+        live.programs().close().await;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
-        drop(engine);
+        drop(live);
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::Summary(summary.clone()));
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall, is_too_deep};
 use taskpawl_tools::{
-    CallContext, Progress, ProgressSink, RegisteredTool, SpareFiles, ToolError, call_guarded,
+    CallContext, Programs, Progress, ProgressSink, RegisteredTool, ToolError, call_guarded,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -39,11 +39,17 @@ pub(crate) struct Executor {
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
-    spares: SpareFiles,
+    programs: Programs,
 }
 
 impl Executor {
-    pub(crate) fn new(engine: &Engine, scope: Option<String>, observer: Option<Arc<dyn Observer>>) -> Self {
+    /// Returns an executor whose calls start their programs by `programs`.
+    pub(crate) fn new(
+        engine: &Engine,
+        programs: Programs,
+        scope: Option<String>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
         Self {
             output: engine.output(),
             actor: engine.manager.actor().to_owned(),
@@ -52,7 +58,7 @@ impl Executor {
             observer,
             cancel: CancellationToken::new(),
             by_task: BTreeMap::new(),
-            spares: SpareFiles::default(),
+            programs,
         }
     }
 
@@ -61,10 +67,7 @@ impl Executor {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let context = self.context(&started);
         let output = self.output.clone();
-        // The run counts as alive until the last of its programs is ended.
-        let lock = self.engine.lock.clone();
         async move {
-            let _lock = lock;
             let begin = Instant::now();
             let args = Value::Object(started.call.spec.args.clone());
             let end = match tool {
@@ -93,7 +96,7 @@ impl Executor {
         // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
-        context.spares = Some(self.spares.clone());
+        context.programs = self.programs.clone();
         context
     }
 
@@ -145,6 +148,7 @@ async fn run(
         },
         // A tool that says so without having been asked has failed: started again, it would say so again.
         Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::Interrupted { repeatable },
+        Err(ToolError::Lost { .. }) => CallEnd::Interrupted { repeatable },
         Err(error) => {
             let result = error.result().cloned().and_then(|result| output.bounded(flat_enough(result)).ok());
             failed(error.class(), chain(&error), result)

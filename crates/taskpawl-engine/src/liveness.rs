@@ -4,20 +4,30 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use taskpawl_model::RunId;
+use taskpawl_tools::{Programs, Supervision};
 
 use crate::error::RunError;
 
-/// The lock that a run holds for its life. The kernel frees it when the process ends, however that happens.
+/// How long a run that is dropped waits for the end of its programs. They are killed, and so gone in no time; one that hangs in
+/// the kernel must not hold up its host.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A run for as long as it lives: its lock, and its programs, of which none outlives it.
+///
+/// The kernel frees the lock when the last process that has it open ends, however that happens. The supervisor of the programs
+/// has it open too: a run counts as alive until the last of its programs is gone.
 #[derive(Debug)]
-pub(crate) struct RunLock {
+pub(crate) struct LiveRun {
     path: PathBuf,
-    _file: File,
+    programs: Programs,
 }
 
-impl RunLock {
-    pub(crate) fn take(files: &Path, run: &RunId) -> Result<Self, RunError> {
+impl LiveRun {
+    pub(crate) fn start(files: &Path, run: &RunId, supervision: Supervision) -> Result<Self, RunError> {
         let path = lock_path(files, run);
         let failed = |action, path: &Path, source| RunError::Files { action, path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
@@ -27,14 +37,21 @@ impl RunLock {
         }
         let file = File::create(&path).map_err(|source| failed("create", &path, source))?;
         file.lock().map_err(|source| failed("lock", &path, source))?;
-        Ok(Self { path, _file: file })
+        Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)) })
+    }
+
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.programs
     }
 }
 
-impl Drop for RunLock {
+impl Drop for LiveRun {
     fn drop(&mut self) {
-        // A file that stays behind is harmless: without a lock on it the run counts as over.
-        let _ = std::fs::remove_file(&self.path);
+        // Without its file the run counts as over, and a file that stays behind is harmless: it is locked for as long as
+        // anything of the run is alive.
+        if self.programs.close_within(PATIENCE) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

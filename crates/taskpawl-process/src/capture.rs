@@ -1,8 +1,8 @@
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -16,8 +16,6 @@ pub struct OutputFiles {
     pub stdout: PathBuf,
     /// The file that is its standard error; another one than `stdout`.
     pub stderr: PathBuf,
-    /// Where files come from and, when they stay empty, go to; without it they are made and removed.
-    pub spares: Option<SpareFiles>,
 }
 
 /// What a program has written to one of its streams.
@@ -39,19 +37,19 @@ pub struct Captured {
 pub(crate) struct Capture {
     stdout: Stream,
     stderr: Stream,
-    spares: Option<SpareFiles>,
+    spares: SpareFiles,
 }
 
 impl Capture {
-    pub(crate) fn create(files: &OutputFiles) -> Result<Self, SpawnError> {
-        let stream = |path| Stream::create(path, files.spares.as_ref());
+    pub(crate) fn create(files: &OutputFiles, spares: &SpareFiles) -> Result<Self, SpawnError> {
+        let stream = |path| Stream::create(path, spares);
         let (stdout, stderr) = (stream(&files.stdout)?, stream(&files.stderr)?);
-        Ok(Self { stdout, stderr, spares: files.spares.clone() })
+        Ok(Self { stdout, stderr, spares: spares.clone() })
     }
 
     /// Returns the ends for the program: standard output, standard error.
-    pub(crate) fn to_stdio(&self) -> Result<(Stdio, Stdio), SpawnError> {
-        Ok((self.stdout.for_program()?, self.stderr.for_program()?))
+    pub(crate) fn ends(&self) -> Result<[OwnedFd; 2], SpawnError> {
+        Ok([self.stdout.for_program()?, self.stderr.for_program()?])
     }
 
     /// Returns how many bytes are in both files.
@@ -66,11 +64,16 @@ impl Capture {
         self.stderr.file.set_len(stderr)
     }
 
-    /// Reads at most `keep_bytes` of both files together; those that are empty are spared or removed.
+    /// Gives back what no program was started for.
+    pub(crate) fn discard(self) {
+        // Empty files that stay behind say nothing and take no room.
+        let _ = self.finish(0);
+    }
+
+    /// Reads at most `keep_bytes` of both files together; those that are empty are spared.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
         let (stdout, stderr) = share(keep_bytes as u64, self.stdout.size()?, self.stderr.size()?);
-        let spares = self.spares.as_ref();
-        Ok((self.stdout.finish(stdout, spares)?, self.stderr.finish(stderr, spares)?))
+        Ok((self.stdout.finish(stdout, &self.spares)?, self.stderr.finish(stderr, &self.spares)?))
     }
 }
 
@@ -88,8 +91,8 @@ struct Stream {
 }
 
 impl Stream {
-    fn create(path: &Path, spares: Option<&SpareFiles>) -> Result<Self, SpawnError> {
-        let file = match spares.and_then(|spares| spares.take(path)) {
+    fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
+        let file = match spares.take(path) {
             Some(file) => file,
             None => open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?,
         };
@@ -97,7 +100,7 @@ impl Stream {
     }
 
     /// Opens the file once more for the program, under a shared lock: so it shows whether anybody still holds it.
-    fn for_program(&self) -> Result<Stdio, SpawnError> {
+    fn for_program(&self) -> Result<OwnedFd, SpawnError> {
         let open = || {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
             let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
@@ -111,13 +114,10 @@ impl Stream {
         Ok(self.file.metadata()?.len())
     }
 
-    fn finish(self, keep_bytes: u64, spares: Option<&SpareFiles>) -> io::Result<Captured> {
+    fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {
         let bytes = self.size()?;
         if bytes == 0 {
-            match spares {
-                Some(spares) => spares.give(self.path, self.file)?,
-                None => remove(&self.path)?,
-            }
+            spares.give(self.path, self.file)?;
             return Ok(Captured { text: String::new(), bytes, truncated: false, file: None });
         }
         let truncated = bytes > keep_bytes;
@@ -162,13 +162,6 @@ fn open(path: &Path) -> io::Result<File> {
             Ok(rustix::fs::open(path, flags, mode)?.into())
         }
         opened => Ok(opened?.into()),
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
     }
 }
 

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::process::Command;
 
-/// The environment variables that a program sees.
+/// The environment variables that a program sees. A supervised one also sees `TASKPAWL_PROCESS`, by which it is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// Those of this process, with changes: a value sets a variable, `None` removes it.
+    /// Those of the process that starts it, with changes: a value sets a variable, `None` removes it. A supervisor has those that
+    /// its engine had when it started.
     Inherit(BTreeMap<OsString, Option<OsString>>),
     /// These and no others.
     Exactly(BTreeMap<OsString, OsString>),
@@ -18,22 +18,6 @@ impl Default for Environment {
 }
 
 impl Environment {
-    pub(crate) fn apply(&self, command: &mut Command) {
-        match self {
-            Self::Inherit(changes) => {
-                for (name, value) in changes {
-                    match value {
-                        Some(value) => command.env(name, value),
-                        None => command.env_remove(name),
-                    };
-                }
-            }
-            Self::Exactly(variables) => {
-                command.env_clear().envs(variables);
-            }
-        }
-    }
-
     /// Returns the `PATH` that the program will see, which is also the one it is looked up in.
     pub(crate) fn path(&self) -> Option<OsString> {
         let name = OsStr::new("PATH");

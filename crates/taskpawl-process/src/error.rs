@@ -55,6 +55,34 @@ pub enum SpawnError {
         /// What the system said.
         source: io::Error,
     },
+    /// The program in whose process this is has no supervisor for programs and was not told to do without.
+    #[error(
+        "no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a \
+         `taskpawl` program by `Builder::supervision`"
+    )]
+    NoSupervisor,
+    /// The supervisor could not be started.
+    #[error("failed to start `{program}` as the supervisor of programs")]
+    SupervisorStart {
+        /// The program that should be the supervisor.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What was started as the supervisor is none.
+    #[error("`{program}` does not work as the supervisor of programs: {problem}")]
+    SupervisorRefused {
+        /// The program that should be the supervisor.
+        program: PathBuf,
+        /// What it did instead.
+        problem: String,
+    },
+    /// The supervisor was ended from outside while the program ran. Nobody knows how far the program came.
+    #[error("the supervisor of the run was killed while the program ran; nobody knows how the program ended")]
+    SupervisorLost,
+    /// The run that the program belongs to is over.
+    #[error("the run is over, and with it all of its programs")]
+    Closed,
 }
 
 /// A file that is there and still "not found" is a script whose interpreter is not; one of no known format is a

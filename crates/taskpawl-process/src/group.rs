@@ -1,110 +1,88 @@
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use crate::error::SpawnError;
+use crate::own_group::OwnGroup;
+use crate::recipe::Recipe;
+use crate::supervisor::{Ending, Link, Ticket};
 
-/// A running program and all that it has started in its process group.
-///
-/// Dropping it kills the group. The program is watched through a process descriptor instead of the runtime's own
-/// child handling: that one would install a signal handler in the host program for a child that is dropped.
-/// It also lets the group be killed while its ended leader is not yet reaped, so that the group's id cannot
-/// belong to anybody else.
+/// The streams of a program: standard output, standard error, and standard input where it has one.
 #[derive(Debug)]
-pub(crate) struct Group {
-    leader: Option<Child>,
-    id: Pid,
-    pidfd: AsyncFd<OwnedFd>,
+pub(crate) struct Streams {
+    pub(crate) outputs: [OwnedFd; 2],
+    pub(crate) stdin: Option<OwnedFd>,
+}
+
+/// A running program and all that it has started. Dropping it kills all of it.
+#[derive(Debug)]
+pub(crate) enum Group {
+    /// Started by this process.
+    Own(OwnGroup),
+    /// Started by a supervisor.
+    Supervised(Ticket),
 }
 
 impl Group {
-    /// Starts `command` as leader of a new process group.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        use std::os::unix::process::CommandExt;
-
-        let leader = Leader(Some(command.process_group(0).spawn()?));
-        let id = leader.id();
-        let pidfd = pidfd_open(id, PidfdFlags::NONBLOCK)?;
-        Ok(Self { pidfd: watched(pidfd)?, leader: leader.disarm(), id })
+    /// Starts a program by the supervisor behind `link`; without one by this process.
+    pub(crate) fn start(
+        link: Option<&Arc<Link>>,
+        recipe: &Recipe<'_>,
+        streams: Streams,
+    ) -> Result<Self, SpawnError> {
+        let Some(link) = link else {
+            let group = start_here(recipe, streams).map_err(|source| recipe.refusal(source))?;
+            return Ok(Self::Own(group));
+        };
+        let ticket = link.spawn(recipe, streams).map_err(|source| recipe.refusal(source))?;
+        Ok(Self::Supervised(ticket))
     }
 
-    /// Waits for the end of the leader, which stays a zombie until [`Group::reap`].
+    /// Waits for the end of the program, or to hear that it never started.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped.
-    pub(crate) async fn ended(&self) {
-        // An error means that the runtime is shutting down; then the group is killed and reaped without waiting.
-        let _ = self.pidfd.readable().await;
+    pub(crate) async fn ended(&mut self) {
+        match self {
+            Self::Own(group) => group.ended().await,
+            Self::Supervised(ticket) => ticket.ended().await,
+        }
     }
 
-    /// Asks the group to end.
+    /// Asks the program to end.
     pub(crate) fn terminate(&self) {
-        self.signal(Signal::TERM);
+        match self {
+            Self::Own(group) => group.terminate(),
+            Self::Supervised(ticket) => ticket.terminate(),
+        }
     }
 
-    /// Makes the group end.
+    /// Makes the program end.
     pub(crate) fn kill(&self) {
-        self.signal(Signal::KILL);
+        match self {
+            Self::Own(group) => group.kill(),
+            Self::Supervised(ticket) => ticket.kill(),
+        }
     }
 
-    /// Failures are of no interest: they say that nobody is left to hear the signal. The leader gets it a second
-    /// time by its descriptor, for it may have moved to another group.
-    fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.id, signal);
-        let _ = pidfd_send_signal(&self.pidfd, signal);
-    }
-
-    /// Kills what is left of the group and returns how the leader ended. Does not block after [`Group::ended`].
-    pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
-        let _ = kill_process_group(self.id, Signal::KILL);
-        self.leader.take().expect("BUG: a leader is taken once").wait()
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(leader) = self.leader.take() {
-            self.kill();
-            reap_elsewhere(leader);
+    /// Kills what is left and returns how the program ended; to be called after [`Group::ended`].
+    pub(crate) fn reap(self, recipe: &Recipe<'_>) -> Result<ExitStatus, SpawnError> {
+        match self {
+            Self::Own(group) => group.reap().map_err(|source| recipe.refusal(source)),
+            Self::Supervised(ticket) => match ticket.into_ending() {
+                Ending::Exited(status) => Ok(status),
+                Ending::NotStarted(source) => Err(recipe.refusal(source)),
+                Ending::Lost(error) => Err(error),
+            },
         }
     }
 }
 
-#[expect(unsafe_code, reason = "tokio has no safe way to register a descriptor")]
-fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open, keeps its descriptor, and only the `AsyncFd` that takes it can close it.
-    Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
-}
-
-/// Kills a child again whose group could not be watched.
-struct Leader(Option<Child>);
-
-impl Leader {
-    fn id(&self) -> Pid {
-        Pid::from_child(self.0.as_ref().expect("BUG: a leader is taken once"))
-    }
-
-    fn disarm(mut self) -> Option<Child> {
-        self.0.take()
-    }
-}
-
-impl Drop for Leader {
-    fn drop(&mut self) {
-        if let Some(child) = self.0.take() {
-            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-            reap_elsewhere(child);
-        }
-    }
-}
-
-/// Reaps a killed child. It is gone within a moment as a rule, but one that hangs in the kernel must not block
-/// whoever drops the future.
-fn reap_elsewhere(mut child: Child) {
-    if matches!(child.try_wait(), Ok(None)) {
-        let _ = std::thread::Builder::new().name("taskpawl-reap".to_owned()).spawn(move || child.wait());
-    }
+fn start_here(recipe: &Recipe<'_>, streams: Streams) -> io::Result<OwnGroup> {
+    let [stdout, stderr] = streams.outputs;
+    let mut command = recipe.command();
+    command.stdin(streams.stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
+    OwnGroup::spawn(&mut command)
 }

@@ -1,26 +1,41 @@
 //! Starts, limits, watches and ends programs. Knows no tasks. Linux only.
 //!
+//! The programs of a run belong to a *supervisor*: a small process that is started with the first of them, starts all others,
+//! and outlives this one for as long as it takes to kill what is left. It is the host program itself, executed a second time:
+//! see [`child_entry`].
+//!
 //! A program runs in a process group of its own. Its standard output and standard error are files that it holds
-//! open itself, so its output never passes through this process and cannot fill its memory. Whatever ends a run,
-//! be it the program itself, the deadline, the cancellation, too much output or the caller dropping the future,
-//! nothing of the group survives it.
+//! open itself, so its output never passes through this process and cannot fill its memory. Whatever ends it,
+//! be it the program itself, the deadline, the cancellation, too much output, the caller dropping the future or the death of
+//! this process, nothing that it started survives the run, and nothing that can be recognised survives the call.
 //!
 //! Programs are started by `posix_spawn` only: a `fork` copies the page tables of the whole process, which takes a
 //! large engine hundreds of milliseconds. Hence nothing here uses `pre_exec`.
 //!
-//! [`run`] is the one way in. It takes and returns plain data, so that a supervisor process can do the
-//! same work elsewhere.
+//! [`Programs`] is the one way in. `supervisor/` has both sides of the supervisor: `link` is the engine's, `server` and
+//! `calls` are the supervisor's, `wire` and `socket` are between them.
 
 mod capture;
 mod environment;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
+#[cfg(not(feature = "faults"))]
+#[path = "no_faults.rs"]
+mod faults;
 mod group;
 mod locate;
-mod run;
+mod own_group;
+mod program;
+mod programs;
+mod recipe;
 mod spare;
+mod supervisor;
+mod watch;
 
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;
-pub use run::{End, Limits, Outcome, Program, run};
-pub use spare::SpareFiles;
+pub use program::{End, Limits, Outcome, Program};
+pub use programs::{Programs, Supervision};
+pub use supervisor::child_entry;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// deleted within the last minutes (ext4 does): making and removing two files for each program took more time than the
 /// program.
 #[derive(Clone, Debug, Default)]
-pub struct SpareFiles(Arc<Pool>);
+pub(crate) struct SpareFiles(Arc<Pool>);
 
 #[derive(Debug, Default)]
 struct Pool(Mutex<Vec<Spare>>);
@@ -23,7 +23,12 @@ struct Spare {
 impl SpareFiles {
     /// Returns an empty file that stands at `path` from now on, if there is a spare one on that file system.
     pub(crate) fn take(&self, path: &Path) -> Option<File> {
-        let spare = self.lock().pop()?;
+        let spare = {
+            let mut spares = self.lock();
+            // One that already stands there must not be replaced by another one.
+            let there = spares.iter().position(|spare| spare.path == path);
+            there.map(|there| spares.swap_remove(there)).or_else(|| spares.pop())?
+        };
         if std::fs::rename(&spare.path, path).is_ok() {
             return Some(spare.file);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_process::SpareFiles;
+use taskpawl_process::Programs;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -41,8 +41,8 @@ pub struct CallContext {
     pub limits: CallLimits,
     /// Who hears what the call says while it runs.
     pub progress: Option<ProgressSink>,
-    /// Output files for programs to write to, shared by the calls of one host.
-    pub spares: Option<SpareFiles>,
+    /// What starts programs, shared by the calls of one run. Without a run the call's own, with a supervisor.
+    pub programs: Programs,
 }
 
 /// How much a call may print and how gently it is ended.
@@ -91,7 +91,7 @@ impl CallContext {
             deadline: None,
             limits: CallLimits::default(),
             progress: None,
-            spares: None,
+            programs: Programs::default(),
         }
     }
 

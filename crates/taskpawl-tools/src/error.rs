@@ -80,6 +80,12 @@ pub enum ToolError {
         /// What it had returned until then.
         result: Option<Box<Value>>,
     },
+    /// Whoever did the work is gone, and nobody knows how far it came.
+    #[error("{message}")]
+    Lost {
+        /// A lower-case fragment that says what is gone.
+        message: String,
+    },
     /// The call printed more than it may.
     #[error("the call put out more than the limit of {limit_bytes} bytes")]
     OutputLimit {
@@ -138,6 +144,7 @@ impl ToolError {
             Self::InvalidJson { .. } => "invalid_json",
             Self::Timeout { .. } => "timeout",
             Self::Cancelled { .. } => "cancelled",
+            Self::Lost { .. } => "lost",
             Self::OutputLimit { .. } => "output_limit",
             Self::Http { .. } => "http",
             Self::HttpStatus { .. } => "http_status",
@@ -160,6 +167,7 @@ impl ToolError {
             | Self::OutsideRoot { .. }
             | Self::Protected { .. }
             | Self::Spawn(_)
+            | Self::Lost { .. }
             | Self::Http { .. }
             | Self::Panicked { .. }
             | Self::Failed { .. } => None,

@@ -6,8 +6,10 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use taskpawl_tools::{CallContext, Registry, call_guarded};
+//! use taskpawl_tools::{CallContext, Registry, call_guarded, child_entry};
 //!
+//! // The first line of `main`: it makes the process able to start programs.
+//! child_entry();
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 //! # runtime.block_on(async {
 //! let dir = tempfile::tempdir().unwrap();
@@ -34,5 +36,5 @@ pub use context::{CallContext, CallLimits, Progress, ProgressSink};
 pub use error::{RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
-pub use taskpawl_process::SpareFiles;
+pub use taskpawl_process::{Programs, Supervision, child_entry};
 pub use tool::{Hints, Tool, ToolSpec};

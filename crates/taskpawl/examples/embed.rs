@@ -44,6 +44,7 @@ tasks:
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    taskpawl::child_entry();
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let tool = CountWords(ToolSpec::new("count_words", "Counts words.", schema));
     let plans = Taskpawl::builder(":memory:").tool(Arc::new(tool)).open()?;

@@ -5,7 +5,7 @@ use taskpawl_engine::{Engine, Project};
 use taskpawl_manager::{Manager, Source, SystemSource};
 use taskpawl_model::Origin;
 use taskpawl_store::{Location, open};
-use taskpawl_tools::{Registry, Tool};
+use taskpawl_tools::{Registry, Supervision, Tool};
 
 use crate::error::OpenError;
 use crate::facade::Taskpawl;
@@ -21,6 +21,7 @@ pub struct Builder {
     host: String,
     origin: Origin,
     source: Arc<dyn Source>,
+    supervision: Supervision,
     builtin: bool,
     tools: Vec<Arc<dyn Tool>>,
 }
@@ -36,6 +37,7 @@ impl Builder {
             host: "localhost".to_owned(),
             origin: Origin::Library,
             source: Arc::new(SystemSource),
+            supervision: Supervision::default(),
             builtin: true,
             tools: Vec::new(),
         }
@@ -91,6 +93,14 @@ impl Builder {
         self
     }
 
+    /// Sets who starts and owns the programs of a run. Default: this program, executed a second time, for which `main` has to
+    /// begin with [`child_entry`](crate::child_entry).
+    #[must_use]
+    pub fn supervision(mut self, supervision: Supervision) -> Self {
+        self.supervision = supervision;
+        self
+    }
+
     /// Leaves the built-in tools out.
     #[must_use]
     pub fn without_builtin_tools(mut self) -> Self {
@@ -134,7 +144,8 @@ impl Builder {
         };
         let manager =
             Manager::new(open(&self.location), self.actor).with_source(self.source).with_origin(self.origin);
-        Ok(Taskpawl::new(Engine::new(manager, Arc::new(registry), project), temporary))
+        let engine = Engine::new(manager, Arc::new(registry), project).with_supervision(self.supervision);
+        Ok(Taskpawl::new(engine, temporary))
     }
 }
 

@@ -8,6 +8,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The first line of `main`: tool calls that are programs belong to a second process of this program.
+//! taskpawl::child_entry();
 //! let plans = Taskpawl::open(":memory:")?;
 //! plans.apply_text("tasks: [{id: hello, run: echo hello}, {id: after, needs: hello, milestone: true}]", "greeting")?;
 //! let summary = plans.run_all_ready(RunOptions::default()).await?;
@@ -39,3 +41,4 @@ pub use taskpawl_manager::{
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;
 pub use taskpawl_tools as tools;
+pub use taskpawl_tools::{Supervision, child_entry};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use taskpawl::model::{Query, Status};
-use taskpawl::{Ending, RunOptions, Taskpawl};
+use taskpawl::{Ending, RunOptions, Supervision, Taskpawl};
 
 use crate::harness::Cli;
 
@@ -26,7 +26,9 @@ impl Place {
         let store = format!("json:{}", json.path("tasks.json").display());
         let json = json.with("TASKPAWL_STORE", &store);
         let directory = tempfile::tempdir().unwrap();
-        let plans = Taskpawl::builder(":memory:").root(directory.path()).open().map(Box::new).unwrap();
+        let supervisor = Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl").into());
+        let plans = Taskpawl::builder(":memory:").root(directory.path()).supervision(supervisor).open();
+        let plans = plans.map(Box::new).unwrap();
         let places = vec![
             ("sqlite", Self::Processes(Box::new(sqlite))),
             ("json", Self::Processes(Box::new(json))),

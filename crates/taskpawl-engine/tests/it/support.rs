@@ -11,7 +11,7 @@ use taskpawl_engine::{Engine, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
 use taskpawl_model::{Query, Selector, Task, parse_plan};
 use taskpawl_store::{Location, Store, open};
-use taskpawl_tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
+use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
 /// Says each start; `ok`, `bad`, `panic`, `quits`, `deep` and `big` end at once as they are called, `hold` waits for a release, `flaky` fails
@@ -173,7 +173,9 @@ fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &
         files: files.join("files"),
         host: "here".to_owned(),
     };
-    Engine::new(Manager::new(Arc::clone(store), actor), Arc::new(tools), project)
+    let engine = Engine::new(Manager::new(Arc::clone(store), actor), Arc::new(tools), project);
+    // What executes a test binary again runs its tests again.
+    engine.with_supervision(Supervision::Off)
 }
 
 pub(crate) fn with_control() -> (RunOptions, RunControl) {

@@ -1,14 +1,15 @@
 use std::os::unix::fs::PermissionsExt;
 
-use taskpawl_process::End;
+use taskpawl_process::{End, Programs};
 
 use crate::support::Bench;
 
 #[tokio::test]
 async fn no_output_leaves_no_files() {
-    let bench = Bench::new();
+    let mut bench = Bench::new();
     let outcome = bench.shell("true").await;
     assert_eq!((outcome.stdout.file, outcome.stderr.file), (None, None));
+    bench.programs = Programs::default();
     assert_eq!(std::fs::read_dir(bench.path("out")).unwrap().count(), 0);
 }
 

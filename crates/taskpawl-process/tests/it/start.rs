@@ -28,7 +28,10 @@ async fn variables_can_be_removed_and_replaced_altogether() {
     let bench = Bench::new();
     let mut program = bench.program(&["/usr/bin/env"]);
     program.environment = exactly(&[("ONLY", "this")]);
-    assert_eq!(bench.run(&program).await.unwrap().stdout.text, "ONLY=this\n");
+    let outcome = bench.run(&program).await.unwrap();
+    let lines: Vec<&str> =
+        outcome.stdout.text.lines().filter(|line| !line.starts_with("TASKPAWL_PROCESS=")).collect();
+    assert_eq!(lines, ["ONLY=this"]);
 
     program.environment = Environment::Inherit(BTreeMap::from([("CARGO_PKG_NAME".into(), None)]));
     let outcome = bench.run(&program).await.unwrap();
@@ -53,8 +56,8 @@ async fn many_programs_run_at_once_on_one_thread() {
         let mut program = bench.program(&["echo", &index.to_string()]);
         program.output.stdout = bench.path(&format!("out/{index}.stdout"));
         program.output.stderr = bench.path(&format!("out/{index}.stderr"));
-        let (limits, cancel) = (bench.limits, bench.cancel.clone());
-        async move { taskpawl_process::run(&program, &limits, &cancel).await.unwrap().stdout.text }
+        let (programs, limits, cancel) = (bench.programs.clone(), bench.limits, bench.cancel.clone());
+        async move { programs.run(&program, &limits, &cancel).await.unwrap().stdout.text }
     });
     let mut set = tokio::task::JoinSet::new();
     runs.for_each(|run| {

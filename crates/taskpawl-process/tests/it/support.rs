@@ -2,20 +2,33 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use taskpawl_process::{Environment, Limits, Outcome, OutputFiles, Program, SpawnError};
+use taskpawl_process::{
+    Environment, Limits, Outcome, OutputFiles, Program, Programs, SpawnError, Supervision,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A directory of its own for one test.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
+    pub(crate) programs: Programs,
     pub(crate) limits: Limits,
     pub(crate) cancel: CancellationToken,
 }
 
 impl Bench {
+    /// With a supervisor.
     pub(crate) fn new() -> Self {
+        Self::with(Programs::new(supervisor()))
+    }
+
+    /// With programs that belong to this process.
+    pub(crate) fn unsupervised() -> Self {
+        Self::with(Programs::new(Supervision::Off))
+    }
+
+    pub(crate) fn with(programs: Programs) -> Self {
         let limits = Limits { grace: Duration::from_millis(200), ..Limits::default() };
-        Self { dir: tempfile::tempdir().unwrap(), limits, cancel: CancellationToken::new() }
+        Self { dir: tempfile::tempdir().unwrap(), programs, limits, cancel: CancellationToken::new() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -28,16 +41,12 @@ impl Bench {
             cwd: self.dir.path().to_owned(),
             environment: Environment::default(),
             stdin: None,
-            output: OutputFiles {
-                stdout: self.path("out/1.stdout"),
-                stderr: self.path("out/1.stderr"),
-                spares: None,
-            },
+            output: OutputFiles { stdout: self.path("out/1.stdout"), stderr: self.path("out/1.stderr") },
         }
     }
 
     pub(crate) async fn run(&self, program: &Program) -> Result<Outcome, SpawnError> {
-        taskpawl_process::run(program, &self.limits, &self.cancel).await
+        self.programs.run(program, &self.limits, &self.cancel).await
     }
 
     pub(crate) async fn shell(&self, script: &str) -> Outcome {
@@ -51,6 +60,11 @@ impl Bench {
             .await;
         std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
     }
+}
+
+/// Returns the supervisor program of this package.
+pub(crate) fn supervisor() -> Supervision {
+    Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl-supervisor").into())
 }
 
 /// Waits until something is so, for ten seconds at most.

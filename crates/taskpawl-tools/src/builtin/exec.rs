@@ -5,7 +5,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program};
+use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program, SpawnError};
 
 use super::parse;
 use crate::context::CallContext;
@@ -139,7 +139,7 @@ pub(super) async fn run(
         cwd,
         environment: environment(cx, options.env),
         stdin: options.stdin.map(String::into_bytes),
-        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path(), spares: cx.spares.clone() },
+        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
     };
     let limits = Limits {
         deadline: cx.deadline,
@@ -147,13 +147,22 @@ pub(super) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
-    let outcome = taskpawl_process::run(&program, &limits, &cx.cancel).await?;
+    let outcome =
+        cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let report = report(&outcome);
     ended(cx, name, &options.ok_exit_codes, outcome.end, &outcome, &report)?;
     match options.parse {
         Some(Parse::Json) => with_json(name, &outcome, report),
         None => Ok(report.into()),
     }
+}
+
+fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
+    if matches!(error, SpawnError::SupervisorLost) {
+        cx.report(error.to_string());
+        return ToolError::Lost { message: error.to_string() };
+    }
+    error.into()
 }
 
 /// The call's own variables come last: a plan must not forge the key by which others recognise a repetition.

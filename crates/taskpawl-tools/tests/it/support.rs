@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use taskpawl_tools::{CallContext, Registry, ToolError, call_guarded};
+use taskpawl_tools::{CallContext, Programs, Registry, Supervision, ToolError, call_guarded};
 
 /// A project of its own for one test, with the output files beside it.
 pub(crate) struct Project {
@@ -17,6 +17,8 @@ impl Project {
         std::fs::create_dir(dir.path().join("project")).unwrap();
         let mut cx = CallContext::new(dir.path().join("project"), dir.path().join("output/call"));
         cx.limits.grace = Duration::from_millis(200);
+        // What executes a test binary again runs its tests again.
+        cx.programs = Programs::new(Supervision::Off);
         Self { dir, cx, registry: Registry::builtin() }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
-use taskpawl::{Builder, Taskpawl, async_trait};
+use taskpawl::{Builder, Supervision, Taskpawl, async_trait};
 
 /// Does nothing, and counts how often.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ impl Tool for Count {
 
 /// Returns a builder for a store in memory.
 pub(crate) fn memory() -> Builder {
-    Taskpawl::builder(":memory:")
+    // What executes a test binary again runs its tests again.
+    Taskpawl::builder(":memory:").supervision(Supervision::Off)
 }
 
 /// Returns a store in memory with the plan `text` applied.

@@ -1,0 +1,11 @@
+//! A supervisor of programs and nothing else, for hosts whose `main` cannot begin with `child_entry()`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    taskpawl_process::child_entry();
+    let _ =
+        writeln!(std::io::stderr(), "name this program by `Supervision::Binary`; taskpawl starts it itself");
+    ExitCode::from(2)
+}

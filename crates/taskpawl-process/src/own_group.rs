@@ -1,0 +1,108 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A running program that this process started itself, and all that it has started in its process group.
+///
+/// Dropping it kills the group. The program is watched through a process descriptor instead of the runtime's own
+/// child handling: that one would install a signal handler in the host program for a child that is dropped.
+/// It also lets the group be killed while its ended leader is not yet reaped, so that the group's id cannot
+/// belong to anybody else.
+#[derive(Debug)]
+pub(crate) struct OwnGroup {
+    leader: Option<Child>,
+    id: Pid,
+    pidfd: AsyncFd<OwnedFd>,
+}
+
+impl OwnGroup {
+    /// Starts `command`, which leads a process group of its own.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+        let leader = Leader(Some(command.spawn()?));
+        let id = leader.id();
+        let pidfd = pidfd_open(id, PidfdFlags::NONBLOCK)?;
+        Ok(Self { pidfd: watched(pidfd)?, leader: leader.disarm(), id })
+    }
+
+    /// Waits for the end of the leader, which stays a zombie until [`OwnGroup::reap`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn ended(&self) {
+        // An error means that the runtime is shutting down; then the group is killed and reaped without waiting.
+        let _ = self.pidfd.readable().await;
+    }
+
+    /// Asks the group to end.
+    pub(crate) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Makes the group end.
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Failures are of no interest: they say that nobody is left to hear the signal. The leader gets it a second
+    /// time by its descriptor, for it may have moved to another group.
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.id, signal);
+        let _ = pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Kills what is left of the group and returns how the leader ended. Does not block after [`OwnGroup::ended`].
+    pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
+        let _ = kill_process_group(self.id, Signal::KILL);
+        self.leader.take().expect("BUG: a leader is taken once").wait()
+    }
+}
+
+impl Drop for OwnGroup {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            self.kill();
+            reap_elsewhere(leader);
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "tokio has no safe way to register a descriptor")]
+fn watched(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, keeps its descriptor, and only the `AsyncFd` that takes it can close it.
+    Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
+}
+
+/// Kills a child again whose group could not be watched.
+struct Leader(Option<Child>);
+
+impl Leader {
+    fn id(&self) -> Pid {
+        Pid::from_child(self.0.as_ref().expect("BUG: a leader is taken once"))
+    }
+
+    fn disarm(mut self) -> Option<Child> {
+        self.0.take()
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if let Some(child) = self.0.take() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            reap_elsewhere(child);
+        }
+    }
+}
+
+/// Reaps a killed child. It is gone within a moment as a rule, but one that hangs in the kernel must not block
+/// whoever drops the future.
+fn reap_elsewhere(mut child: Child) {
+    if matches!(child.try_wait(), Ok(None)) {
+        let _ = std::thread::Builder::new().name("taskpawl-reap".to_owned()).spawn(move || child.wait());
+    }
+}

@@ -1,0 +1,220 @@
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::MemfdFlags;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::capture::Capture;
+use crate::error::SpawnError;
+use crate::group::{Group, Streams};
+use crate::program::{End, Limits, Outcome, Program};
+use crate::recipe::Recipe;
+use crate::spare::SpareFiles;
+use crate::supervisor::{self, Link};
+use crate::watch::watch;
+
+/// Who starts and owns programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Supervision {
+    /// The host program itself, executed a second time; its `main` has to begin with [`child_entry`](crate::child_entry).
+    #[default]
+    Reexecute,
+    /// This program, which has to be a `taskpawl` of the same version, or one whose `main` begins with
+    /// [`child_entry`](crate::child_entry). A name without slash is looked up in `PATH`.
+    Binary(PathBuf),
+    /// The host program's own process. Then programs survive when the host is killed, and so does what leaves its process
+    /// group when a call ends.
+    Off,
+}
+
+/// The programs of one run: starts them, and sees to it that none is left.
+///
+/// A supervisor process is started with the first program. It kills everything that is left when [`Programs::close`] is
+/// called, the last handle is dropped, or this process dies, however that happens. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Programs(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    supervision: Supervision,
+    lock: Option<Arc<File>>,
+    spares: SpareFiles,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug, Default)]
+enum Slot {
+    #[default]
+    Idle,
+    Linked(Arc<Link>),
+    /// Told to end everything; it may still be at it.
+    Closed(Option<Arc<Link>>),
+}
+
+impl Programs {
+    /// Returns programs that nobody has started yet.
+    pub fn new(supervision: Supervision) -> Self {
+        Self::make(supervision, None)
+    }
+
+    /// Returns programs whose supervisor holds `lock` open for as long as one of them may live, even if this process is
+    /// killed. It should be a file with a lock on it, of which no copy reaches a program.
+    pub fn with_lock(supervision: Supervision, lock: Arc<File>) -> Self {
+        Self::make(supervision, Some(lock))
+    }
+
+    fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
+        Self(Arc::new(Inner { supervision, lock, spares: SpareFiles::default(), slot: Mutex::default() }))
+    }
+
+    /// Runs a program to its end. Needs a tokio runtime with time enabled; without supervision also with I/O.
+    ///
+    /// After the deadline and a cancellation its process group gets `TERM` and, when the leader has ended or the grace is
+    /// over, `KILL`; too much output means `KILL` at once. When the program ends, by itself or not, everything is killed that
+    /// it left behind in its group, with its output open, or with its mark in the environment.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the program in the same way; the output files stay.
+    pub async fn run(
+        &self,
+        program: &Program,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, SpawnError> {
+        let recipe = Recipe::of(program)?;
+        let link = self.link()?;
+        let capture = Capture::create(&program.output, &self.0.spares)?;
+        let started =
+            streams(program, &capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
+        let ended = match started {
+            Ok(group) => carry_through(group, &recipe, &capture, limits, cancel).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok((end, status)) => conclude(end, status, capture, limits)
+                .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source }),
+            Err(error) => {
+                capture.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends every program that still runs and starts no more. When this returns nothing of them is left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only stops waiting.
+    pub async fn close(&self) {
+        if let Some(link) = self.shut() {
+            link.gone().await;
+        }
+    }
+
+    /// As [`close`](Self::close), for where nothing can be awaited: blocks until nothing is left, at most for `patience`.
+    /// Returns whether nothing is left.
+    pub fn close_within(&self, patience: Duration) -> bool {
+        self.shut().is_none_or(|link| link.is_gone_within(patience))
+    }
+
+    fn shut(&self) -> Option<Arc<Link>> {
+        let mut slot = self.slot();
+        let link = match std::mem::take(&mut *slot) {
+            Slot::Idle => None,
+            Slot::Linked(link) => {
+                link.close();
+                Some(link)
+            }
+            Slot::Closed(link) => link,
+        };
+        *slot = Slot::Closed(link.clone());
+        link
+    }
+
+    /// Returns the way to the supervisor; one that is gone, or was never there, is started. `None` is no supervision.
+    fn link(&self) -> Result<Option<Arc<Link>>, SpawnError> {
+        let mut slot = self.slot();
+        match &*slot {
+            Slot::Closed(_) => return Err(SpawnError::Closed),
+            Slot::Linked(link) if !link.is_over() => return Ok(Some(Arc::clone(link))),
+            Slot::Linked(_) | Slot::Idle => {}
+        }
+        let program = match &self.0.supervision {
+            Supervision::Off => return Ok(None),
+            Supervision::Binary(program) => program.clone(),
+            Supervision::Reexecute => supervisor::this_program().ok_or(SpawnError::NoSupervisor)?,
+        };
+        let link = Link::start(program, self.0.lock.as_deref())?;
+        *slot = Slot::Linked(Arc::clone(&link));
+        Ok(Some(link))
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Slot> {
+        self.0.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Slot::Linked(link) = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            link.close();
+        }
+    }
+}
+
+async fn carry_through(
+    mut group: Group,
+    recipe: &Recipe<'_>,
+    capture: &Capture,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<(End, ExitStatus), SpawnError> {
+    let end = watch(&mut group, capture, limits.output_bytes, limits.deadline, Some(cancel)).await;
+    if matches!(end, End::TimedOut | End::Cancelled) {
+        group.terminate();
+        let grace = Instant::now().checked_add(limits.grace);
+        watch(&mut group, capture, limits.output_bytes, grace, None).await;
+    }
+    if end != End::Exited {
+        group.kill();
+        group.ended().await;
+    }
+    Ok((end, group.reap(recipe)?))
+}
+
+fn streams(program: &Program, capture: &Capture) -> Result<Streams, SpawnError> {
+    let stdin = program.stdin.as_deref().map(stdin).transpose();
+    let stdin = stdin.map_err(|source| SpawnError::File { path: Path::new("stdin").to_owned(), source })?;
+    Ok(Streams { outputs: capture.ends()?, stdin })
+}
+
+/// A file in memory instead of a pipe: nobody has to feed it while the program runs, and a program that does not
+/// read it harms nobody.
+fn stdin(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn conclude(end: End, status: ExitStatus, capture: Capture, limits: &Limits) -> io::Result<Outcome> {
+    // A program can be over its limit and at its end between two looks; how fast it was must not matter.
+    let is_over = capture.size()? > limits.output_bytes;
+    if is_over {
+        capture.cut(limits.output_bytes)?;
+    }
+    let end = if is_over && end == End::Exited { End::OutputLimit } else { end };
+    let (stdout, stderr) = capture.finish(limits.keep_bytes)?;
+    let signal = status.signal();
+    let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
+    Ok(Outcome { end, code, signal, stdout, stderr })
+}

@@ -1,0 +1,224 @@
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait, waitpid};
+
+use super::kin::{self, Children, FileId};
+use super::signals;
+use super::wire::Reply;
+use crate::faults::{self, Fault};
+use crate::recipe::Recipe;
+
+/// The programs of a run, and all that has come of them.
+///
+/// A process whose parent has ended becomes a child of the supervisor: it is *adopted*, and nobody says whose program had
+/// started it. Its process group, its environment mark and its open files do.
+#[derive(Debug)]
+pub(super) struct Calls {
+    mark: String,
+    by_id: HashMap<u64, Call>,
+    /// The leaders of process groups, with their calls.
+    leaders: HashMap<Pid, u64>,
+    adopted: HashMap<Pid, Adopted>,
+    children: Children,
+}
+
+#[derive(Debug)]
+struct Call {
+    leader: Pid,
+    outputs: Vec<FileId>,
+    /// How the leader ended. From then on all that belongs to the call is killed.
+    status: Option<i32>,
+}
+
+#[derive(Debug)]
+struct Adopted {
+    /// The call that it comes from; `None` for what hides, which lives until the end of the run.
+    call: Option<u64>,
+    is_killed: bool,
+}
+
+impl Calls {
+    /// Returns no programs; the environment marks of those to come begin with `mark`.
+    pub(super) fn new(mark: String) -> Self {
+        let (by_id, leaders, adopted) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { mark, by_id, leaders, adopted, children: Children::new() }
+    }
+
+    /// Starts a program with its standard output, standard error and, if it has one, standard input.
+    pub(super) fn start(&mut self, id: u64, recipe: &Recipe<'_>, streams: Vec<OwnedFd>) -> Result<(), Errno> {
+        let mut streams = streams.into_iter();
+        let (Some(stdout), Some(stderr)) = (streams.next(), streams.next()) else {
+            // The kernel leaves out descriptors for which there is no room.
+            return Err(Errno::MFILE);
+        };
+        let outputs = [&stdout, &stderr].into_iter().filter_map(kin::file_of).collect();
+        let mut command = recipe.command();
+        command.env(kin::MARK, format!("{}{id}", self.mark));
+        command.stdin(streams.next().map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
+        let child = command.spawn().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
+        let leader = Pid::from_child(&child);
+        self.leaders.insert(leader, id);
+        self.by_id.insert(id, Call { leader, outputs, status: None });
+        Ok(())
+    }
+
+    /// Signals everything that belongs to a program which has not ended.
+    pub(super) fn signal(&mut self, id: u64, signal: Signal) {
+        let Some(leader) = self.by_id.get(&id).filter(|call| call.status.is_none()).map(|call| call.leader)
+        else {
+            return;
+        };
+        // Looked at before the first of them is gone: what a parent has started is known only by it.
+        let descendants = kin::descendants(leader);
+        self.adopt();
+        let adopted = self.adopted.iter().filter(|(_, adopted)| adopted.call == Some(id));
+        let adopted: Vec<Pid> = adopted.map(|(process, _)| *process).collect();
+        let is_outside = |process| getpgid(Some(process)).is_ok_and(|group| group != leader);
+        // Failures are of no interest: they say that nobody is left to hear the signal.
+        let _ = kill_process_group(leader, signal);
+        if is_outside(leader) {
+            let _ = kill_process(leader, signal);
+        }
+        descendants.iter().filter(|kin| is_outside(kin.process)).for_each(|kin| kin.signal(signal));
+        for process in adopted {
+            let descendants = kin::descendants(process);
+            if is_outside(process) {
+                let _ = kill_process(process, signal);
+            }
+            descendants.iter().filter(|kin| is_outside(kin.process)).for_each(|kin| kin.signal(signal));
+        }
+    }
+
+    /// Reaps what has ended, kills what belongs to ended calls, and returns the calls of which nothing is left.
+    pub(super) fn reap(&mut self) -> Vec<Reply> {
+        while let Some(process) = signals::ended_child() {
+            let call = self.leaders.get(&process).and_then(|id| self.by_id.get_mut(id));
+            if let Some(call) = call.filter(|call| call.status.is_none()) {
+                // As long as the leader is not reaped, the group's id cannot belong to anybody else.
+                let _ = kill_process_group(process, Signal::KILL);
+                call.status = Some(reap(process));
+            } else {
+                self.adopted.remove(&process);
+                reap(process);
+            }
+        }
+        self.settle()
+    }
+
+    fn settle(&mut self) -> Vec<Reply> {
+        self.adopt();
+        let mut unsettled = HashSet::new();
+        for (process, adopted) in &mut self.adopted {
+            let Some(id) = adopted.call else { continue };
+            if self.by_id.get(&id).is_some_and(|call| call.status.is_none()) {
+                continue;
+            }
+            if !std::mem::replace(&mut adopted.is_killed, true) && !kill_with_descendants(*process) {
+                // It has become somebody else's user. Nobody can wait for it.
+                adopted.call = None;
+                continue;
+            }
+            unsettled.insert(id);
+        }
+        let is_over = |id: &u64, call: &mut Call| call.status.is_some() && !unsettled.contains(id);
+        let over: Vec<(u64, Call)> = self.by_id.extract_if(is_over).collect();
+        let mut replies = Vec::with_capacity(over.len());
+        for (id, Call { leader, status, .. }) in over {
+            // The id of a leader that is gone may be that of another one by now.
+            if self.leaders.get(&leader) == Some(&id) {
+                self.leaders.remove(&leader);
+            }
+            replies.extend(status.map(|status| Reply::Ended { id, status }));
+        }
+        replies
+    }
+
+    /// Takes note of children that nobody here has started.
+    fn adopt(&mut self) {
+        for process in self.children.list() {
+            if !self.is_leader(process) && !self.adopted.contains_key(&process) {
+                let call = self.call_of(process);
+                self.adopted.insert(process, Adopted { call, is_killed: false });
+            }
+        }
+    }
+
+    fn is_leader(&self, process: Pid) -> bool {
+        let call = self.leaders.get(&process).and_then(|id| self.by_id.get(id));
+        call.is_some_and(|call| call.status.is_none())
+    }
+
+    /// Returns the call that an adopted process comes from. It may be one that was over long ago.
+    fn call_of(&self, process: Pid) -> Option<u64> {
+        let by_group = || self.leaders.get(&getpgid(Some(process)).ok()?).copied();
+        if faults::is_on(Fault::OnlyGroup) {
+            return by_group();
+        }
+        by_group().or_else(|| self.call_by_mark(process)).or_else(|| self.call_by_output(process))
+    }
+
+    fn call_by_mark(&self, process: Pid) -> Option<u64> {
+        let mark = kin::mark_of(process)?;
+        // Behind the number stands what a supervisor within the program has added.
+        mark.strip_prefix(&self.mark)?.split('/').next()?.parse().ok()
+    }
+
+    fn call_by_output(&self, process: Pid) -> Option<u64> {
+        let files = kin::open_files(process);
+        let holds = |call: &Call| call.outputs.iter().any(|output| files.contains(output));
+        self.by_id.iter().find(|(_, call)| holds(call)).map(|(id, _)| *id)
+    }
+
+    /// Kills every process that descends from this one, until there is none.
+    pub(super) fn kill_everything(&mut self) {
+        let mut out_of_reach = HashSet::new();
+        for leader in self.leaders.keys() {
+            let _ = kill_process_group(*leader, Signal::KILL);
+        }
+        // What is killed leaves its children to this process, so that they come to light.
+        while has_children() {
+            let children = self.children.list();
+            for child in &children {
+                if kill_process(*child, Signal::KILL) == Err(Errno::PERM) {
+                    out_of_reach.insert(*child);
+                }
+            }
+            if !children.is_empty() && children.iter().all(|child| out_of_reach.contains(child)) {
+                return;
+            }
+            let _ = wait(WaitOptions::empty());
+        }
+    }
+}
+
+/// Reaps a child that has ended and returns its status.
+fn reap(process: Pid) -> i32 {
+    match waitpid(Some(process), WaitOptions::empty()) {
+        Ok(Some((_, status))) => status.as_raw(),
+        Ok(None) | Err(_) => -1,
+    }
+}
+
+/// Kills an adopted process and all that descends from it; returns whether it may.
+fn kill_with_descendants(process: Pid) -> bool {
+    let descendants = kin::descendants(process);
+    let killed = kill_process(process, Signal::KILL);
+    for kin in descendants {
+        kin.signal(Signal::KILL);
+    }
+    killed != Err(Errno::PERM)
+}
+
+/// Reaps everything that has ended; returns whether anything is left.
+fn has_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}

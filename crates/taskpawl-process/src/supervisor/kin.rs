@@ -1,0 +1,189 @@
+//! Who descends from whom, and what a process shows of where it comes from: its environment and its open files.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::Timespec;
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+/// The environment variable that tells whose program a process belongs to. Within each other, supervisors prefix theirs with
+/// that of the outer one.
+pub(super) const MARK: &str = "TASKPAWL_PROCESS";
+
+/// A file, wherever it is opened from: device and number.
+pub(super) type FileId = (u64, u64);
+
+/// The children of this process, which has one thread.
+#[derive(Debug)]
+pub(super) struct Children(Option<File>);
+
+impl Children {
+    pub(super) fn new() -> Self {
+        Self(File::open("/proc/thread-self/children").ok())
+    }
+
+    /// Returns all children, those too that have ended and are not reaped. The list is exact: children leave it
+    /// only when this process reaps them.
+    pub(super) fn list(&self) -> Vec<Pid> {
+        let Some(file) = &self.0 else { return children_by_scan(getpid()) };
+        let (mut text, mut length) = (vec![0; 4096], 0);
+        loop {
+            match rustix::io::pread(file, &mut text[length..], length as u64) {
+                Ok(0) | Err(_) => break,
+                Ok(read) => length += read,
+            }
+            if length == text.len() {
+                text.resize(length * 2, 0);
+            }
+        }
+        parse_ids(&text[..length])
+    }
+}
+
+fn parse_ids(text: &[u8]) -> Vec<Pid> {
+    let text = String::from_utf8_lossy(text);
+    text.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect()
+}
+
+/// Returns the children of another process, as far as they can be seen while it goes on.
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else {
+        return Vec::new();
+    };
+    let mut children = Vec::new();
+    for task in tasks.flatten() {
+        match std::fs::read(task.path().join("children")) {
+            Ok(text) => children.extend(parse_ids(&text)),
+            // The kernel was built without these files, or the thread has just ended.
+            Err(_) => return children_by_scan(parent),
+        }
+    }
+    children
+}
+
+fn children_by_scan(parent: Pid) -> Vec<Pid> {
+    all().into_iter().filter(|child| parent_of(*child) == Some(parent)).collect()
+}
+
+/// Returns every process that can be seen.
+fn all() -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| Pid::from_raw(name.to_str()?.parse().ok()?)).collect()
+}
+
+fn parent_of(process: Pid) -> Option<Pid> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+    // The name before it may hold anything.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    Pid::from_raw(fields.split(' ').nth(1)?.parse().ok()?)
+}
+
+/// A process that descends from another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descendant {
+    pub(super) process: Pid,
+    parent: Pid,
+}
+
+impl Descendant {
+    /// Signals the process, unless its id belongs to another one by now.
+    pub(super) fn signal(self, signal: Signal) {
+        let Ok(descriptor) = pidfd_open(self.process, PidfdFlags::empty()) else { return };
+        if parent_of(self.process).is_some_and(|parent| parent == self.parent || parent == getpid()) {
+            // A failure says that it is gone, or belongs to somebody else's user.
+            let _ = pidfd_send_signal(&descriptor, signal);
+        }
+    }
+}
+
+/// Returns all that descend from a process, parents first.
+pub(super) fn descendants(root: Pid) -> Vec<Descendant> {
+    let mut found = Vec::new();
+    let (mut parent, mut next) = (root, 0);
+    loop {
+        found.extend(children_of(parent).into_iter().map(|process| Descendant { process, parent }));
+        let Some(descendant) = found.get(next) else { return found };
+        parent = descendant.process;
+        next += 1;
+    }
+}
+
+/// Returns the mark in the environment that a process was started with.
+pub(super) fn mark_of(process: Pid) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{}/environ", process.as_raw_pid())).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+    String::from_utf8(value.to_owned()).ok()
+}
+
+/// Returns the files that a process has open.
+pub(super) fn open_files(process: Pid) -> Vec<FileId> {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_pid())) else {
+        return Vec::new();
+    };
+    entries.flatten().filter_map(|entry| file_id(&std::fs::metadata(entry.path()).ok()?)).collect()
+}
+
+/// Returns which file is behind a descriptor.
+pub(super) fn file_of(descriptor: impl AsFd) -> Option<FileId> {
+    let file = File::from(descriptor.as_fd().try_clone_to_owned().ok()?);
+    file_id(&file.metadata().ok()?)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "both callers work on options")]
+fn file_id(metadata: &std::fs::Metadata) -> Option<FileId> {
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Kills every process of this user whose mark begins with `mark`, wherever it is: what a supervisor leaves that was killed
+/// itself. Returns when all that were found have ended.
+pub(super) fn kill_marked(mark: &str) {
+    let bears_mark = |process: Pid| mark_of(process).is_some_and(|of| of.starts_with(mark));
+    loop {
+        let mut killed = 0;
+        for process in all().into_iter().filter(|process| bears_mark(*process)) {
+            let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { continue };
+            // Its id may have gone to another process before it was held.
+            if bears_mark(process) && pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
+                wait_for_end(descriptor);
+                killed += 1;
+            }
+        }
+        if killed == 0 {
+            return;
+        }
+    }
+}
+
+fn wait_for_end(pidfd: impl AsFd) {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    // One that hangs in the kernel must not hold up everything.
+    let patience = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&patience));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_shows_where_it_comes_from() {
+        let file = tempfile::tempfile().unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("1000").env(MARK, "some/mark").stdout(file.try_clone().unwrap());
+        let mut child = command.spawn().unwrap();
+        let id = Pid::from_child(&child);
+        assert!(descendants(getpid()).iter().any(|found| found.process == id && found.parent == getpid()));
+        assert!(children_by_scan(getpid()).contains(&id));
+        assert_eq!(mark_of(id).as_deref(), Some("some/mark"));
+        assert!(open_files(id).contains(&file_of(&file).unwrap()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(mark_of(id).is_none() && parent_of(id).is_none());
+    }
+}

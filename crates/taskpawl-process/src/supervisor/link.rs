@@ -1,0 +1,359 @@
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::Shutdown;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use tokio::sync::{oneshot, watch};
+
+use super::entry::MARKER;
+use super::kin;
+use super::socket::{Message, Received, pair, receive};
+use super::wire::{Reply, Request, VERSION};
+use crate::error::SpawnError;
+use crate::faults;
+use crate::group::Streams;
+use crate::recipe::Recipe;
+
+/// How long a supervisor may take to say its first word. Something else in its place may never say any.
+const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+
+/// The engine's side of a supervisor.
+///
+/// Requests are sent by whoever makes them and never block: what finds no room waits for the reader, a thread of its own
+/// that also takes the replies. A thread and not a task: it has to work on a runtime of one thread that blocks, for
+/// futures that are dropped, and after the runtime is gone.
+#[derive(Debug)]
+pub(crate) struct Link {
+    program: PathBuf,
+    socket: OwnedFd,
+    /// Tells the reader that something found no room.
+    bell: OwnedFd,
+    /// The supervisor.
+    process: OwnedFd,
+    mark: String,
+    state: Mutex<State>,
+    /// Becomes true when the supervisor is gone; sent by the reader.
+    gone: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    /// Who waits for the end of a program; the reader answers, or drops it when there will be no answer.
+    waiting: HashMap<u64, oneshot::Sender<Ending>>,
+    /// What found no room: at most a start and two signals for each program.
+    outbox: VecDeque<Message>,
+    stage: Stage,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    /// It was started and has said nothing yet.
+    #[default]
+    Greeting,
+    Open,
+    /// It was told to end.
+    Closing,
+    /// It is gone, for this reason.
+    Over(Reason),
+}
+
+#[derive(Clone, Debug)]
+enum Reason {
+    Closed,
+    Lost,
+    Refused(String),
+}
+
+/// How a program ended that a supervisor has started.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Exited(ExitStatus),
+    /// The system did not start it.
+    NotStarted(io::Error),
+    /// Nobody knows.
+    Lost(SpawnError),
+}
+
+/// A program that a supervisor has been told to start. Dropping it kills the program.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    link: Arc<Link>,
+    id: u64,
+    receiver: oneshot::Receiver<Ending>,
+    ending: Option<Ending>,
+}
+
+impl Link {
+    /// Starts `program` as a supervisor that keeps `lock` open for as long as it lives.
+    pub(crate) fn start(program: PathBuf, lock: Option<&File>) -> Result<Arc<Self>, SpawnError> {
+        let result = Self::try_start(program.clone(), lock);
+        result.map_err(|source| SpawnError::SupervisorStart { program, source })
+    }
+
+    fn try_start(program: PathBuf, lock: Option<&File>) -> io::Result<Arc<Self>> {
+        let (socket, theirs) = pair()?;
+        let lock = lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let mut command = Command::new(&program);
+        command.arg0(MARKER).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn()?;
+        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        let (state, gone) = (Mutex::default(), watch::Sender::new(false));
+        let link = Arc::new(Self { program, socket, bell, process, mark: new_mark(&child), state, gone });
+        link.send_start(lock)?;
+        let reader = Arc::clone(&link);
+        std::thread::Builder::new().name("taskpawl-reader".to_owned()).spawn(move || reader.read(child))?;
+        Ok(link)
+    }
+
+    fn send_start(&self, lock: Option<OwnedFd>) -> io::Result<()> {
+        let start = Request::Start { version: VERSION, mark: (&*self.mark).into(), faults: faults::bits() };
+        let message = Message::new(start.to_bytes(), lock.into_iter().collect())?;
+        self.send(&mut self.state(), message);
+        Ok(())
+    }
+
+    /// Has a program started. That this failed, or succeeded, is heard by the ticket.
+    pub(crate) fn spawn(self: &Arc<Self>, recipe: &Recipe<'_>, streams: Streams) -> io::Result<Ticket> {
+        let id = {
+            let mut state = self.state();
+            state.last_id += 1;
+            state.last_id
+        };
+        // Borrowed texts are written out before the lock is taken again.
+        let bytes = Request::write_spawn(id, recipe);
+        let message = Message::new(bytes, streams.outputs.into_iter().chain(streams.stdin).collect())?;
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        if !matches!(state.stage, Stage::Over(_)) {
+            state.waiting.insert(id, sender);
+            self.send(&mut state, message);
+        }
+        Ok(Ticket { link: Arc::clone(self), id, receiver, ending: None })
+    }
+
+    fn signal(&self, id: u64, signal: Signal) {
+        if let Ok(message) = Message::new(Request::Signal { id, signal }.to_bytes(), Vec::new()) {
+            self.send(&mut self.state(), message);
+        }
+    }
+
+    /// Sends a message, or leaves it to the reader. That the other side is gone, the reader hears as well.
+    fn send(&self, state: &mut State, message: Message) {
+        if !state.outbox.is_empty() || matches!(message.send(&self.socket), Err(error) if is_crowded(error)) {
+            state.outbox.push_back(message);
+            // It counts up to 2^64.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Tells the supervisor to end everything, and itself.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        if matches!(state.stage, Stage::Greeting | Stage::Open) {
+            state.stage = Stage::Closing;
+        }
+        // One that is gone needs not be told.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+    }
+
+    /// Waits until the supervisor is gone, and with it all of its programs.
+    pub(crate) async fn gone(&self) {
+        // The sender lives in `self`.
+        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+    }
+
+    /// As [`gone`](Self::gone), but blocks the thread, at most for `patience`.
+    pub(crate) fn is_gone_within(&self, patience: Duration) -> bool {
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let mut process = [PollFd::new(&self.process, PollFlags::IN)];
+        matches!(poll(&mut process, Some(&patience)), Ok(1))
+    }
+
+    /// Returns whether it takes no programs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.state().stage, Stage::Over(_))
+    }
+
+    fn why(&self) -> SpawnError {
+        match &self.state().stage {
+            Stage::Over(Reason::Refused(problem)) => {
+                SpawnError::SupervisorRefused { program: self.program.clone(), problem: problem.clone() }
+            }
+            Stage::Over(Reason::Closed) | Stage::Closing => SpawnError::Closed,
+            Stage::Over(Reason::Lost) | Stage::Greeting | Stage::Open => SpawnError::SupervisorLost,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reader: takes replies until there will be none, then cleans up.
+    fn read(&self, mut child: Child) {
+        let problem = self.take_replies().err();
+        if problem.is_some() {
+            // It cannot be told to end. A failure says that it has.
+            let _ = child.kill();
+        }
+        let status = child.wait();
+        let reason = self.reason(problem, status);
+        if matches!(reason, Reason::Lost) {
+            // Nobody may report such a program as over, or start it again, while it still lives.
+            kin::kill_marked(&self.mark);
+        }
+        let mut state = self.state();
+        state.stage = Stage::Over(reason);
+        state.waiting.clear();
+        state.outbox.clear();
+        drop(state);
+        self.gone.send_replace(true);
+    }
+
+    fn reason(&self, problem: Option<io::Error>, status: io::Result<ExitStatus>) -> Reason {
+        match (&self.state().stage, problem, status) {
+            (Stage::Closing, ..) => Reason::Closed,
+            (Stage::Over(reason), ..) => reason.clone(),
+            (Stage::Greeting, Some(problem), _) => Reason::Refused(problem.to_string()),
+            (Stage::Greeting, None, Ok(status)) => Reason::Refused(format!("it ended at once ({status})")),
+            (Stage::Greeting, None, Err(_)) => Reason::Refused("it ended at once".to_owned()),
+            (Stage::Open, ..) => Reason::Lost,
+        }
+    }
+
+    fn take_replies(&self) -> io::Result<()> {
+        loop {
+            let is_crowded = self.flush();
+            self.wait(is_crowded)?;
+            match receive(&self.socket)? {
+                Received::Message(message) => self.take(Reply::read_all(&message.bytes)?)?,
+                Received::Nothing => {}
+                Received::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits for a reply, for the bell, and for room if something waits for it.
+    fn wait(&self, is_crowded: bool) -> io::Result<()> {
+        let mut interest = PollFlags::IN;
+        interest.set(PollFlags::OUT, is_crowded);
+        let mut descriptors = [PollFd::new(&self.socket, interest), PollFd::new(&self.bell, PollFlags::IN)];
+        let is_new = matches!(self.state().stage, Stage::Greeting);
+        match poll(&mut descriptors, is_new.then_some(&GREETING)) {
+            Ok(0) => return Err(io::Error::other("it says nothing")),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !descriptors[1].revents().is_empty() {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
+        Ok(())
+    }
+
+    /// Sends what found no room; returns whether it still finds none.
+    fn flush(&self) -> bool {
+        let mut state = self.state();
+        while let Some(message) = state.outbox.front() {
+            match message.send(&self.socket) {
+                Err(Errno::TOOMANYREFS) => {
+                    drop(state);
+                    // The system allows only so many descriptors under way, and does not tell when there is room for more.
+                    std::thread::sleep(Duration::from_millis(1));
+                    state = self.state();
+                }
+                Err(error) if is_crowded(error) => return true,
+                Ok(()) | Err(_) => {
+                    state.outbox.pop_front();
+                }
+            }
+        }
+        false
+    }
+
+    fn take(&self, replies: Vec<Reply>) -> io::Result<()> {
+        let mut state = self.state();
+        for reply in replies {
+            let (id, ending) = match reply {
+                Reply::Hello { version: VERSION } => {
+                    if matches!(state.stage, Stage::Greeting) {
+                        state.stage = Stage::Open;
+                    }
+                    continue;
+                }
+                Reply::Hello { .. } => return Err(io::Error::other("it is of another version of taskpawl")),
+                Reply::NotStarted { id, errno } => {
+                    (id, Ending::NotStarted(io::Error::from_raw_os_error(errno)))
+                }
+                Reply::Ended { id, status } => (id, Ending::Exited(ExitStatus::from_raw(status))),
+            };
+            if let Some(sender) = state.waiting.remove(&id) {
+                // Nobody listens where the future was dropped.
+                let _ = sender.send(ending);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a message can be sent later.
+fn is_crowded(error: Errno) -> bool {
+    matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS)
+}
+
+/// Returns how the marks of a supervisor's programs begin. It has to be told from those of all others on this machine.
+fn new_mark(supervisor: &Child) -> String {
+    let outer = std::env::var_os(kin::MARK).map(OsString::into_string).and_then(Result::ok);
+    let outer = outer.map(|mark| mark + "/").unwrap_or_default();
+    let random = RandomState::new().hash_one(supervisor.id());
+    format!("{outer}{random:016x}.")
+}
+
+impl Ticket {
+    /// Waits until the program has ended, or it is clear that nobody will ever know.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn ended(&mut self) {
+        if self.ending.is_none() {
+            let ending = (&mut self.receiver).await;
+            self.ending = Some(ending.unwrap_or_else(|_| Ending::Lost(self.link.why())));
+        }
+    }
+
+    /// Asks the program to end.
+    pub(crate) fn terminate(&self) {
+        self.link.signal(self.id, Signal::TERM);
+    }
+
+    /// Makes the program end.
+    pub(crate) fn kill(&self) {
+        self.link.signal(self.id, Signal::KILL);
+    }
+
+    /// Returns how the program ended; to be called after [`Ticket::ended`].
+    pub(crate) fn into_ending(mut self) -> Ending {
+        self.ending.take().expect("BUG: the end of a program is awaited before it is asked for")
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // A signal for a program that has ended is heard by nobody.
+        if self.ending.is_none() && !self.receiver.is_terminated() {
+            self.kill();
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The process that owns the programs of a run, and the way to it.
+
+mod calls;
+mod entry;
+mod kin;
+mod link;
+mod server;
+mod signals;
+mod socket;
+mod wire;
+
+pub use entry::child_entry;
+pub(crate) use entry::this_program;
+pub(crate) use link::{Ending, Link, Ticket};

@@ -1,0 +1,145 @@
+//! Messages with descriptors between the engine and its supervisor.
+//!
+//! The socket keeps the borders of messages, so that each arrives whole, with its own descriptors, or not at all. What is
+//! too long for that travels as a file in memory.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+/// Three streams and the text of the message.
+const MOST_DESCRIPTORS: usize = 4;
+const MOST_BYTES: usize = 16 << 10;
+/// The whole of a message whose bytes are in its last descriptor.
+const ELSEWHERE: &[u8] = &[0xff];
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+    pub(super) descriptors: Vec<OwnedFd>,
+}
+
+/// What was there to be received.
+#[derive(Debug)]
+pub(super) enum Received {
+    Message(Message),
+    Nothing,
+    /// The other side has said all that it will ever say.
+    End,
+}
+
+/// Returns two connected ends that no program inherits.
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+impl Message {
+    pub(super) fn new(bytes: Vec<u8>, mut descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+        if bytes.len() <= MOST_BYTES {
+            return Ok(Self { bytes, descriptors });
+        }
+        let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
+        file.write_all(&bytes)?;
+        descriptors.push(file.into());
+        Ok(Self { bytes: ELSEWHERE.to_vec(), descriptors })
+    }
+
+    /// Sends the message if there is room for it; never blocks.
+    pub(super) fn send(&self, socket: impl AsFd) -> Result<(), Errno> {
+        let borrowed: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !borrowed.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+            return Err(Errno::TOOBIG);
+        }
+        sendmsg(
+            socket,
+            &[IoSlice::new(&self.bytes)],
+            &mut control,
+            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+        )?;
+        Ok(())
+    }
+
+    fn unpacked(mut self) -> io::Result<Self> {
+        if self.bytes == ELSEWHERE {
+            let mut file = File::from(self.descriptors.pop().ok_or(Errno::MFILE)?);
+            file.rewind()?;
+            self.bytes.clear();
+            file.read_to_end(&mut self.bytes)?;
+        }
+        Ok(self)
+    }
+}
+
+/// Receives the next message if there is one; never blocks.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
+    let mut bytes = vec![0; MOST_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let length = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        Ok(received) => received.bytes,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
+        // So it looks when the other side dies with something unread.
+        Err(Errno::CONNRESET) => return Ok(Received::End),
+        Err(error) => return Err(error.into()),
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if length == 0 {
+        return Ok(Received::End);
+    }
+    bytes.truncate(length);
+    Ok(Received::Message(Message { bytes, descriptors }.unpacked()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrives(bytes: Vec<u8>) {
+        let (here, there) = pair().unwrap();
+        let null = || File::open("/dev/null").unwrap().into();
+        Message::new(bytes.clone(), vec![null(), null(), null()]).unwrap().send(&here).unwrap();
+        let Received::Message(message) = receive(&there).unwrap() else { panic!("nothing came") };
+        assert_eq!((message.bytes, message.descriptors.len()), (bytes, 3));
+        assert!(matches!(receive(&there).unwrap(), Received::Nothing));
+        drop(here);
+        assert!(matches!(receive(&there).unwrap(), Received::End));
+    }
+
+    #[test]
+    fn short_and_long_messages_arrive_with_their_descriptors() {
+        arrives(vec![1]);
+        arrives(vec![1; MOST_BYTES]);
+        arrives(vec![1; 3 << 20]);
+    }
+
+    #[test]
+    fn a_full_socket_refuses_without_blocking() {
+        let (here, _there) = pair().unwrap();
+        let message = Message::new(vec![1; 100], Vec::new()).unwrap();
+        let mut sent = 0;
+        let error = loop {
+            match message.send(&here) {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, Errno::AGAIN);
+        assert!(sent > 50, "{sent}");
+    }
+}
