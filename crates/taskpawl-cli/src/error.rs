@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::{PlanErrors, Position, Refusal, Touch};
+use taskpawl::model::{PlanErrors, Position, Refusal, Since, Touch};
 use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::{Error, OpenError, RunError};
 
+use crate::commands::history;
 use crate::config::ConfigError;
 use crate::environment::Terminal;
 use crate::output::{SCHEMA_VERSION, say, to_text, write_out};
@@ -226,6 +227,12 @@ impl CliError {
         }
     }
 
+    /// Returns what became of a task in the meantime, where somebody else was faster.
+    fn since(&self) -> Option<&Since> {
+        let Self::Command(Error::Refused(refusal)) = self else { return None };
+        refusal.since()
+    }
+
     /// Returns the message and what caused it, in one line.
     fn message(&self) -> String {
         if let Self::Clap(error) = self {
@@ -283,6 +290,9 @@ impl CliError {
                 say(&format!("    {label} {}", clean_block(hint)));
             }
         }
+        for line in self.since().map(since_lines).unwrap_or_default() {
+            say(&format!("  {}", clean_block(&line)));
+        }
         if let Some(hint) = self.hint() {
             say(&format!("{label} {}", clean_block(&hint)));
         }
@@ -295,6 +305,7 @@ impl CliError {
             message: self.message(),
             hint: self.hint(),
             problems: self.problems(),
+            since: self.since(),
         };
         let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
         let text = to_text(&envelope, is_pretty).expect("BUG: an error is always valid JSON");
@@ -305,13 +316,13 @@ impl CliError {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ErrorEnvelope {
+struct ErrorEnvelope<'a> {
     schema_version: u32,
-    error: ErrorJson,
+    error: ErrorJson<'a>,
 }
 
 #[derive(Serialize)]
-struct ErrorJson {
+struct ErrorJson<'a> {
     code: u8,
     kind: &'static str,
     message: String,
@@ -319,6 +330,14 @@ struct ErrorJson {
     hint: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<Problem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<&'a Since>,
+}
+
+fn since_lines(since: &Since) -> Vec<String> {
+    let earlier = (since.earlier > 0).then(|| format!("since then: {} changes, and", since.earlier));
+    let first = earlier.unwrap_or_else(|| "since then:".to_owned());
+    std::iter::once(first).chain(since.events.iter().map(history::line)).collect()
 }
 
 fn print_help(error: &clap::Error) -> ExitCode {

@@ -22,7 +22,6 @@ use crate::error::RunError;
 use crate::executor::{Ended, Executor};
 use crate::liveness;
 use crate::observer::{Observer, RunEvent};
-use crate::recovery;
 use crate::summary::{RunSummary, Summarizer, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -113,7 +112,7 @@ impl Dispatcher {
 
     /// Loads what is ready and the length of what is behind it.
     fn begin(&mut self) -> Result<Event, RunError> {
-        recovery::recover(&self.engine, None)?;
+        self.engine.recover()?;
         self.free_missing_tools()?;
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
         self.state = State::new(self.state.jobs(), beginning.ranks);
@@ -301,7 +300,7 @@ impl Dispatcher {
         let prospects = self.manager.read(|view| Ok(self.intake.prospects(view, self.wait)?))?;
         let dead = prospects.runs.iter().any(|run| !liveness::is_alive(&self.engine.project.files, run));
         if dead {
-            recovery::recover(&self.engine, None)?;
+            self.engine.recover()?;
         }
         if prospects.is_behind {
             self.pause = FIRST_PAUSE;

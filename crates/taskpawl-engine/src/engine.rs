@@ -11,6 +11,7 @@ use crate::error::RunError;
 use crate::liveness::LiveRun;
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
+use crate::recovery;
 use crate::summary::RunSummary;
 
 /// Runs plans: what is ready, in parallel, until nothing more can be done.
@@ -93,8 +94,9 @@ impl RunControl {
 }
 
 impl Engine {
-    /// Returns an engine that runs the plan behind `manager` with `tools`.
+    /// Returns an engine that runs the plan behind `manager` with `tools`. The manager that it offers knows which runs live.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
+        let manager = recovery::watchful(manager, &tools, &project.files);
         Self { manager, tools, project, supervision: Supervision::default() }
     }
 

@@ -61,7 +61,8 @@ pub(crate) fn is_alive(files: &Path, run: &RunId) -> bool {
         Ok(file) => file,
         Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };
-    file.try_lock().is_err()
+    // Shared: several may ask at once, and none takes the other for the run.
+    file.try_lock_shared().is_err()
 }
 
 fn lock_path(files: &Path, run: &RunId) -> PathBuf {

@@ -5,12 +5,14 @@
 
 mod error;
 mod history;
+mod liveness;
 mod manager;
 mod reads;
 mod source;
 
 pub use error::Error;
 pub use history::{HistoryEntry, HistoryFilter};
+pub use liveness::{Liveness, RunState};
 pub use manager::{ApplyOptions, Ending, Manager};
 pub use reads::{Page, RunFilter};
 pub use source::{FixedSource, Source, SystemSource};

@@ -6,9 +6,10 @@ use taskpawl_model::{
     Answer, Apply, ApplyReport, Command, Context, Map, NewCall, NewTask, Origin, Plan, Request, RunId,
     TaskId, Undone,
 };
-use taskpawl_store::Store;
+use taskpawl_store::{Outcome, Store};
 
 use crate::error::Error;
+use crate::liveness::Liveness;
 use crate::source::{Source, SystemSource};
 
 /// Offers every command on a plan, in the name of one actor.
@@ -22,6 +23,7 @@ pub struct Manager {
     actor: String,
     origin: Origin,
     run: Option<RunId>,
+    liveness: Option<Arc<dyn Liveness>>,
 }
 
 /// How somebody says that a task ended.
@@ -44,6 +46,7 @@ impl Manager {
             actor: actor.into(),
             origin: Origin::Library,
             run: None,
+            liveness: None,
         }
     }
 
@@ -58,6 +61,13 @@ impl Manager {
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
+        self
+    }
+
+    /// Asks `liveness` about runs: reads then tell what dead ones hold, and a command that names such a task takes it back first.
+    #[must_use]
+    pub fn with_liveness(mut self, liveness: Arc<dyn Liveness>) -> Self {
+        self.liveness = Some(liveness);
         self
     }
 
@@ -90,6 +100,15 @@ impl Manager {
         &self.actor
     }
 
+    pub(crate) fn liveness(&self) -> Option<&dyn Liveness> {
+        self.liveness.as_deref()
+    }
+
+    /// Returns whether commands are those of an agent or a person.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.run.is_none()
+    }
+
     /// Returns a request with who asks and when.
     pub fn request(&self, command: Command) -> Request {
         let context = Context {
@@ -101,15 +120,26 @@ impl Manager {
         Request { command, context }
     }
 
-    /// Gives one command.
+    /// Gives one command. If it is refused and a run that is dead holds a task that it names, that task is taken back and the
+    /// command given once more.
     ///
     /// # Durability
     /// What it answers survives the end of the process and of the machine.
-    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
-        let mut outcomes = self.store.write(vec![self.request(command)])?;
-        let outcome = outcomes.pop().expect("BUG: a store answers every request");
-        Ok(outcome?)
+        let request = self.request(command);
+        loop {
+            match self.give(request.clone())? {
+                Ok(answer) => return Ok(answer),
+                // Each time round something is no longer held by a dead run.
+                Err(refusal) if self.recover_named(&request.command, &refusal)? => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+    }
+
+    fn give(&self, request: Request) -> Result<Outcome, Error> {
+        let mut outcomes = self.store.write(vec![request])?;
+        Ok(outcomes.pop().expect("BUG: a store answers every request"))
     }
 
     /// Returns what a command would come to, and writes nothing.

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::{
-    DecideError, Event, Key, Query, Refusal, RunId, RunRecord, Selector, Status, Task, View, ViewResult,
-    Work, read_task, resolve, select,
+    DecideError, Event, GateState, Key, Priority, Query, Refusal, RunId, RunRecord, Selector, Status, Task,
+    TaskState, Timestamp, View, ViewResult, Work, read_task, resolve, select,
 };
 use taskpawl_store::StoreError;
 
@@ -39,31 +39,55 @@ impl Manager {
 
     /// Returns a task.
     pub fn get(&self, id: &str) -> Result<Task, Error> {
-        self.read(|view| {
+        let mut task = self.read(|view| {
             let key = resolve(view, id)?;
             let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };
             Ok(read_task(view, key)?.ok_or_else(unknown)?)
-        })
+        })?;
+        self.mark_ended_claims([&mut task]);
+        Ok(task)
     }
 
     /// Returns the tasks that match, in the order of the query.
     pub fn list(&self, query: &Query) -> Result<Page, Error> {
-        self.read(|view| {
-            let more = Query { limit: if query.limit == 0 { 0 } else { query.limit + 1 }, ..query.clone() };
-            let mut keys = view.find(&more)?;
+        let more = Query { limit: if query.limit == 0 { 0 } else { query.limit + 1 }, ..query.clone() };
+        self.page(query, |view| view.find(&more))
+    }
+
+    /// Reads what `find` finds: one more than the query asks for, if there are more.
+    fn page(
+        &self,
+        query: &Query,
+        find: impl FnOnce(&dyn View) -> ViewResult<Vec<Key>>,
+    ) -> Result<Page, Error> {
+        let mut page = self.read(|view| {
+            let mut keys = find(view)?;
             let truncated = query.limit > 0 && keys.len() > query.limit;
             if truncated {
                 keys.truncate(query.limit);
             }
             let tasks = read_tasks(view, &keys)?;
             Ok(Page { tasks, total: total(view, query)?, truncated })
-        })
+        })?;
+        self.mark_ended_claims(&mut page.tasks);
+        Ok(page)
     }
 
-    /// Returns what is ready, in the order in which it is taken.
+    /// Returns what is ready, in the order in which it is taken. A task whose lease has ended is among it: who claims it gets it.
     pub fn ready(&self, limit: usize, offset: usize) -> Result<Page, Error> {
-        let ready = Some(vec![Work::Calls, Work::Manual]);
-        self.list(&Query { ready, limit, offset, ..Query::default() })
+        let query = Query {
+            ready: Some(vec![Work::Calls, Work::Manual]),
+            limit: if limit == 0 { 0 } else { limit + offset + 1 },
+            ..Query::default()
+        };
+        let asked = Query { limit, offset, ..query.clone() };
+        let now = self.source().now();
+        self.page(&asked, |view| {
+            let mut places = places(view, view.find(&query)?)?;
+            places.extend(claimable(view, now)?);
+            places.sort_unstable();
+            Ok(places.into_iter().map(|(_, _, key)| key).skip(offset).collect())
+        })
     }
 
     /// Returns the ids of the tasks that the selectors and states select, by age; no selector stands for all tasks.
@@ -111,6 +135,29 @@ impl Manager {
     pub fn revision(&self) -> Result<u64, StoreError> {
         self.store().view(|view| view.revision())
     }
+}
+
+/// The place of a task in the order in which tasks are taken.
+type Place = (Priority, i64, Key);
+
+fn places(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Place>> {
+    let nodes = keys.into_iter().map(|key| view.node(key)).collect::<ViewResult<Vec<_>>>()?;
+    Ok(nodes.into_iter().flatten().map(|node| (node.priority, node.due, node.key)).collect())
+}
+
+/// Returns the tasks that would be ready if somebody took note that their leases have ended.
+fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
+    let mut keys = Vec::new();
+    for key in view.leases(None)? {
+        let state = view.task(key)?.map(|task| task.body.state);
+        if let Some(TaskState::InProgress { claim }) = state
+            && claim.is_expired(now)
+            && view.node(key)?.is_some_and(|node| node.gate_state == GateState::Ready)
+        {
+            keys.push(key);
+        }
+    }
+    places(view, keys)
 }
 
 fn read_tasks(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Task>> {

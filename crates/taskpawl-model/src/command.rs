@@ -222,6 +222,50 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Returns the tasks that it is about, as it names them.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Update { id, .. }
+            | Self::Claim { id: Some(id), .. }
+            | Self::Renew { id, .. }
+            | Self::AddCall { id, .. }
+            | Self::AddDependency { id, .. }
+            | Self::RemoveDependency { id, .. }
+            | Self::Note { id, .. }
+            | Self::RunOne { id, .. } => vec![id],
+            Self::Move { id, parent } => parent.iter().chain([id]).map(String::as_str).collect(),
+            Self::Create(task) => task.parent.iter().map(String::as_str).collect(),
+            Self::Delete { ids }
+            | Self::Release { ids }
+            | Self::Done { ids, .. }
+            | Self::Fail { ids, .. }
+            | Self::Skip { ids, .. }
+            | Self::Block { ids, .. }
+            | Self::Unblock { ids }
+            | Self::Retry { ids, .. }
+            | Self::Reopen { ids, .. }
+            | Self::Cancel { ids, .. } => ids.iter().map(String::as_str).collect(),
+            Self::Claim { id: None, .. }
+            | Self::Apply(_)
+            | Self::Undo { .. }
+            | Self::StartRun(_)
+            | Self::FinishRun { .. }
+            | Self::CloseRun { .. }
+            | Self::Round(_)
+            | Self::Report(_)
+            | Self::Settle
+            | Self::ReturnExpired { .. }
+            | Self::ToolsKnown { .. } => Vec::new(),
+        }
+    }
+
+    /// Returns whether an agent or a person gives it; the others are given by runs, or follow from what was found.
+    pub(crate) fn is_by_actor(&self) -> bool {
+        !self.names().is_empty() || matches!(self, Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. })
+    }
+}
+
 /// A task to make.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {

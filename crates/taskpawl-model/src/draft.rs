@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::command::{Answer, Context, DecideError, Decision};
 use crate::event::EventKind;
 use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Since};
 use crate::spec::TaskSpec;
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
@@ -443,7 +443,8 @@ impl<'a> Draft<'a> {
         let state = &record.body.state;
         let allowed = allowed_by_hand(state.status(), state.blocked_reason());
         let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
-        Ok(Refusal::Transition { id: record.id.clone(), from: state.status(), reason, to, by, allowed })
+        let (id, from, since) = (record.id.clone(), state.status(), Since::default());
+        Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })
     }
 
     /// Puts a task back to what it was, outside the table of states. What counts up stays: version, attempt, starts of calls.

@@ -45,14 +45,14 @@ pub use read::{blocked_reason, resolve};
 pub use record::{
     CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TaskBody, TaskRecord, Work,
 };
-pub use refusal::{Refusal, Touch};
+pub use refusal::{Refusal, Since, Touch};
 pub use scope::{Selector, select};
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
     Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,
 };
 pub use status::{
-    BlockedReason, CallStatus, Cause, Claim, Status, TaskState, TransitionError, allowed_by_hand,
+    BlockedReason, CallStatus, Cause, Claim, ClaimEnd, Status, TaskState, TransitionError, allowed_by_hand,
     check_transition,
 };
 pub use undo::{DeletedTask, Image, TaskImage, Undoable};

@@ -5,6 +5,7 @@
 //! another one was faster with is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -71,6 +72,13 @@ impl Claim {
     /// Returns whether the lease is over at `now`. The claim of a run has none: its lock tells whether it lives.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.lease_until.is_some_and(|end| end <= now)
+    }
+
+    /// Returns the length of a lease that is open at `now`, but of which less than half is left.
+    pub(crate) fn due_for_renewal(&self, now: Timestamp) -> Option<Duration> {
+        let (lease, end) = (self.lease?.0, self.lease_until?);
+        let left = (end - now).to_std().ok()?;
+        (!left.is_zero() && left < lease / 2).then_some(lease)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Refusals: a command that the rules do not allow. Nothing was changed; the hint says what to do instead.
 
 use crate::TaskId;
+use crate::event::Event;
 use crate::id::IdError;
 use crate::spec::Timestamp;
 use crate::status::{BlockedReason, Status};
 
 /// Why a command was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// No task has this id or an id that begins so.
@@ -63,6 +64,8 @@ pub enum Refusal {
         by: &'static str,
         /// What is allowed by hand instead.
         allowed: Vec<&'static str>,
+        /// What became of it since who asks held it, or since the attempt that a report is about.
+        since: Since,
     },
     /// The task is not ready.
     #[error("task `{id}` is not ready: {}", waits_for(.open, .failed))]
@@ -96,6 +99,8 @@ pub enum Refusal {
         holder: String,
         /// Until when.
         lease_until: Option<Timestamp>,
+        /// What became of the task since who asks held it, or since the attempt that a report is about.
+        since: Since,
     },
     /// The report belongs to an attempt that is over.
     #[error(
@@ -110,6 +115,18 @@ pub enum Refusal {
         current: u32,
         /// The state of the task.
         status: Status,
+        /// What became of the task since that attempt began.
+        since: Since,
+    },
+    /// The report belongs to an attempt of somebody else.
+    #[error("attempt {attempt} of task `{id}` was not made by who reports")]
+    ForeignAttempt {
+        /// The task.
+        id: TaskId,
+        /// The attempt of the report.
+        attempt: u32,
+        /// What became of the task since that attempt began.
+        since: Since,
     },
     /// The call is not running.
     #[error("call `{call}` of task `{id}` is `{status}`, not `running`")]
@@ -260,6 +277,25 @@ impl std::fmt::Display for Touch {
     }
 }
 
+/// What became of a task since an attempt: its changes of state.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Since {
+    /// The last ones, in order.
+    pub events: Vec<Event>,
+    /// How many there are before them.
+    pub earlier: usize,
+}
+
+impl Since {
+    /// How many events a refusal carries.
+    const KEPT: usize = 20;
+
+    pub(crate) fn new(mut events: Vec<Event>) -> Self {
+        let earlier = events.len().saturating_sub(Self::KEPT);
+        Self { events: events.split_off(earlier), earlier }
+    }
+}
+
 impl Refusal {
     /// Returns what to do instead: a short sentence, never a destructive command.
     pub fn hint(&self) -> Option<String> {
@@ -285,7 +321,7 @@ impl Refusal {
             Self::HeldByOther { id, .. } => {
                 Some(format!("take another one with `claim --next`, or ask the holder to `release {id}`"))
             }
-            Self::StaleAttempt { id, .. } => {
+            Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => {
                 Some(format!("`taskpawl history {id}` shows what happened since; the report was not recorded"))
             }
             Self::CallNotRunning { id, .. } => Some(format!("`taskpawl show {id}` shows its calls")),
@@ -318,6 +354,25 @@ impl Refusal {
                 Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())
             }
         }
+    }
+
+    /// Returns what happened in the meantime, where somebody else was faster.
+    pub fn since(&self) -> Option<&Since> {
+        let (Self::Transition { since, .. }
+        | Self::HeldByOther { since, .. }
+        | Self::StaleAttempt { since, .. }
+        | Self::ForeignAttempt { since, .. }) = self
+        else {
+            return None;
+        };
+        Some(since).filter(|since| !since.events.is_empty())
+    }
+
+    pub(crate) fn with_since(mut self, what: Since) -> Self {
+        if let Self::Transition { since, .. } = &mut self {
+            *since = what;
+        }
+        self
     }
 
     /// Returns whether an id was unknown or not unique.

@@ -128,6 +128,16 @@ pub struct Claim {
     pub lease: Option<Period>,
 }
 
+word_enum! {
+    /// How the claim of a task ended that is still in progress.
+    ClaimEnd {
+        /// The lease is over.
+        Expired = "expired",
+        /// The run that held it ended without finishing.
+        Killed = "killed",
+    }
+}
+
 /// The state of a task with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
-use crate::status::Status;
+use crate::status::{Status, TaskState};
 use crate::undo::{Image, Undoable};
 use crate::{Key, RunId, TaskId};
 
@@ -77,6 +77,19 @@ pub trait View {
     /// Returns the keys of the tasks that match, in the order of the query.
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>>;
 
+    /// Returns the tasks that agents and people hold, by key: all of them, or those of `actor`.
+    fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
+        let mut keys = self.find(&Query { status: vec![Status::InProgress], ..Query::default() })?;
+        let mut failed = None;
+        keys.retain(|key| {
+            is_leased(self.task(*key), actor).unwrap_or_else(|error| {
+                failed = Some(error);
+                false
+            })
+        });
+        failed.map_or(Ok(keys), Err)
+    }
+
     /// Calls `each` with every node, by key: how a run loads its graph.
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()>;
 
@@ -105,6 +118,12 @@ pub trait View {
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;
 }
 
+fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewResult<bool> {
+    let state = task?.map(|task| task.body.state);
+    Ok(matches!(state, Some(TaskState::InProgress { claim })
+        if claim.lease_until.is_some() && actor.is_none_or(|actor| claim.actor == actor)))
+}
+
 /// Which tasks to find. An empty list of a field means: any.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
@@ -114,6 +133,8 @@ pub struct Query {
     pub ready: Option<Vec<Work>>,
     /// Assigned to.
     pub assignee: Option<String>,
+    /// Assigned to this actor, or to nobody.
+    pub free_for: Option<String>,
     /// Of one of these priorities.
     pub priority: Vec<Priority>,
     /// With all of these labels.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Node, Note, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
-use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, Status, TaskState};
 use crate::view::{View, ViewError};
 use crate::{CallId, Key, TaskId};
 
@@ -49,6 +49,9 @@ pub struct Task {
     /// Who holds it while it is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// How the claim ended, if it did and nobody has taken the task back yet. No store keeps it: reads find out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_ended: Option<ClaimEnd>,
     /// The result: what was reported by hand, else that of the last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
@@ -189,6 +192,7 @@ impl Task {
             },
             plan,
             claim,
+            claim_ended: None,
             result,
             notes: body.notes,
             error,

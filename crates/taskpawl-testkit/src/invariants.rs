@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Key, Node, Phase, Status, View, ViewResult, rebuild_nodes};
+use taskpawl_model::{Key, Node, Phase, Status, TaskState, View, ViewResult, rebuild_nodes};
 
 /// Returns what a store says that does not follow from its tasks and edges, a line each: gates, entries, counts.
 pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
@@ -36,6 +36,7 @@ fn unsettled(node: &Node) -> Option<String> {
 
 fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<String>> {
     let (mut broken, mut counts) = (Vec::new(), BTreeMap::<Status, u64>::new());
+    let mut leases = Vec::new();
     for (key, node) in nodes {
         let Some(task) = view.task(*key)? else {
             broken.push(format!("no task {key:?}"));
@@ -44,7 +45,15 @@ fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<
         if Phase::of(&task.body.state) != node.phase {
             broken.push(format!("`{}` is {:?}, its node {}", task.id, task.body.state, node.phase));
         }
+        if let TaskState::InProgress { claim } = &task.body.state
+            && claim.lease_until.is_some()
+        {
+            leases.push(*key);
+        }
         *counts.entry(task.body.state.status()).or_default() += 1;
+    }
+    if view.leases(None)? != leases {
+        broken.push(format!("kept the leases {:?}, found {leases:?}", view.leases(None)?));
     }
     let mut kept = view.counts()?;
     kept.retain(|_, count| *count > 0);

@@ -50,7 +50,8 @@ impl Builder {
         self
     }
 
-    /// Sets the directory for run locks and output files; it should lie outside of what tools may write. Default: beside the
+    /// Sets the directory for run locks and output files; it should lie outside of what tools may write. Every
+    /// process that uses the store has to name the same one: its locks tell which runs live. Default: beside the
     /// store, with `.files` behind its name; for a store in memory a temporary directory.
     #[must_use]
     pub fn files(mut self, files: impl Into<PathBuf>) -> Self {

@@ -35,7 +35,8 @@ pub use taskpawl_engine::{
     RunEvent, RunOptions, RunSummary, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Manager, Page, RunFilter, Source,
+    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page, RunFilter,
+    RunState, Source,
     SystemSource,
 };
 pub use taskpawl_model as model;

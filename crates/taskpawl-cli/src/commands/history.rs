@@ -173,6 +173,11 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> String {
     text
 }
 
+/// Returns when something happened to a task, who did it, and what.
+pub(crate) fn line(event: &Event) -> String {
+    format!("{}  {}  {}", format_time(event.at), event.actor, what(&event.kind))
+}
+
 /// Returns what happened, in words.
 fn what(kind: &EventKind) -> String {
     match kind {

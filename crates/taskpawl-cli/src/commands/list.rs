@@ -67,6 +67,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         status: args.status.clone(),
         ready: None,
         assignee: args.assignee.clone(),
+        free_for: None,
         priority: args.priority.clone(),
         labels: args.labels.clone(),
         plan: args.plan.clone(),

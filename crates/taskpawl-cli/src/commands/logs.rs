@@ -94,7 +94,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let mut printer = Printer::new(app, args);
     let count = printer.print(plans, args, &task)?;
     if args.follow {
-        return follow(plans, args, &task, &mut printer);
+        return follow(app, args, task, &mut printer);
     }
     if count == 0 {
         app.out().remark(&nothing(&task));
@@ -127,22 +127,24 @@ fn check(args: &Args, task: &Task) -> Result<(), CliError> {
 }
 
 /// Prints what comes until the task is over.
-fn follow(plans: &Taskpawl, args: &Args, task: &Task, printer: &mut Printer) -> Result<ExitCode, CliError> {
+fn follow(app: &App, args: &Args, mut task: Task, printer: &mut Printer) -> Result<ExitCode, CliError> {
     const PAUSE: Duration = Duration::from_millis(100);
-    let id = task.id.as_str();
-    let mut is_over = is_over(task);
-    while !is_over {
+    let plans = app.reader()?;
+    while !is_over(&task) {
         let seen = plans.manager().revision()?;
         plans.manager().store().wait_change(seen, PAUSE)?;
-        let task = plans.manager().get(id)?;
-        is_over = self::is_over(&task);
+        task = plans.manager().get(task.id.as_str())?;
         printer.print(plans, args, &task)?;
+    }
+    if task.claim_ended.is_some() {
+        app.out().remark(&format!("the run of `{}` ended without finishing", task.id));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Nothing more comes from a task that ended, or whose run did; another run may start it again later.
 fn is_over(task: &Task) -> bool {
-    task.status.is_finished() || task.status == Status::Blocked
+    task.status.is_finished() || task.status == Status::Blocked || task.claim_ended.is_some()
 }
 
 /// Returns what the task has printed so far, in order.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use taskpawl::model::{Priority, Task, TaskId};
+use taskpawl::model::{ClaimEnd, Priority, Task, TaskId};
 use taskpawl::{Manager, Page};
 
 use crate::app::App;
@@ -111,7 +111,11 @@ fn short(id: &TaskId) -> &str {
 fn beside(task: &Task) -> String {
     let due = task.options.get("dueDate").and_then(|due| due.as_str());
     let assignee = task.options.get("assignee").and_then(|assignee| assignee.as_str());
-    let claim = task.claim.as_ref().map(|claim| format!("held by {}", claim.actor));
+    let claim = task.claim.as_ref().map(|claim| match task.claim_ended {
+        None => format!("held by {}", claim.actor),
+        Some(ClaimEnd::Expired) => format!("held by {}, whose claim is over", claim.actor),
+        Some(ClaimEnd::Killed) => "held by a run that ended without finishing".to_owned(),
+    });
     let parts = [
         due.map(|due| format!("due {}", due.trim_end_matches("T00:00:00Z"))),
         assignee.map(|assignee| format!("for {assignee}")),

@@ -1,14 +1,15 @@
 use std::process::ExitCode;
 
-use taskpawl::RunFilter;
+use serde::Serialize;
 use taskpawl::model::{RunRecord, format_time};
+use taskpawl::{Manager, RunFilter, RunState};
 
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::PageInfo;
 use crate::text::{Cell, Table, style};
 
-/// List runs, the latest first
+/// List runs, the latest first: whether they go on, how they ended, or that they were killed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,11 +25,13 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
     let asked = if limit == 0 { 0 } else { limit + 1 };
-    let mut runs = app.reader()?.manager().runs(&RunFilter { limit: asked })?;
+    let manager = app.reader()?.manager();
+    let mut runs = manager.runs(&RunFilter { limit: asked })?;
     let truncated = limit > 0 && runs.len() > limit;
     if truncated {
         runs.truncate(limit);
     }
+    let runs: Vec<Shown> = runs.into_iter().map(|run| Shown::new(manager, run)).collect();
     let out = app.out();
     if out.is_json {
         return out.page(&runs, &PageInfo { limit, offset: 0, count: runs.len(), total: None, truncated });
@@ -44,11 +47,29 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(run: &RunRecord) -> Vec<Cell> {
+/// A run as `--json` shows it.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    run: RunRecord,
+    /// Whether it goes on is not on record: only its lock tells.
+    state: RunState,
+}
+
+impl Shown {
+    fn new(manager: &Manager, run: RunRecord) -> Self {
+        let state = manager.run_state(&run);
+        Self { run, state }
+    }
+}
+
+fn row(shown: &Shown) -> Vec<Cell> {
+    let Shown { run, state } = shown;
     let id: String = run.id.to_string().chars().take(8).collect();
-    let end = match run.exit {
-        Some(exit) => format!("exit {exit}"),
-        None => "unfinished".to_owned(),
+    let end = match (state, run.exit) {
+        (_, Some(exit)) => format!("exit {exit}"),
+        (RunState::Running, None) => "running".to_owned(),
+        (RunState::Killed | RunState::Finished, None) => "killed".to_owned(),
     };
     let took = run.finished_at.map(|end| format!("{}s", (end - run.started_at).num_seconds()));
     let counts: Vec<String> = run.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();

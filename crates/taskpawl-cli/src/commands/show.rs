@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{Map, Task, TaskId, ToolCall, format_time};
+use taskpawl::model::{Claim, ClaimEnd, Map, Task, TaskId, ToolCall, format_time};
 
 use crate::app::App;
 use crate::commands::print;
@@ -50,7 +50,7 @@ impl<'a> Sheet<'a> {
         self.raw("status", &status);
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
         self.field("error", task.error.clone());
-        self.field("held by", task.claim.as_ref().map(holder));
+        self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended)));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);
         self.field("plan", task.plan.clone());
@@ -152,10 +152,19 @@ impl<'a> Sheet<'a> {
     }
 }
 
-fn holder(claim: &taskpawl::model::Claim) -> String {
-    let run = claim.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
-    let until = claim.lease_until.map(|end| format!(" until {}", format_time(end))).unwrap_or_default();
-    format!("{}{run}{until}", claim.actor)
+fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
+    let run = claim.run.as_ref().map(|run| format!("run {run}"));
+    let lease = claim.lease_until.map(format_time).unwrap_or_default();
+    match (run, ended) {
+        (Some(run), Some(ClaimEnd::Killed)) => {
+            format!("{run}, which ended without finishing; the next run or command on it takes it back")
+        }
+        (Some(run), _) => format!("{} in {run}", claim.actor),
+        (None, Some(_)) => {
+            format!("{} until {lease}, which is over; who claims it next gets it", claim.actor)
+        }
+        (None, None) => format!("{} until {lease}", claim.actor),
+    }
 }
 
 fn list(ids: &[TaskId]) -> Option<String> {

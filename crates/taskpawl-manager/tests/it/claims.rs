@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
-use taskpawl_manager::Ending;
+use taskpawl_manager::{Ending, Error, Manager};
+use taskpawl_model::{Command, Event, EventKind, Key, TaskId, resolve};
 
 use crate::support::{Desk, LEASE, ids};
+
+fn keys(desk: &Desk, ids: &[&str]) -> Vec<Key> {
+    ids.iter().map(|id| desk.manager.read(|view| resolve(view, id)).unwrap()).collect()
+}
 
 fn at_attempt(attempt: u32) -> Ending {
     Ending { attempt: Some(attempt), ..Ending::default() }
@@ -131,4 +136,145 @@ fn a_result_and_a_note_stay_with_the_task() {
     let ending = Ending { note: Some("no way".to_owned()), ..Ending::default() };
     desk.accept(desk.manager.fail(&ids(&["b"]), ending));
     assert_eq!(desk.task("b").error.unwrap(), "no way");
+}
+
+/// What a refusal tells of the meantime, a line for each change.
+fn since(desk: &Desk, command: impl FnOnce(&Manager) -> Result<Vec<TaskId>, Error>) -> String {
+    let Err(Error::Refused(refusal)) = command(&desk.manager) else { panic!("the command is refused") };
+    let line = |event: &Event| {
+        let EventKind::Status { from, to, cause, attempt, text, .. } = &event.kind else {
+            panic!("{event:?}")
+        };
+        let text = text.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        format!("{}: {from} → {to} by {cause}, attempt {attempt}{text}", event.actor)
+    };
+    let lines = refusal.since().map(|since| since.events.iter().map(line).collect::<Vec<_>>().join("\n"));
+    format!("{refusal}\n{}", lines.unwrap_or_default())
+}
+
+#[test]
+fn a_report_that_comes_too_late_is_refused_with_what_happened_since() {
+    let desk = Desk::with(&["a"]);
+    let bob = desk.acting_as("bob");
+    desk.accept(desk.manager.claim("a", LEASE));
+    desk.pass(61);
+    bob.accept(bob.manager.claim("a", LEASE));
+    insta::assert_snapshot!(since(&desk, |m| m.done(&ids(&["a"]), at_attempt(1))), @"
+    task `a` is held by `bob` until 2025-06-15T15:08:41Z
+    bob: in_progress → todo by release, attempt 1: the lease of ann ended
+    bob: todo → in_progress by claim, attempt 2
+    ");
+    insta::assert_snapshot!(since(&desk, |m| m.release(&ids(&["a"]))), @"
+    task `a` is held by `bob` until 2025-06-15T15:08:41Z
+    bob: in_progress → todo by release, attempt 1: the lease of ann ended
+    bob: todo → in_progress by claim, attempt 2
+    ");
+    bob.fail("a");
+    insta::assert_snapshot!(since(&desk, |m| m.done(&ids(&["a"]), at_attempt(1))), @"
+    the report is about attempt 1 of task `a`, which is at attempt 2 and `failed`
+    bob: in_progress → todo by release, attempt 1: the lease of ann ended
+    bob: todo → in_progress by claim, attempt 2
+    bob: in_progress → failed by report, attempt 2
+    ");
+    insta::assert_snapshot!(since(&desk, |m| m.done(&ids(&["a"]), Ending::default())), @"
+    task `a` is `failed` and cannot become `done` by `done`
+    bob: in_progress → todo by release, attempt 1: the lease of ann ended
+    bob: todo → in_progress by claim, attempt 2
+    bob: in_progress → failed by report, attempt 2
+    ");
+    insta::assert_snapshot!(since(&desk.acting_as("eve"), |m| m.done(&ids(&["a"]), Ending::default())), @"task `a` is `failed` and cannot become `done` by `done`");
+}
+
+#[test]
+fn a_long_meantime_is_cut_and_says_so() {
+    let desk = Desk::with(&["a"]);
+    let bob = desk.acting_as("bob");
+    desk.accept(desk.manager.claim("a", LEASE));
+    desk.accept(desk.manager.release(&ids(&["a"])));
+    for _ in 0..15 {
+        bob.accept(bob.manager.claim("a", LEASE));
+        bob.accept(bob.manager.release(&ids(&["a"])));
+    }
+    let Err(Error::Refused(refusal)) = desk.manager.done(&ids(&["a"]), at_attempt(1)) else { panic!() };
+    let since = refusal.since().unwrap();
+    assert_eq!((since.events.len(), since.earlier), (20, 11));
+}
+
+#[test]
+fn the_work_of_a_holder_whose_lease_ended_counts_until_somebody_else_takes_the_task() {
+    let desk = Desk::with(&["a", "b", "c", "d"]);
+    let bob = desk.acting_as("bob");
+    for id in ["a", "b", "c", "d"] {
+        desk.accept(desk.manager.claim(id, LEASE));
+    }
+    desk.pass(3600);
+    desk.accept(desk.manager.claim("a", LEASE));
+    assert_eq!(desk.task("a").attempt, 1, "a claim by the holder renews");
+    desk.accept(desk.manager.renew("b", LEASE));
+    assert_eq!(desk.task("b").attempt, 1);
+    bob.accept(bob.manager.command(Command::ReturnExpired { tasks: keys(&desk, &["a", "b", "c", "d"]) }));
+    assert_eq!(desk.states(), "a=in_progress b=in_progress c=todo d=todo");
+    let refused = bob.refuse(|m| m.done(&ids(&["c"]), at_attempt(1)));
+    assert!(refused.starts_with("attempt 1 of task `c` was not made by who reports"), "{refused}");
+    desk.accept(desk.manager.done(&ids(&["c"]), at_attempt(1)));
+    bob.accept(bob.manager.claim("d", LEASE));
+    let refused = desk.refuse(|m| m.done(&ids(&["d"]), at_attempt(1)));
+    assert!(refused.starts_with("task `d` is held by `bob`"), "{refused}");
+}
+
+#[test]
+fn every_command_of_an_actor_renews_what_it_holds_once_half_of_a_lease_is_over() {
+    let desk = Desk::with(&["a", "b", "c"]);
+    let bob = desk.acting_as("bob");
+    desk.accept(desk.manager.claim("a", LEASE));
+    desk.accept(desk.manager.claim("b", LEASE * 10));
+    bob.accept(bob.manager.claim("c", LEASE));
+    let ends = |id: &str| desk.task(id).claim.unwrap().lease_until.unwrap().timestamp() - 1_750_000_000;
+    desk.pass(30);
+    let before = desk.revision();
+    desk.accept(desk.manager.note("c", "on it"));
+    assert_eq!(desk.events(before), ["noted c"], "more than half is left");
+    desk.pass(1);
+    let before = desk.revision();
+    desk.accept(desk.manager.note("c", "still on it"));
+    assert_eq!(desk.events(before), ["noted c", "renewed a"]);
+    assert_eq!([ends("a"), ends("b"), ends("c")], [91, 600, 60]);
+    desk.pass(60);
+    desk.accept(desk.manager.note("b", "too late for a"));
+    assert_eq!(ends("a"), 91, "a lease that has ended is not renewed by the way");
+    desk.pass(400);
+    desk.done("b");
+    assert_eq!(desk.states(), "a=in_progress b=done c=in_progress");
+}
+
+#[test]
+fn a_lease_that_ended_is_returned_by_any_write_of_others_that_names_the_task_or_covers_it() {
+    let after = |write: &dyn Fn(&Manager) -> Result<Vec<TaskId>, Error>| {
+        let desk = Desk::with(&["p", "a in=p", "b"]);
+        let bob = desk.acting_as("bob");
+        desk.accept(desk.manager.claim("a", LEASE));
+        desk.pass(60);
+        bob.accept(write(&bob.manager));
+        bob.states()
+    };
+    assert_eq!(after(&|m| m.skip(&ids(&["a"]), None)), "p=done a=skipped b=todo");
+    assert_eq!(after(&|m| m.skip(&ids(&["p"]), None)), "p=skipped a=skipped b=todo");
+    assert_eq!(after(&|m| m.block(&ids(&["a"]), "why")), "p=todo a=blocked{manual} b=todo");
+    assert_eq!(after(&|m| m.delete(&ids(&["a", "p"]))), "b=todo");
+    assert_eq!(after(&|m| m.done(&ids(&["a"]), Ending::default())), "p=done a=done b=todo");
+    assert_eq!(after(&|m| m.note("a", "hm").map(|id| vec![id])), "p=todo a=todo b=todo");
+    assert_eq!(after(&|m| m.note("b", "hm").map(|id| vec![id])), "p=todo a=in_progress b=todo");
+}
+
+#[test]
+fn a_release_that_is_asked_for_twice_succeeds_twice() {
+    let desk = Desk::with(&["a"]);
+    desk.accept(desk.manager.claim("a", LEASE));
+    desk.accept(desk.manager.release(&ids(&["a"])));
+    let before = desk.revision();
+    desk.accept(desk.manager.release(&ids(&["a"])));
+    assert_eq!(desk.revision(), before);
+    let bob = desk.acting_as("bob");
+    let refused = bob.refuse(|m| m.release(&ids(&["a"])));
+    assert!(refused.starts_with("task `a` is `todo` and cannot become `todo` by `release`"), "{refused}");
 }

@@ -46,12 +46,12 @@ impl Draft<'_> {
     }
 
     /// Collects what ran because a task had ended: refuses without `cascade`.
-    fn collect_dependents(&self, starting: &[Key], cascade: bool) -> Decided<Vec<Key>> {
+    fn collect_dependents(&mut self, starting: &[Key], cascade: bool) -> Decided<Vec<Key>> {
         let named: BTreeSet<Key> = starting.iter().copied().collect();
         let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
         while let Some(key) = queue.pop() {
             for other in self.opened_by(key, !named.contains(&key))? {
-                let phase = self.node(other)?.phase;
+                let phase = self.free(other)?;
                 let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
                 if !ran || !seen.insert(other) {
                     continue;
@@ -89,7 +89,7 @@ impl Draft<'_> {
     /// Skipping and cancelling cover what is below, so starting again does, too; reopening clears all of it.
     /// `seen` has what was looked at before below tasks that were skipped, and below others.
     fn subtasks_to_start_again(
-        &self,
+        &mut self,
         key: Key,
         how: How,
         seen: &mut BTreeMap<bool, BTreeSet<Key>>,
@@ -101,7 +101,7 @@ impl Draft<'_> {
         }
         let seen = seen.entry(how == How::Retry && own == Phase::Skipped).or_default();
         for below in self.unseen_below(key, seen)? {
-            let phase = self.node(below)?.phase;
+            let phase = self.free(below)?;
             let is_covered = phase == own && matches!(own, Phase::Cancelled | Phase::Skipped);
             let is_finished =
                 matches!(phase, Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped);

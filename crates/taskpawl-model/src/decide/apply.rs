@@ -330,7 +330,7 @@ impl<'p> Work<'p> {
     fn reopen_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let mut running = Vec::new();
         for key in self.keys.clone().into_iter().flatten() {
-            match draft.node(key)?.phase {
+            match draft.free(key)? {
                 Phase::InProgress => running.push(draft.id(key)?),
                 Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped => {
                     draft.start_one_again(key, How::Reopen)?;

@@ -272,7 +272,7 @@ impl Draft<'_> {
         let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in &keys {
             let id = self.id(*key)?;
-            if self.node(*key)?.phase == Phase::InProgress {
+            if self.free(*key)? == Phase::InProgress {
                 return Err(Refusal::InProgress { tasks: vec![id] }.into());
             }
             let needed = self.dependents(*key)?.into_iter().chain(self.subtasks(*key)?);

@@ -1,4 +1,4 @@
-//! Commands of agents and people: claim, report, skip, block and cancel.
+//! Commands of agents and people: report, skip, block and cancel.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,14 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
-use crate::event::EventKind;
-use crate::gate::{Gate, GateState};
-use crate::record::{CallError, Node, Phase, TaskRecord, Work};
+use crate::record::{CallError, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
-use crate::spec::Timestamp;
-use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
-use crate::view::Query;
-use crate::{Key, Period, limits};
+use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::{Key, limits};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -38,98 +34,6 @@ impl End<'_> {
 }
 
 impl Draft<'_> {
-    pub(super) fn claim(&mut self, id: &str, lease: Duration) -> Decided<()> {
-        let key = self.resolve(id)?;
-        self.return_expired(key)?;
-        let record = self.task(key)?;
-        if let TaskState::InProgress { claim } = &record.body.state {
-            self.check_holder(&record, claim)?;
-            self.write_lease(key, lease)?;
-        } else {
-            self.refuse_unless_manual(key, &record, "claim")?;
-            self.take(key, &record, lease, "claim")?;
-        }
-        self.answer.tasks.push(record.id);
-        Ok(())
-    }
-
-    pub(super) fn claim_next(&mut self, lease: Duration) -> Decided<()> {
-        let returned = self.return_all_expired()?;
-        let found = self.first_ready_for_me()?;
-        let first = returned.into_iter().chain(found).min_by_key(|node| (node.priority, node.due, node.key));
-        let Some(Node { key, .. }) = first else { return Err(Refusal::NothingReady.into()) };
-        let record = self.task(key)?;
-        self.take(key, &record, lease, "claim")?;
-        self.answer.tasks.push(record.id);
-        Ok(())
-    }
-
-    fn first_ready_for_me(&self) -> Decided<Option<Node>> {
-        const PAGE: usize = 50;
-        for offset in (0..).step_by(PAGE) {
-            let ready = Some(vec![Work::Manual]);
-            let page = self.view.find(&Query { ready, limit: PAGE, offset, ..Query::default() })?;
-            for key in &page {
-                if self.is_for_me(&self.task(*key)?) {
-                    return Ok(Some(self.node(*key)?));
-                }
-            }
-            if page.len() < PAGE {
-                break;
-            }
-        }
-        Ok(None)
-    }
-
-    fn is_for_me(&self, record: &TaskRecord) -> bool {
-        record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor)
-    }
-
-    /// Gives every task back whose lease is over, and returns those that this actor may take.
-    fn return_all_expired(&mut self) -> Decided<Vec<Node>> {
-        let held = Query { status: vec![Status::InProgress], ..Query::default() };
-        let mut returned = Vec::new();
-        for key in self.view.find(&held)? {
-            self.return_expired(key)?;
-            let node = self.node(key)?;
-            if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(key)?) {
-                returned.push(node);
-            }
-        }
-        Ok(returned)
-    }
-
-    /// Gives those of the tasks back whose leases are over.
-    pub(super) fn return_some_expired(&mut self, tasks: &[Key]) -> Decided<()> {
-        for key in tasks {
-            if self.find_node(*key)?.is_some() {
-                self.return_expired(*key)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, key: Key, record: &TaskRecord, lease: Duration, by: &'static str) -> Decided<()> {
-        if record.body.state != TaskState::Todo {
-            return Err(self.transition_refusal(key, record, Status::InProgress, by)?.into());
-        }
-        let node = self.node(key)?;
-        if !node.is_ready() {
-            if (Gate { undecided: false, ..node.gate }).state() == GateState::Ready {
-                self.refuse_undecided(key, record)?;
-            }
-            let (open, failed) = self.obstacles(key)?;
-            return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
-        }
-        let claim = Claim {
-            run: None,
-            actor: self.context.actor.clone(),
-            lease_until: Some(self.lease_end(lease)?),
-            lease: Some(Period(lease)),
-        };
-        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
-    }
-
     /// Refuses to start what uses something that this version does not evaluate.
     pub(super) fn refuse_undecided(&mut self, key: Key, record: &TaskRecord) -> Decided<()> {
         match limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
@@ -144,24 +48,12 @@ impl Draft<'_> {
         }
     }
 
-    fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
-        let end =
-            chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
-        Ok(end.ok_or_else(|| super::author::invalid("ttl", "the lease would end too far in the future"))?)
-    }
-
-    fn write_lease(&mut self, key: Key, lease: Duration) -> Decided<()> {
-        let end = self.lease_end(lease)?;
-        self.update_task(key, |record| {
-            if let TaskState::InProgress { claim } = &mut record.body.state {
-                claim.lease_until = Some(end);
-                claim.lease = Some(Period(lease));
-            }
-        })?;
-        self.emit(Some(key), EventKind::Renewed { lease_until: end })
-    }
-
-    fn refuse_unless_manual(&mut self, key: Key, record: &TaskRecord, by: &'static str) -> Decided<()> {
+    pub(super) fn refuse_unless_manual(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        by: &'static str,
+    ) -> Decided<()> {
         let what = match self.node(key)?.work {
             Work::Manual => return Ok(()),
             Work::Calls => "has tool calls",
@@ -171,71 +63,21 @@ impl Draft<'_> {
         Err(Refusal::NotManual { id: record.id.clone(), what, by }.into())
     }
 
-    fn check_holder(&self, record: &TaskRecord, claim: &Claim) -> Decided<()> {
-        if claim.run.is_none() && claim.actor == self.context.actor {
-            return Ok(());
-        }
-        let holder = match &claim.run {
-            Some(run) => format!("run `{run}`"),
-            None => format!("`{}`", claim.actor),
-        };
-        Err(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until: claim.lease_until }.into())
-    }
-
-    /// Gives a task back whose lease is over.
-    fn return_expired(&mut self, key: Key) -> Decided<()> {
-        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
-            && claim.is_expired(self.now())
-        {
-            let text = format!("the lease of {} ended", claim.actor);
-            self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
-            self.settle()?;
-        }
-        Ok(())
-    }
-
-    fn held_by_me(&self, key: Key, to: Status, by: &'static str) -> Decided<TaskRecord> {
-        let record = self.task(key)?;
-        let TaskState::InProgress { claim } = &record.body.state else {
-            return Err(self.transition_refusal(key, &record, to, by)?.into());
-        };
-        self.check_holder(&record, claim)?;
-        Ok(record)
-    }
-
-    pub(super) fn renew(&mut self, id: &str, lease: Duration) -> Decided<()> {
-        let key = self.resolve(id)?;
-        let record = self.held_by_me(key, Status::InProgress, "renew")?;
-        self.write_lease(key, lease)?;
-        self.answer.tasks.push(record.id);
-        Ok(())
-    }
-
-    pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
-        for key in self.resolve_all(ids)? {
-            let record = self.held_by_me(key, Status::Todo, "release")?;
-            self.set_state(key, TaskState::Todo, Cause::Release, None)?;
-            self.answer.tasks.push(record.id);
-        }
-        Ok(())
-    }
-
     pub(super) fn end_by_hand(&mut self, ids: &[String], end: &End<'_>) -> Decided<()> {
         super::author::check_depth("result", end.result)?;
         for key in self.resolve_all(ids)? {
-            self.return_expired(key)?;
             let record = self.task(key)?;
             if let Some(text) = end.note {
                 self.add_note(key, text)?;
             }
             match &record.body.state {
                 TaskState::Blocked { reason: BlockedReason::Interrupted { call } } => {
-                    check_attempt(&record, end.attempt)?;
+                    self.check_attempt(key, &record, end.attempt)?;
                     self.resolve_interrupted(key, call.as_str(), end)?;
                 }
                 TaskState::InProgress { claim } => {
-                    self.check_holder(&record, claim)?;
-                    check_attempt(&record, end.attempt)?;
+                    self.check_holder(key, &record, claim, end.attempt)?;
+                    self.check_attempt(key, &record, end.attempt)?;
                     self.end_manual(key, end, Cause::Report)?;
                 }
                 TaskState::Todo
@@ -252,15 +94,17 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Claim and end in one commit.
+    /// Claim and end in one commit; or the late report of somebody whose task was given back and whom nobody has followed.
     fn end_unclaimed(&mut self, key: Key, record: &TaskRecord, end: &End<'_>) -> Decided<()> {
-        check_attempt(record, end.attempt)?;
+        self.check_attempt(key, record, end.attempt)?;
         if record.body.state == TaskState::Todo {
             self.refuse_unless_manual(key, record, end.command())?;
+            self.check_past_attempt(key, record, end.attempt)?;
             self.take(key, record, Duration::ZERO, end.command())?;
             return self.end_manual(key, end, Cause::Report);
         }
-        Err(self.transition_refusal(key, record, end.state().status(), end.command())?.into())
+        let refusal = self.transition_refusal(key, record, end.state().status(), end.command())?;
+        Err(refusal.with_since(self.since(key, end.attempt)?).into())
     }
 
     fn end_manual(&mut self, key: Key, end: &End<'_>, cause: Cause) -> Decided<()> {
@@ -329,7 +173,7 @@ impl Draft<'_> {
         let state = TaskState::Skipped { reason: reason.cloned() };
         self.set_state(key, state.clone(), cause, reason.cloned())?;
         for below in self.subtree(key)? {
-            match self.node(below)?.phase {
+            match self.free(below)? {
                 // What a gate does by itself cannot be refused: the end of another task would be lost. This one ends as it will.
                 Phase::InProgress if cause == Cause::Gate => {}
                 Phase::InProgress => return Err(Refusal::InProgress { tasks: vec![self.id(below)?] }.into()),
@@ -410,18 +254,5 @@ impl Draft<'_> {
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())
-    }
-}
-
-fn check_attempt(record: &TaskRecord, reported: Option<u32>) -> Decided<()> {
-    match reported {
-        Some(reported) if reported != record.body.attempt => Err(Refusal::StaleAttempt {
-            id: record.id.clone(),
-            reported,
-            current: record.body.attempt,
-            status: record.body.state.status(),
-        }
-        .into()),
-        _ => Ok(()),
     }
 }

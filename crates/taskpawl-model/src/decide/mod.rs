@@ -3,6 +3,7 @@
 mod again;
 mod apply;
 mod author;
+mod claim;
 mod hand;
 mod run;
 mod undo;
@@ -21,7 +22,11 @@ use crate::view::View;
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
     let mut draft = Draft::new(view, context);
     draft.is_undoable = crate::undo::is_by_hand(command);
+    draft.meet(&command.names())?;
     dispatch(&mut draft, command)?;
+    if command.is_by_actor() && context.run.is_none() {
+        draft.renew_own_leases()?;
+    }
     draft.finish()
 }
 

@@ -7,7 +7,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::gate::GateState;
 use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Since};
 use crate::spec::Mode;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::{CallId, Key, RunId};
@@ -159,7 +159,8 @@ impl Draft<'_> {
         let is_mine = matches!(&body.state, TaskState::InProgress { claim } if claim.run == self.context.run);
         if !is_mine || body.attempt != attempt {
             let (current, status) = (body.attempt, body.state.status());
-            return Err(Refusal::StaleAttempt { id: record.id, reported: attempt, current, status }.into());
+            let (id, since) = (record.id, Since::default());
+            return Err(Refusal::StaleAttempt { id, reported: attempt, current, status, since }.into());
         }
         Ok(record)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
     CallChange, CallRecord, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord, Priority,
-    RunRecord, Status, TaskChange, TaskId, TaskRecord, Undoable, Work,
+    RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -44,6 +44,8 @@ pub(crate) struct State {
     /// (task above, subtask).
     pub(crate) subtasks: BTreeSet<(Key, Key)>,
     pub(crate) ready: BTreeSet<ReadyPlace>,
+    /// Tasks that agents and people hold, with who.
+    pub(crate) leases: BTreeMap<Key, String>,
     pub(crate) plans: BTreeMap<String, PlanRecord>,
     /// In the order in which they started.
     pub(crate) runs: Vec<RunRecord>,
@@ -101,6 +103,7 @@ impl State {
 
     fn put_task(&mut self, key: Key, change: &TaskChange, node: Option<&Node>) {
         let record = change.record.clone();
+        self.note_lease(key, &record);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.record = record;
             return;
@@ -114,9 +117,19 @@ impl State {
         let key = entry.node.key;
         self.ids.insert(entry.record.id.clone(), key);
         self.deleted.remove(&entry.record.id);
+        self.note_lease(key, &entry.record);
         self.next_key = self.next_key.max(key.0 + 1);
         self.link(&entry.node);
         self.entries.insert(key, entry);
+    }
+
+    fn note_lease(&mut self, key: Key, record: &TaskRecord) {
+        self.leases.remove(&key);
+        if let TaskState::InProgress { claim } = &record.body.state
+            && claim.lease_until.is_some()
+        {
+            self.leases.insert(key, claim.actor.clone());
+        }
     }
 
     fn put_node(&mut self, node: Node) {
@@ -168,6 +181,7 @@ impl State {
         if let Some(entry) = self.entries.remove(&key) {
             self.unlink(&entry.node);
             self.ids.remove(id);
+            self.leases.remove(&key);
         }
         for (task, on) in self.edges_of(key) {
             self.put_edge(EdgeChange { task, on, add: false });

@@ -83,6 +83,11 @@ impl View for State {
         Ok(self.find_keys(query))
     }
 
+    fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
+        let held = self.leases.iter().filter(|(_, holder)| actor.is_none_or(|actor| *holder == actor));
+        Ok(held.map(|(key, _)| *key).collect())
+    }
+
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
         self.entries.values().for_each(|entry| each(entry.node));
         Ok(())

@@ -148,7 +148,8 @@ const WITH_NODE: &str = "CROSS JOIN nodes n ON n.key = t.key";
 
 /// Joins the texts of a task where the query asks for them.
 fn with_task(from: &str, query: &Query) -> String {
-    if query.text.is_some() || query.assignee.is_some() || query.plan.is_some() {
+    let needs_texts = query.text.is_some() || query.plan.is_some();
+    if needs_texts || query.assignee.is_some() || query.free_for.is_some() {
         format!("{from} CROSS JOIN tasks t ON t.key = n.key")
     } else {
         from.to_owned()
@@ -171,6 +172,9 @@ fn restrict(driver: Driver<'_>, query: &Query, wheres: &mut Vec<String>, params:
     }
     if let Some(assignee) = query.assignee.as_ref().filter(|_| !matches!(driver, Driver::Assignee(_))) {
         bind(wheres, params, "t.assignee = ?", assignee.clone());
+    }
+    if let Some(actor) = &query.free_for {
+        bind(wheres, params, "(t.assignee IS NULL OR t.assignee = ?)", actor.clone());
     }
     let by_driver = usize::from(matches!(driver, Driver::Label(_)));
     for label in query.labels.iter().skip(by_driver) {

@@ -1,0 +1,286 @@
+//! Claims of agents and people: taking, renewing, giving back, and what a lease means that has ended.
+//!
+//! A lease that has ended leaves the task to whoever writes next: another's claim takes it, a run gives it back. While nobody did,
+//! the work of its holder is not lost: the holder still reports, renews and claims as before.
+
+use std::time::Duration;
+
+use crate::draft::{Decided, Draft};
+use crate::event::{Event, EventKind};
+use crate::gate::{Gate, GateState};
+use crate::record::{Node, Phase, TaskRecord, Work};
+use crate::refusal::{Refusal, Since};
+use crate::spec::Timestamp;
+use crate::status::{Cause, Claim, Status, TaskState};
+use crate::view::Query;
+use crate::{Key, Period};
+
+impl Draft<'_> {
+    pub(super) fn claim(&mut self, id: &str, lease: Duration) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let record = self.task(key)?;
+        if let TaskState::InProgress { claim } = &record.body.state {
+            self.check_holder(key, &record, claim, None)?;
+            self.write_lease(key, lease)?;
+        } else {
+            self.refuse_unless_manual(key, &record, "claim")?;
+            self.take(key, &record, lease, "claim")?;
+        }
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn claim_next(&mut self, lease: Duration) -> Decided<()> {
+        let expired = self.view.leases(None)?;
+        self.return_some_expired(&expired)?;
+        let mut first = self.first_ready_for_me()?;
+        for key in expired {
+            // The view does not know yet that these are free.
+            let node = self.node(key)?;
+            if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(key)?) {
+                first =
+                    first.into_iter().chain([node]).min_by_key(|node| (node.priority, node.due, node.key));
+            }
+        }
+        let Some(Node { key, .. }) = first else { return Err(Refusal::NothingReady.into()) };
+        let record = self.task(key)?;
+        self.take(key, &record, lease, "claim")?;
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    fn first_ready_for_me(&self) -> Decided<Option<Node>> {
+        let query = Query {
+            ready: Some(vec![Work::Manual]),
+            free_for: Some(self.context.actor.clone()),
+            limit: 1,
+            ..Query::default()
+        };
+        self.view.find(&query)?.first().map(|key| self.node(*key)).transpose()
+    }
+
+    fn is_for_me(&self, record: &TaskRecord) -> bool {
+        record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor)
+    }
+
+    pub(super) fn take(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        lease: Duration,
+        by: &'static str,
+    ) -> Decided<()> {
+        if record.body.state != TaskState::Todo {
+            return Err(self.transition_refusal(key, record, Status::InProgress, by)?.into());
+        }
+        let node = self.node(key)?;
+        if !node.is_ready() {
+            if (Gate { undecided: false, ..node.gate }).state() == GateState::Ready {
+                self.refuse_undecided(key, record)?;
+            }
+            let (open, failed) = self.obstacles(key)?;
+            return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
+        }
+        let claim = Claim {
+            run: None,
+            actor: self.context.actor.clone(),
+            lease_until: Some(self.lease_end(lease)?),
+            lease: Some(Period(lease)),
+        };
+        self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)
+    }
+
+    fn lease_end(&self, lease: Duration) -> Decided<Timestamp> {
+        let end =
+            chrono::TimeDelta::from_std(lease).ok().and_then(|lease| self.now().checked_add_signed(lease));
+        Ok(end.ok_or_else(|| super::author::invalid("ttl", "the lease would end too far in the future"))?)
+    }
+
+    fn write_lease(&mut self, key: Key, lease: Duration) -> Decided<()> {
+        let end = self.lease_end(lease)?;
+        self.update_task(key, |record| {
+            if let TaskState::InProgress { claim } = &mut record.body.state {
+                claim.lease_until = Some(end);
+                claim.lease = Some(Period(lease));
+            }
+        })?;
+        self.emit(Some(key), EventKind::Renewed { lease_until: end })
+    }
+
+    pub(super) fn renew(&mut self, id: &str, lease: Duration) -> Decided<()> {
+        let key = self.resolve(id)?;
+        let record = self.held_by_me(key, Status::InProgress, "renew")?;
+        self.write_lease(key, lease)?;
+        self.answer.tasks.push(record.id);
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, ids: &[String]) -> Decided<()> {
+        for key in self.resolve_all(ids)? {
+            let record = self.task(key)?;
+            let is_free = record.body.state == TaskState::Todo;
+            // Who asks twice, for want of an answer, gets the same answer.
+            if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
+                self.held_by_me(key, Status::Todo, "release")?;
+                self.set_state(key, TaskState::Todo, Cause::Release, None)?;
+            }
+            self.answer.tasks.push(record.id);
+        }
+        Ok(())
+    }
+
+    fn held_by_me(&self, key: Key, to: Status, by: &'static str) -> Decided<TaskRecord> {
+        let record = self.task(key)?;
+        let TaskState::InProgress { claim } = &record.body.state else {
+            let refusal = self.transition_refusal(key, &record, to, by)?;
+            return Err(refusal.with_since(self.since(key, None)?).into());
+        };
+        self.check_holder(key, &record, claim, None)?;
+        Ok(record)
+    }
+
+    fn is_mine(&self, claim: &Claim) -> bool {
+        claim.run.is_none() && claim.actor == self.context.actor
+    }
+
+    /// Refuses where somebody else holds the task; `reported` is the attempt that this actor is about.
+    pub(super) fn check_holder(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        claim: &Claim,
+        reported: Option<u32>,
+    ) -> Decided<()> {
+        if self.is_mine(claim) {
+            return Ok(());
+        }
+        let holder = match &claim.run {
+            Some(run) => format!("run `{run}`"),
+            None => format!("`{}`", claim.actor),
+        };
+        let (lease_until, since) = (claim.lease_until, self.since(key, reported)?);
+        Err(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since }.into())
+    }
+
+    /// Refuses a report about another attempt than the one that the task is at.
+    pub(super) fn check_attempt(&self, key: Key, record: &TaskRecord, reported: Option<u32>) -> Decided<()> {
+        let current = record.body.attempt;
+        match reported {
+            Some(reported) if reported != current => {
+                let since = self.since(key, Some(reported))?;
+                let (id, status) = (record.id.clone(), record.body.state.status());
+                Err(Refusal::StaleAttempt { id, reported, current, status, since }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a report about an attempt of somebody else that is over.
+    pub(super) fn check_past_attempt(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        reported: Option<u32>,
+    ) -> Decided<()> {
+        let Some(attempt) = reported.filter(|attempt| *attempt > 0) else { return Ok(()) };
+        if self.is_attempt_mine(key, attempt)? {
+            return Ok(());
+        }
+        Err(Refusal::ForeignAttempt { id: record.id.clone(), attempt, since: self.since(key, reported)? }
+            .into())
+    }
+
+    /// Returns whether this actor made the attempt.
+    fn is_attempt_mine(&self, key: Key, attempt: u32) -> Decided<bool> {
+        let claims = self.steps(key)?;
+        Ok(claims.iter().any(|event| claim_of(event) == Some((None, &self.context.actor, attempt))))
+    }
+
+    /// Returns what became of a task since the attempt that is `reported`, or else since the last claim of this actor.
+    pub(super) fn since(&self, key: Key, reported: Option<u32>) -> Decided<Since> {
+        let mut steps = self.steps(key)?;
+        let begins = |event: &Event| match (claim_of(event), reported) {
+            (Some((_, _, attempt)), Some(reported)) => attempt == reported,
+            (Some((run, actor, _)), None) => run.is_none() && *actor == self.context.actor,
+            (None, _) => false,
+        };
+        let begin = steps.iter().rposition(begins);
+        Ok(begin.map(|begin| Since::new(steps.split_off(begin + 1))).unwrap_or_default())
+    }
+
+    /// Returns every change of state of a task. There may be many: only what is refused may ask.
+    fn steps(&self, key: Key) -> Decided<Vec<Event>> {
+        let mut events = self.view.events(0, Some(key), 0)?;
+        events.retain(|event| matches!(event.kind, EventKind::Status { .. }));
+        Ok(events)
+    }
+
+    // Leases that have ended, and those that go on.
+
+    /// Gives those of the tasks back that the command names and whose leases others have let end.
+    pub(super) fn meet(&mut self, ids: &[&str]) -> Decided<()> {
+        for id in ids {
+            // What is wrong with a name is for the command to say.
+            if let Ok(key) = self.resolve(id) {
+                self.free(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the phase of a task, which is given back first if somebody else has let its lease end.
+    pub(super) fn free(&mut self, key: Key) -> Decided<Phase> {
+        let phase = self.node(key)?.phase;
+        if phase != Phase::InProgress {
+            return Ok(phase);
+        }
+        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
+            && !self.is_mine(claim)
+        {
+            self.return_expired(key)?;
+        }
+        Ok(self.node(key)?.phase)
+    }
+
+    /// Gives those of the tasks back whose leases are over.
+    pub(super) fn return_some_expired(&mut self, tasks: &[Key]) -> Decided<()> {
+        for key in tasks {
+            if self.find_node(*key)?.is_some() {
+                self.return_expired(*key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn return_expired(&mut self, key: Key) -> Decided<()> {
+        if let TaskState::InProgress { claim } = &self.task(key)?.body.state
+            && claim.is_expired(self.now())
+        {
+            let text = format!("the lease of {} ended", claim.actor);
+            self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Renews what this actor holds: whoever gives commands is at work. Leases of which more than half is left stay as they are,
+    /// so that not every command writes.
+    pub(super) fn renew_own_leases(&mut self) -> Decided<()> {
+        for key in self.view.leases(Some(&self.context.actor))? {
+            if self.find_node(key)?.is_some()
+                && let TaskState::InProgress { claim } = &self.task(key)?.body.state
+                && self.is_mine(claim)
+                && let Some(lease) = claim.due_for_renewal(self.now())
+            {
+                self.write_lease(key, lease)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the run, the actor and the attempt of an event that says that somebody took the task.
+fn claim_of(event: &Event) -> Option<(Option<&crate::RunId>, &String, u32)> {
+    let EventKind::Status { cause: Cause::Claim, attempt, .. } = &event.kind else { return None };
+    Some((event.run.as_ref(), &event.actor, *attempt))
+}
