@@ -30,6 +30,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) is_undoable: bool,
     /// Ids of new tasks that deleted ones had before.
     pub(crate) reused: BTreeSet<TaskId>,
+    /// Tasks of which the command only prolonged a lease, by the way.
+    pub(crate) renewed: BTreeSet<Key>,
     pub(crate) queue: VecDeque<Key>,
 }
 
@@ -57,6 +59,7 @@ impl<'a> Draft<'a> {
             was_ready: BTreeMap::new(),
             is_undoable: false,
             reused: BTreeSet::new(),
+            renewed: BTreeSet::new(),
             queue: VecDeque::new(),
         }
     }
@@ -70,7 +73,9 @@ impl<'a> Draft<'a> {
         }
         self.answer.events = self.changes.events.len() as u64;
         if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
-            let image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
+            let mut image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
+            // That somebody was at work is not undone.
+            image.tasks.retain(|task| !self.renewed.contains(&task.key));
             self.changes.image = Some(Arc::new(image));
         }
         Ok(Decision { changes: self.changes, answer: self.answer })

@@ -204,8 +204,11 @@ impl Draft<'_> {
             (Some((run, actor, _)), None) => run.is_none() && *actor == self.context.actor,
             (None, _) => false,
         };
-        let begin = steps.iter().rposition(begins);
-        Ok(begin.map(|begin| Since::new(steps.split_off(begin + 1))).unwrap_or_default())
+        let Some(begin) = steps.iter().rposition(begins) else { return Ok(Since::default()) };
+        let steps = steps.split_off(begin + 1);
+        // Who did all of it knows it.
+        let is_news = steps.iter().any(|event| event.run.is_some() || event.actor != self.context.actor);
+        Ok(if is_news { Since::new(steps) } else { Since::default() })
     }
 
     /// Returns every change of state of a task. There may be many: only what is refused may ask.
@@ -272,6 +275,9 @@ impl Draft<'_> {
                 && self.is_mine(claim)
                 && let Some(lease) = claim.due_for_renewal(self.now())
             {
+                if !self.changes.tasks.contains_key(&key) {
+                    self.renewed.insert(key);
+                }
                 self.write_lease(key, lease)?;
             }
         }

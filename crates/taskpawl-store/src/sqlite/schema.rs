@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2];
+const MIGRATIONS: &[&str] = &[V1, V2, V3];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,14 @@ CREATE TABLE undo (
 );
 CREATE INDEX undo_last ON undo(actor, revision) WHERE undoes IS NULL AND undone_by IS NULL;
 CREATE TABLE pruned_runs (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// What every command and every run looks for: there are few of either, among any number of others.
+const V3: &str = "
+CREATE INDEX leases ON bodies(json_extract(body, '$.state.claim.actor'))
+    WHERE json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL;
+CREATE INDEX runs_open ON runs(position)
+    WHERE json_extract(record, '$.finishedAt') IS NULL AND json_extract(record, '$.recoveredAt') IS NULL;
 ";
 
 /// What a file is.

@@ -123,6 +123,8 @@ fn statements_look_only_at_what_they_return() {
     ] {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
     }
+    assert_eq!(detours(connection, sql::LEASES_OF), [""; 0]);
+    assert_eq!(detours(connection, sql::OPEN_RUNS), ["SCAN runs USING INDEX runs_open"]);
     // Everything, in the order of age, is a scan; but it needs no sorting.
     let all = statements(&any()).remove(0).sql;
     assert_eq!(detours(connection, &all), ["SCAN n"]);
@@ -193,7 +195,7 @@ fn values_that_cannot_be_understood_are_damage() {
     scene.write(&new_task(0, "a")).unwrap();
     let connection = &scene.backend.writer().session.connection;
     connection.execute("UPDATE nodes SET phase = 99", []).unwrap();
-    connection.execute("UPDATE bodies SET body = '{'", []).unwrap();
+    connection.execute(r#"UPDATE bodies SET body = '{"state": 7}'"#, []).unwrap();
     let (_, reader) = open(&scene.path);
     for look in [|view: &dyn View| view.node(Key(0)).map(drop), |view: &dyn View| view.task(Key(0)).map(drop)]
     {

@@ -37,6 +37,11 @@ pub(super) mod sql {
         "SELECT task FROM dependencies INDEXED BY dependents WHERE dependency = ?1 ORDER BY task";
     pub(crate) const SUBTASKS: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_parent WHERE parent = ?1 ORDER BY key";
+    pub(crate) const OPEN_RUNS: &str = "SELECT record FROM runs WHERE json_extract(record, '$.finishedAt') IS NULL \
+         AND json_extract(record, '$.recoveredAt') IS NULL ORDER BY position DESC";
+    pub(crate) const LEASES: &str = "SELECT key FROM bodies WHERE json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL ORDER BY key";
+    pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies WHERE json_extract(body, '$.state.claim.actor') = ?1 \
+         AND json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL ORDER BY key";
     pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \
@@ -124,6 +129,18 @@ impl View for Session {
 
     fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
         self.find_keys(query)
+    }
+
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        self.all(sql::OPEN_RUNS, [], |row| rows::json(row, 0))
+    }
+
+    fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
+        let key = |row: &rusqlite::Row<'_>| Ok(Key(row.get(0)?));
+        match actor {
+            None => self.all(sql::LEASES, [], key),
+            Some(actor) => self.all(sql::LEASES_OF, [actor], key),
+        }
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {

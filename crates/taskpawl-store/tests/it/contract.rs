@@ -4,8 +4,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Status, TaskId, TaskSpec,
-    TaskState, View, ViewResult, Work,
+    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Request, RunId, RunRecord,
+    Status, TaskId, TaskSpec, TaskState, View, ViewResult, Work,
 };
 use taskpawl_store::{Location, Store, open};
 
@@ -16,13 +16,15 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 12] = [
+    let cases: [Case; 14] = [
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
         ("ids", ids_are_found_by_prefix),
         ("ready", ready_tasks_are_ordered),
         ("find", filters_combine),
+        ("leases", leases_are_known_by_their_holders),
+        ("runs", open_runs_are_told_from_those_that_ended),
         ("counts", counts_follow_the_states),
         ("events", events_are_numbered_and_kept_by_task),
         ("delete", ids_of_deleted_tasks_stay_taken),
@@ -62,6 +64,71 @@ fn find(store: &Arc<dyn Store>, query: &Query) -> Vec<String> {
         keys.into_iter().map(|key| Ok(view.id(key)?.unwrap().to_string())).collect::<ViewResult<Vec<_>>>()
     });
     ids.unwrap()
+}
+
+fn leases_are_known_by_their_holders(open: Open<'_>) {
+    let store = open();
+    let ids = ["a", "b", "c"];
+    for id in ids {
+        accept(&store, create(task(id)));
+    }
+    let mut as_bob = claim("b");
+    "bob".clone_into(&mut as_bob.context.actor);
+    for request in [claim("a"), as_bob, claim("c"), done("c")] {
+        accept(&store, request);
+    }
+    let leases = |actor| {
+        let store = open_again(&store, open);
+        let keys = store.view(|view| view.leases(actor)).unwrap();
+        keys.iter().map(|key| ids[key.0 as usize]).collect::<String>()
+    };
+    assert_eq!([leases(None), leases(Some("bob")), leases(Some("eve"))], ["ab", "b", ""]);
+    accept(&store, request(Command::Delete { ids: vec!["c".to_owned()] }));
+    accept(&store, request(Command::Release { ids: vec!["a".to_owned()] }));
+    assert_eq!(leases(None), "b");
+}
+
+fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
+    let store = open();
+    let id = |n: i64| RunId::from(format!("run-{n}"));
+    for n in 0..3 {
+        let run = RunRecord {
+            id: id(n),
+            scope: Vec::new(),
+            params: taskpawl_model::Map::new(),
+            actor: "ann".to_owned(),
+            host: "host".to_owned(),
+            started_at: at(n),
+            finished_at: None,
+            exit: None,
+            recovered_at: None,
+            counts: std::collections::BTreeMap::new(),
+        };
+        accept(&store, request(Command::StartRun(run)));
+    }
+    let open_runs = |store: &Arc<dyn Store>| {
+        let runs = open_again(store, open).view(|view| view.open_runs()).unwrap();
+        runs.iter().map(|run| run.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(open_runs(&store), ["run-2", "run-1", "run-0"]);
+    accept(&store, request(Command::CloseRun { id: id(2) }));
+    let counts = std::collections::BTreeMap::new();
+    accept(&store, request(Command::FinishRun { id: id(0), exit: 0, counts }));
+    assert_eq!(open_runs(&store), ["run-1"]);
+    let events = store.events_since(0, 0).unwrap().len();
+    accept(&store, request(Command::CloseRun { id: id(2) }));
+    assert_eq!(store.events_since(0, 0).unwrap().len(), events, "a closed run is not closed again");
+}
+
+/// Returns the store as another process sees it; a store in memory has no others.
+fn open_again(store: &Arc<dyn Store>, open: Open<'_>) -> Arc<dyn Store> {
+    let other = open();
+    let is_shared = other.view(|view| view.revision()).unwrap() > 0;
+    if is_shared { other } else { Arc::clone(store) }
+}
+
+fn claim(id: &str) -> Request {
+    request(Command::Claim { id: Some(id.to_owned()), lease: Duration::from_mins(1) })
 }
 
 fn a_new_store_is_empty(open: Open<'_>) {
