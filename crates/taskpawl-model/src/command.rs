@@ -262,7 +262,8 @@ impl Command {
 
     /// Returns whether an agent or a person gives it; the others are given by runs, or follow from what was found.
     pub(crate) fn is_by_actor(&self) -> bool {
-        !self.names().is_empty() || matches!(self, Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. })
+        !self.names().is_empty()
+            || matches!(self, Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. })
     }
 }
 

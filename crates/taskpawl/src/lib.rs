@@ -35,9 +35,8 @@ pub use taskpawl_engine::{
     RunEvent, RunOptions, RunSummary, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page, RunFilter,
-    RunState, Source,
-    SystemSource,
+    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page,
+    RunFilter, RunState, Source, SystemSource,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

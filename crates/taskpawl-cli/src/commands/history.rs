@@ -2,7 +2,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{BlockedReason, EventKind, Status, TaskId, Timestamp, format_time};
+use taskpawl::model::{BlockedReason, Event, EventKind, Status, TaskId, Timestamp, format_time};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
 use crate::app::App;
