@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod ends;
+mod engine;
 mod output;
 mod spares;
 mod start;
+mod supervised;
 mod support;

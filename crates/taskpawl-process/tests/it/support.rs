@@ -53,6 +53,10 @@ impl Bench {
         self.run(&self.program(&["sh", "-c", script])).await.unwrap()
     }
 
+    pub(crate) async fn run_script(&self, script: &str) -> Result<Outcome, SpawnError> {
+        self.run(&self.program(&["sh", "-c", script])).await
+    }
+
     /// Waits for a program to write its process id into a file.
     pub(crate) async fn pid(&self, name: &str) -> u32 {
         let path = self.path(name);
@@ -68,8 +72,12 @@ pub(crate) fn supervisor() -> Supervision {
 }
 
 /// Waits until something is so, for ten seconds at most.
-pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+pub(crate) async fn until(what: &str, is_so: impl FnMut() -> bool) {
+    within(Duration::from_secs(10), what, is_so).await;
+}
+
+pub(crate) async fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
     while !is_so() {
         assert!(Instant::now() < end, "it never came that {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,0 +1,160 @@
+//! Another process that runs programs, to be killed or measured: this test binary, executed again.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use taskpawl_process::{Programs, Supervision};
+
+use crate::support::{Bench, supervisor, until};
+
+/// What the engine is to do, by the name of a job below.
+const JOB: &str = "TASKPAWL_PROCESS_TEST_JOB";
+
+/// An engine in a process of its own, and the directory that it works in.
+pub(crate) struct Engine {
+    pub(crate) dir: tempfile::TempDir,
+    child: Child,
+}
+
+impl Engine {
+    pub(crate) fn start(job: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "engine::works_when_it_is_told_to", "--nocapture"]);
+        // What a killed engine leaves in the way of files goes with the directory.
+        command.env(JOB, job).env("TMPDIR", dir.path()).current_dir(&dir).stdout(Stdio::null());
+        Self { child: command.spawn().unwrap(), dir }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for its end, which has to be a good one.
+    pub(crate) fn finish(&mut self) {
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Waits until nobody holds its lock.
+    pub(crate) async fn is_unlocked(&self) {
+        let file = File::open(self.path("lock")).unwrap();
+        until("the lock is free", || file.try_lock().is_ok()).await;
+    }
+}
+
+/// Does the job that the environment names; in a normal test run there is none.
+#[tokio::test]
+async fn works_when_it_is_told_to() {
+    let Some(job) = std::env::var_os(JOB) else { return };
+    let lock = File::create("lock").unwrap();
+    lock.lock().unwrap();
+    let job = job.into_string().unwrap();
+    #[cfg(feature = "faults")]
+    enable_fault(&job);
+    let bench = Bench::with(Programs::with_lock(supervisor(), Arc::new(lock)));
+    match job.split(' ').next().unwrap() {
+        "outputs" => hostile_outputs(bench).await,
+        _ => drop(bench.run(&in_work_dir(&bench, ESCAPES)).await),
+    }
+}
+
+#[cfg(feature = "faults")]
+fn enable_fault(job: &str) {
+    use taskpawl_process::faults::{Fault, enable};
+
+    match job.split(' ').nth(1) {
+        Some("no-sweep") => enable(Fault::NoSweep),
+        Some("early-lock") => enable(Fault::EarlyLock),
+        Some("only-group") => enable(Fault::OnlyGroup),
+        Some(other) => panic!("no fault `{other}`"),
+        None => {}
+    }
+}
+
+/// Leaves processes behind in every way that there is: in its group; in a session of their own, forked twice, with all
+/// descriptors closed and without a variable. Each writes down who it is.
+pub(crate) const ESCAPES: &str = "
+    sh -c 'echo $$ > group; exec sleep 1000' &
+    setsid sh -c 'echo $$ > marked; exec sleep 1000 < /dev/null > /dev/null 2>&1' &
+    setsid env -i /bin/sh -c 'echo $$ > open; exec sleep 1000' &
+    (env -i PATH=$PATH setsid sh -c '(sh -c \"echo \\$\\$ > hidden; exec sleep 1000\" &) < /dev/null > /dev/null 2>&1' < /dev/null > /dev/null 2>&1 &)
+    echo $$ > leader
+    until [ -s group ] && [ -s marked ] && [ -s open ] && [ -s hidden ]; do sleep 0.01; done
+    echo there > all
+    if [ -e quick ]; then exit 0; fi
+    exec sleep 1000";
+
+/// The names under which [`ESCAPES`] writes down who is there.
+pub(crate) const NAMES: [&str; 5] = ["leader", "group", "marked", "open", "hidden"];
+
+/// Returns the ids that [`ESCAPES`] wrote into `dir`, as far as it came.
+pub(crate) fn written(dir: &Path) -> Vec<u32> {
+    let read = |name: &&str| std::fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok();
+    NAMES.iter().filter_map(read).collect()
+}
+
+fn in_work_dir(bench: &Bench, script: &str) -> taskpawl_process::Program {
+    let mut program = bench.program(&["sh", "-c", script]);
+    program.cwd = std::env::current_dir().unwrap();
+    program
+}
+
+/// Runs what floods its output, and writes down by how many KiB this process grew at most.
+async fn hostile_outputs(mut bench: Bench) {
+    bench.limits.output_bytes = 64 << 20;
+    bench.run(&in_work_dir(&bench, "echo warm")).await.unwrap();
+    let before = peak_memory();
+    let endless = bench.run(&in_work_dir(&bench, "yes")).await.unwrap();
+    assert_eq!(endless.end, taskpawl_process::End::OutputLimit);
+    bench.limits.output_bytes = 128 << 20;
+    for script in [
+        "head -c 100000000 /dev/zero | tr '\\0' x",
+        "head -c 10000000 /dev/urandom",
+        "yes \"$(printf '\\033[2J\\033]0;title\\007\\033[31m')\" | head -c 10000000",
+    ] {
+        assert_eq!(bench.run(&in_work_dir(&bench, script)).await.unwrap().code, 0);
+    }
+    let grown = peak_memory() - before;
+    File::create("grown").unwrap().write_all(grown.to_string().as_bytes()).unwrap();
+}
+
+/// Returns the most memory that this process ever had, in KiB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Returns how many descriptors a process has open.
+pub(crate) fn descriptors(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
+/// Returns the supervisor among the children of a process.
+pub(crate) fn supervisor_of(process: u32) -> Option<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let ids: Vec<u32> =
+        children.collect::<String>().split_whitespace().map(|id| id.parse().unwrap()).collect();
+    ids.into_iter().find(|id| {
+        std::fs::read_to_string(format!("/proc/{id}/cmdline"))
+            .is_ok_and(|line| line.starts_with("taskpawl-supervisor"))
+    })
+}
+
+/// The way that library users take who have not prepared their `main`.
+pub(crate) fn unprepared() -> Bench {
+    Bench::with(Programs::new(Supervision::Reexecute))
+}

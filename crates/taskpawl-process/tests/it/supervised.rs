@@ -1,0 +1,285 @@
+//! What the supervisor is for: nothing survives, whoever is killed.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use taskpawl_process::{End, Environment, Programs, SpawnError, Supervision};
+use tokio::time::Instant;
+
+use crate::engine::{ESCAPES, Engine, descriptors, supervisor_of, unprepared, written};
+use crate::support::{Bench, is_gone, until};
+
+fn survivors(dir: &Path) -> Vec<u32> {
+    written(dir).into_iter().filter(|id| !is_gone(*id)).collect()
+}
+
+fn kill(id: u32) {
+    kill_process(Pid::from_raw(id.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Lets an engine start the script of all escapes, and kills it `after` its first program was asked for; without it when all
+/// escapes are there.
+async fn killed_engine(job: &str, after: Option<Duration>) -> Engine {
+    let mut engine = Engine::start(job);
+    match after {
+        Some(after) => {
+            until("the supervisor is there", || supervisor_of(engine.id()).is_some()).await;
+            tokio::time::sleep(after).await;
+        }
+        None => until("all are there", || engine.path("all").exists()).await,
+    }
+    engine.kill();
+    engine
+}
+
+#[tokio::test]
+async fn a_killed_engine_leaves_nothing() {
+    let points = [0, 1, 2, 5, 10, 20].map(|millis| Some(Duration::from_millis(millis)));
+    for after in points.into_iter().chain([None, None]) {
+        let engine = killed_engine("escapes", after).await;
+        // Free means that everything is gone, not that it will be.
+        engine.is_unlocked().await;
+        let left = survivors(engine.dir.path());
+        assert!(left.is_empty(), "{left:?} survived, engine killed after {after:?}");
+        assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all were there");
+    }
+}
+
+#[cfg(feature = "faults")]
+mod controls {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_the_sweep_the_test_of_survivors_fails() {
+        let engine = killed_engine("escapes no-sweep", None).await;
+        engine.is_unlocked().await;
+        let left = survivors(engine.dir.path());
+        left.iter().copied().for_each(kill);
+        assert_eq!(left.len(), 5);
+    }
+
+    #[tokio::test]
+    async fn without_its_own_hold_the_supervisor_lets_the_lock_go_too_early() {
+        assert!(is_unlocked_while_killing("escapes early-lock").await);
+    }
+
+    #[tokio::test]
+    async fn without_kinship_the_end_of_a_call_leaves_what_left_its_group() {
+        let engine = Engine::start("quick only-group");
+        File::create(engine.path("quick")).unwrap();
+        until("all are there", || engine.path("all").exists()).await;
+        let seen = written(engine.dir.path());
+        until("the group is gone", || is_gone(seen[0]) && is_gone(seen[1])).await;
+        // It is the end of the run that gets the rest.
+        engine.is_unlocked().await;
+        assert_eq!(survivors(engine.dir.path()), []);
+    }
+}
+
+/// Stops the supervisor, kills the engine, and returns whether the lock is free before the supervisor goes on.
+async fn is_unlocked_while_killing(job: &str) -> bool {
+    let mut engine = Engine::start(job);
+    until("all are there", || engine.path("all").exists()).await;
+    let supervisor = supervisor_of(engine.id()).unwrap();
+    let supervisor = Pid::from_raw(supervisor.try_into().unwrap()).unwrap();
+    kill_process(supervisor, Signal::STOP).unwrap();
+    engine.kill();
+    let is_unlocked = File::open(engine.path("lock")).unwrap().try_lock().is_ok();
+    assert_eq!(survivors(engine.dir.path()).len(), 5);
+    kill_process(supervisor, Signal::CONT).unwrap();
+    engine.is_unlocked().await;
+    until("nothing is left", || survivors(engine.dir.path()).is_empty()).await;
+    is_unlocked
+}
+
+#[tokio::test]
+async fn the_lock_is_held_until_everything_is_killed() {
+    assert!(!is_unlocked_while_killing("escapes").await);
+}
+
+#[tokio::test]
+async fn what_can_be_recognised_ends_with_its_call_and_the_rest_with_the_run() {
+    let bench = Bench::new();
+    File::create(bench.path("quick")).unwrap();
+    let outcome = bench.shell(ESCAPES).await;
+    assert_eq!((outcome.end, outcome.code), (End::Exited, 0));
+    let [hidden] = survivors(&bench.path("")).try_into().expect("only what hides is left");
+    assert_eq!(bench.pid("hidden").await, hidden);
+    bench.programs.close().await;
+    assert!(is_gone(hidden), "it survived the run");
+}
+
+#[tokio::test]
+async fn a_killed_call_takes_along_what_it_started() {
+    for end in [End::TimedOut, End::Cancelled, End::OutputLimit] {
+        let mut bench = Bench::new();
+        bench.limits.output_bytes = 1000;
+        let script = match end {
+            End::OutputLimit => &ESCAPES.replace("echo there > all", "echo there > all; yes"),
+            End::Exited | End::TimedOut | End::Cancelled => ESCAPES,
+        };
+        if end == End::TimedOut {
+            bench.limits.deadline = Some(Instant::now() + Duration::from_secs(2));
+        }
+        let mut run = pin!(bench.shell(script));
+        let outcome = tokio::select! {
+            outcome = &mut run => outcome,
+            () = until("all are there", || end == End::Cancelled && bench.path("all").exists()) => {
+                bench.cancel.cancel();
+                run.await
+            }
+        };
+        assert_eq!(outcome.end, end);
+        let left = survivors(&bench.path(""));
+        assert!(left.len() <= 1, "{left:?} survived: {end:?}");
+        assert!(bench.programs.close_within(Duration::from_secs(10)));
+        assert!(survivors(&bench.path("")).is_empty(), "{end:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_leaves_the_background_of_others_alone() {
+    let bench = Bench::new();
+    let mut long =
+        bench.program(&["sh", "-c", "(setsid sh -c 'echo $$ > daemon; exec sleep 1000' &); exec sleep 1000"]);
+    long.output.stdout = bench.path("out/long.stdout");
+    long.output.stderr = bench.path("out/long.stderr");
+    let mut run = pin!(bench.run(&long));
+    let daemon = tokio::select! {
+        outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+        daemon = bench.pid("daemon") => daemon,
+    };
+    assert_eq!(bench.shell("true").await.code, 0);
+    assert!(!is_gone(daemon), "killed with a call that it does not belong to");
+    bench.cancel.cancel();
+    assert_eq!(run.await.unwrap().end, End::Cancelled);
+    assert!(is_gone(daemon), "survived its own call");
+}
+
+#[tokio::test]
+async fn a_killed_supervisor_is_noticed_and_replaced() {
+    let bench = Bench::new();
+    let script = "echo $PPID > supervisor; echo $$ > leader; sleep 1000";
+    let mut run = pin!(bench.run_script(script));
+    let error = tokio::select! {
+        outcome = &mut run => panic!("ended too soon: {outcome:?}"),
+        supervisor = bench.pid("supervisor") => {
+            bench.pid("leader").await;
+            kill(supervisor);
+            run.await.unwrap_err()
+        }
+    };
+    assert!(matches!(error, SpawnError::SupervisorLost), "{error:?}");
+    // What the dead supervisor left bears its mark.
+    assert!(is_gone(bench.pid("leader").await));
+    assert_eq!(bench.shell("true").await.code, 0);
+}
+
+#[tokio::test]
+async fn a_host_that_has_not_prepared_its_main_is_told_which_line_to_add() {
+    let bench = unprepared();
+    let error = bench.run_script("true").await.unwrap_err();
+    insta::assert_snapshot!(error, @"no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`");
+}
+
+#[tokio::test]
+async fn what_is_no_supervisor_is_refused() {
+    let refusal = async |program: &str| {
+        let bench = Bench::with(Programs::new(Supervision::Binary(program.into())));
+        bench.run_script("true").await.unwrap_err()
+    };
+    let error = refusal("/bin/false").await;
+    insta::assert_snapshot!(error, @"`/bin/false` does not work as the supervisor of programs: it ended at once (exit status: 1)");
+    let error = refusal("/no/such").await;
+    insta::assert_snapshot!(error, @"failed to start `/no/such` as the supervisor of programs");
+}
+
+#[tokio::test]
+async fn closed_programs_start_nothing() {
+    let bench = Bench::new();
+    bench.shell("true").await;
+    bench.programs.close().await;
+    let error = bench.run_script("echo started > marker").await.unwrap_err();
+    assert!(matches!(error, SpawnError::Closed), "{error:?}");
+    assert!(!bench.path("marker").exists());
+}
+
+#[tokio::test]
+async fn long_arguments_variables_and_input_arrive() {
+    let bench = Bench::new();
+    let long = "x".repeat(100_000);
+    let mut program = bench.program(&["sh", "-c", "echo ${#1} ${#A}; wc -c", "name", &long]);
+    program.environment = Environment::Inherit(BTreeMap::from([("A".into(), Some(long.into()))]));
+    program.stdin = Some(vec![b'x'; 10 << 20]);
+    let outcome = bench.run(&program).await.unwrap();
+    assert_eq!(outcome.stdout.text.split_whitespace().collect::<Vec<_>>(), ["100000", "100000", "10485760"]);
+
+    program.argv = vec!["true".to_owned(); 1 << 21];
+    let error = bench.run(&program).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Start { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn two_hundred_programs_run_at_once() {
+    let bench = Bench::new();
+    let runs = (0..200).map(|index| {
+        // All have to be there before one may end.
+        let script = "touch in.$1; until [ -e go ]; do sleep 0.1; done; echo $1";
+        let mut program = bench.program(&["sh", "-c", script, "name", &index.to_string()]);
+        program.output.stdout = bench.path(&format!("out/{index}.stdout"));
+        program.output.stderr = bench.path(&format!("out/{index}.stderr"));
+        let (programs, limits, cancel) = (bench.programs.clone(), bench.limits, bench.cancel.clone());
+        async move { programs.run(&program, &limits, &cancel).await.unwrap().stdout.text }
+    });
+    let mut set = tokio::task::JoinSet::new();
+    for run in runs {
+        set.spawn(run);
+    }
+    let is_in = || (0..200).all(|index| bench.path(&format!("in.{index}")).exists());
+    crate::support::within(Duration::from_mins(1), "all are in", is_in).await;
+    File::create(bench.path("go")).unwrap();
+    let mut texts = set.join_all().await;
+    texts.sort();
+    let mut expected: Vec<String> = (0..200).map(|index| format!("{index}\n")).collect();
+    expected.sort();
+    assert_eq!(texts, expected);
+}
+
+#[tokio::test]
+async fn no_descriptor_is_left_behind() {
+    let mut program = Bench::new().program(&["/bin/true"]);
+    let bench = Bench::new();
+    program.cwd = bench.path("");
+    program.output = bench.program(&[]).output;
+    program.stdin = Some(b"input".to_vec());
+    bench.run(&program).await.unwrap();
+    let outcome = bench.shell("echo $PPID").await;
+    let supervisor: u32 = outcome.stdout.text.trim().parse().unwrap();
+    let before = descriptors(supervisor);
+    for _ in 0..300 {
+        assert_eq!(bench.run(&program).await.unwrap().code, 0);
+    }
+    assert_eq!(descriptors(supervisor), before);
+}
+
+#[tokio::test]
+async fn hostile_output_does_not_fill_the_memory_of_the_engine() {
+    let mut engine = Engine::start("outputs");
+    engine.finish();
+    let kib: u64 = std::fs::read_to_string(engine.path("grown")).unwrap().parse().unwrap();
+    println!("P12 the engine grew by {kib} KiB");
+    assert!(kib < 16 << 10, "{kib} KiB");
+}
+
+#[tokio::test]
+async fn a_dropped_handle_ends_the_supervisor() {
+    let bench = Bench::new();
+    let outcome = bench.shell("echo $PPID").await;
+    let supervisor: u32 = outcome.stdout.text.trim().parse().unwrap();
+    drop(bench);
+    until("the supervisor is gone", || is_gone(supervisor)).await;
+}
