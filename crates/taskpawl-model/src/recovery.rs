@@ -53,7 +53,8 @@ struct Orphan {
 pub struct Recovered {
     /// Runs that had ended without finishing.
     pub runs: Vec<RunId>,
-    /// Their tasks that go on: nothing of them ran, or what ran may be started again.
+    /// Their tasks that are free again, because nothing of them ran or what ran may be started again; or that have failed, by
+    /// another call.
     pub returned: Vec<TaskId>,
     /// Their tasks that are blocked: a call ran that must not be started again unless somebody says so.
     pub interrupted: Vec<TaskId>,

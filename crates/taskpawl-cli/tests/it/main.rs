@@ -9,6 +9,7 @@ mod examples;
 mod full_disk;
 mod harness;
 mod help;
+mod killed;
 mod placement;
 mod plans;
 mod reading;

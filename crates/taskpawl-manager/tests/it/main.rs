@@ -10,6 +10,7 @@ mod cycles;
 mod gates;
 mod hand;
 mod limits;
+mod recovery;
 mod refusals;
 mod sizes;
 mod support;

@@ -1,0 +1,348 @@
+//! What is done about runs that died, whenever they did.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use taskpawl_manager::{Ending, Error, Liveness, Manager, RunFilter, RunState};
+use taskpawl_model::recovery::Plan;
+use taskpawl_model::{
+    Answer, CallEnd, Command, Key, Map, Query, Report, Round, RunId, RunRecord, StartedCall, Status, Work,
+};
+use taskpawl_store::{Location, open};
+
+use crate::support::{Desk, LEASE, end, ids};
+
+/// Recovers everything, or what is named, as if the runs of `dead` were dead. The tool `safe` may be started again.
+fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -> Plan {
+    let is_alive = |run: &RunId| !dead.contains(&run.as_str());
+    let now = manager.source().now();
+    let plan = manager
+        .read(|view| Ok(Plan::new(view, tasks, &is_alive, &|call| call.spec.tool_name == "safe", now)?));
+    let plan = plan.unwrap();
+    let requests = plan.commands().into_iter().map(|(run, command)| match run {
+        Some(run) => manager.clone().with_run(run).request(command),
+        None => manager.request(command),
+    });
+    manager.store().write(requests.collect()).unwrap().into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    plan
+}
+
+fn start_run(desk: &Desk, id: &str) {
+    let record = RunRecord {
+        id: RunId::from(id),
+        scope: Vec::new(),
+        params: Map::new(),
+        actor: "ann".to_owned(),
+        host: "here".to_owned(),
+        started_at: desk.manager.source().now(),
+        finished_at: None,
+        exit: None,
+        recovered_at: None,
+        counts: BTreeMap::new(),
+    };
+    desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::StartRun(record)));
+}
+
+/// A task with two calls, of these tools, whose calls are as `states` says: `.` did not start, `r` runs, `s` succeeded, `f` failed.
+fn with_calls(mode: &str, tools: [&str; 2], states: &str) -> Desk {
+    let desk = Desk::new();
+    desk.apply(&format!(
+        "tasks: [{{id: a, mode: {mode}, metadata: {{toolCalls: [{{id: c1, toolName: {}}}, {{id: c2, toolName: {}}}]}}}}]",
+        tools[0], tools[1]
+    ));
+    start_run(&desk, "r1");
+    let tools = Arc::new(["t".to_owned(), "safe".to_owned()].into());
+    desk.round(Round { claims: vec![desk.key("a")], tools, ..Round::default() });
+    for (call, state) in ["c1", "c2"].into_iter().zip(states.chars()) {
+        match state {
+            's' => drop(desk.report("a", call, "ok")),
+            'f' => drop(desk.report("a", call, "bad")),
+            _ => {}
+        }
+    }
+    desk
+}
+
+fn outcome(desk: &Desk) -> String {
+    let calls = desk.calls("a");
+    format!("{}, {calls}", desk.states())
+}
+
+#[test]
+fn what_becomes_of_a_task_follows_from_its_calls() {
+    let mut table = String::new();
+    for (mode, states) in [
+        ("sequential", "r."),
+        ("sequential", "sr"),
+        ("parallel", "rr"),
+        ("parallel", "rs"),
+        ("parallel", "sr"),
+        ("parallel", "rf"),
+    ] {
+        for tools in [["t", "t"], ["safe", "t"], ["t", "safe"], ["safe", "safe"]] {
+            let desk = with_calls(mode, tools, states);
+            let held = outcome(&desk);
+            assert!(recover(&desk.manager, None, &["other"]).is_empty(), "a run that lives keeps its tasks");
+            assert_eq!(outcome(&desk), held);
+            let plan = recover(&desk.manager, None, &["r1"]);
+            desk.check();
+            let line = format!("{mode:<10} {:<9} {states}  {}\n", tools.join(","), outcome(&desk));
+            table.push_str(&line);
+            let summary = plan.summary();
+            let is_lost = desk.states().contains("interrupted");
+            assert_eq!(
+                (summary.interrupted.len(), summary.returned.len()),
+                (usize::from(is_lost), usize::from(!is_lost))
+            );
+            assert!(recover(&desk.manager, None, &["r1"]).is_empty(), "there is nothing left to do");
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn what_the_author_says_of_a_call_counts_more_than_its_tool() {
+    let desk = Desk::new();
+    desk.apply(
+        "tasks:
+          - {id: a, metadata: {toolCalls: [{toolName: t, idempotent: true}]}}
+          - {id: b, metadata: {toolCalls: [{toolName: safe, idempotent: false}]}}",
+    );
+    let tools = Arc::new(["t".to_owned(), "safe".to_owned()].into());
+    desk.round(Round { claims: vec![desk.key("a"), desk.key("b")], tools, ..Round::default() });
+    recover(&desk.manager, None, &["r1"]);
+    assert_eq!(desk.states(), "a=todo b=blocked{interrupted}");
+}
+
+#[test]
+fn leases_end_by_the_clock_and_runs_by_their_locks() {
+    let desk = Desk::with(&["mine", "late", "run calls=1"]);
+    desk.accept(desk.manager.claim("late", LEASE));
+    desk.pass(30);
+    desk.accept(desk.manager.claim("mine", LEASE));
+    desk.start(&["run"]);
+    desk.pass(30);
+    let plan = recover(&desk.manager, None, &[]);
+    assert_eq!(desk.states(), "mine=in_progress late=todo run=in_progress");
+    assert_eq!(plan.summary().expired.len(), 1);
+    desk.pass(3600);
+    recover(&desk.manager, Some(&[desk.key("run")]), &[]);
+    assert_eq!(
+        desk.states(),
+        "mine=in_progress late=todo run=in_progress",
+        "only what is named is looked at"
+    );
+}
+
+#[test]
+fn the_record_of_a_dead_run_is_closed_once_and_by_a_recovery_of_everything_alone() {
+    let desk = Desk::with(&["a calls=1", "b calls=1"]);
+    start_run(&desk, "r1");
+    desk.start(&["a", "b"]);
+    recover(&desk.manager, Some(&[desk.key("a")]), &["r1"]);
+    assert_eq!(desk.states(), "a=blocked{interrupted} b=in_progress");
+    let record = |desk: &Desk| desk.manager.runs(&RunFilter::default()).unwrap().remove(0);
+    assert!(record(&desk).is_open());
+    desk.pass(5);
+    let plan = recover(&desk.manager, None, &["r1"]);
+    assert_eq!(plan.summary().runs, [RunId::from("r1")]);
+    let closed = record(&desk);
+    assert_eq!((closed.exit, closed.finished_at), (None, None), "nobody knows when or how it ended");
+    assert_eq!(closed.recovered_at, Some(desk.manager.source().now()));
+    assert_eq!(desk.manager.run_state(&closed), RunState::Killed);
+    assert!(recover(&desk.manager, None, &["r1"]).is_empty());
+}
+
+#[test]
+fn two_that_recover_the_same_at_once_do_no_harm() {
+    let desk = Desk::with(&["a calls=1", "b parallel calls=2"]);
+    start_run(&desk, "r1");
+    desk.start(&["a", "b"]);
+    let plan = || {
+        let now = desk.manager.source().now();
+        desk.manager.read(|view| Ok(Plan::new(view, None, &|_| false, &|_| true, now)?)).unwrap()
+    };
+    let (first, second) = (plan(), plan());
+    let carry_out = |plan: &Plan| {
+        for (run, command) in plan.commands() {
+            desk.accept(desk.manager.clone().with_run(run.unwrap()).command(command));
+        }
+    };
+    carry_out(&first);
+    // Meanwhile another run has taken one of them.
+    let tools = Arc::new(["t".to_owned()].into());
+    let round = Round { claims: vec![desk.key("a")], tools, ..Round::default() };
+    desk.accept(desk.manager.clone().with_run(RunId::from("r2")).command(Command::Round(Box::new(round))));
+    let before = desk.dump();
+    carry_out(&second);
+    assert_eq!(desk.dump(), before);
+}
+
+#[test]
+fn a_thousand_interrupted_tasks_are_one_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let manager = Manager::new(open(&Location::Sqlite(directory.path().join("tasks.db"))), "ann");
+    let tasks = (0..1000).map(|n| format!("- {{id: t{n}, metadata: {{toolCalls: [{{toolName: t}}]}}}}"));
+    let plan =
+        taskpawl_model::parse_plan(&format!("tasks:\n{}", tasks.collect::<Vec<_>>().join("\n"))).unwrap();
+    manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
+    let run = manager.clone().with_run(RunId::from("r1"));
+    let tools = Arc::new(["t".to_owned()].into());
+    let claims = manager.read(|view| Ok(view.find(&Query::default())?)).unwrap();
+    let started = run.command(Command::Round(Box::new(Round { claims, tools, ..Round::default() }))).unwrap();
+    assert_eq!(started.started.len(), 1000);
+    let begin = std::time::Instant::now();
+    let plan = recover(&manager, None, &["r1"]);
+    println!(
+        "1,000 interrupted tasks: {} ms, {} commands in one commit",
+        begin.elapsed().as_millis(),
+        plan.commands().len()
+    );
+    assert_eq!(plan.summary().interrupted.len(), 1000);
+    assert_eq!(plan.commands().len(), 1);
+    assert_eq!(manager.counts().unwrap()[&Status::InProgress], 0);
+}
+
+/// Knows that one run is dead.
+#[derive(Debug, Default)]
+struct Dead(Mutex<u32>);
+
+impl Liveness for Dead {
+    fn is_alive(&self, run: &RunId) -> bool {
+        run.as_str() != "r1"
+    }
+
+    fn recover(&self, manager: &Manager, tasks: &[Key]) -> Result<(), Error> {
+        *self.0.lock().unwrap() += 1;
+        recover(manager, Some(tasks), &["r1"]);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_command_takes_back_what_a_dead_run_holds_of_the_tasks_that_it_names() {
+    let dead = Arc::new(Dead::default());
+    let desk = Desk::with(&["a calls=1", "b calls=1", "p", "s calls=1 in=p"]);
+    let manager = desk.manager.clone().with_liveness(dead.clone());
+    desk.start(&["a", "b", "s"]);
+    assert_eq!(manager.get("a").unwrap().claim_ended.unwrap().as_str(), "killed", "a read tells what is");
+    desk.accept(manager.note("a", "hm"));
+    assert_eq!(*dead.0.lock().unwrap(), 0, "who is not refused needs nothing");
+    desk.accept(manager.done(&ids(&["a"]), Ending::default()));
+    assert_eq!(desk.states(), "a=done b=in_progress p=todo s=in_progress");
+    desk.accept(manager.skip(&ids(&["p"]), None));
+    assert_eq!(desk.states(), "a=done b=in_progress p=skipped s=skipped", "and what the command covers");
+    let refused = manager.claim("b", LEASE).unwrap_err().to_string();
+    assert!(refused.starts_with("task `b` is `blocked`") || refused.contains("has tool calls"), "{refused}");
+    assert_eq!(*dead.0.lock().unwrap(), 3);
+}
+
+// Runs that are cut off after each of their commits.
+
+const PLAN: &str = "
+    tasks:
+      - {id: seq, metadata: {toolCalls: [{id: c1, toolName: safe}, {id: c2, toolName: t}, {id: c3, toolName: safe}]}}
+      - {id: par, mode: parallel, metadata: {toolCalls: [{id: c1, toolName: t}, {id: c2, toolName: safe}, {id: c3, toolName: t}]}}
+      - {id: one, needs: [seq], metadata: {toolCalls: [{id: c1, toolName: t}]}}
+      - {id: all, needs: [seq, par, one], metadata: {toolCalls: [{id: c1, toolName: safe}]}}";
+
+type Starts = BTreeMap<(String, String), u32>;
+
+/// Runs what is ready as the run `id`, and dies after so many commits. Everything that was recorded as started counts as started.
+fn run(desk: &Desk, id: &str, starts: &mut Starts, mut commits: usize) {
+    let manager = desk.manager.clone().with_run(RunId::from(id));
+    let tools: Arc<_> = Arc::new(["t".to_owned(), "safe".to_owned()].into());
+    let mut running: Vec<StartedCall> = Vec::new();
+    let mut give = |round: Round, running: &mut Vec<StartedCall>| {
+        if commits == 0 {
+            return false;
+        }
+        commits -= 1;
+        let Answer { started, .. } = manager.command(Command::Round(Box::new(round))).unwrap();
+        for call in &started {
+            *starts.entry((call.task.to_string(), call.call.id.to_string())).or_default() += 1;
+        }
+        running.extend(started);
+        true
+    };
+    loop {
+        let ready = Query { ready: Some(vec![Work::Calls]), ..Query::default() };
+        let claims = manager.read(|view| Ok(view.find(&ready)?)).unwrap();
+        let reports: Vec<Report> = running.pop().into_iter().map(|call| report(&call, end("ok"))).collect();
+        if claims.is_empty() && reports.is_empty() {
+            return;
+        }
+        let round = Round { reports, claims, places: 2, tools: Arc::clone(&tools), ..Round::default() };
+        if !give(round, &mut running) {
+            return;
+        }
+    }
+}
+
+fn report(call: &StartedCall, end: CallEnd) -> Report {
+    Report {
+        task: call.key,
+        attempt: call.attempt,
+        call: call.call.id.clone(),
+        end,
+        usage: None,
+        go_on: true,
+    }
+}
+
+/// Somebody looks, and says that what was interrupted had ended well.
+fn resolve_interrupted(desk: &Desk, starts: &Starts) {
+    let blocked =
+        || {
+            let query = Query { status: vec![Status::Blocked], ..Query::default() };
+            desk.manager.list(&query).unwrap().tasks.into_iter().find(|task| {
+                task.blocked_reason.as_ref().is_some_and(|reason| reason.kind() == "interrupted")
+            })
+        };
+    while let Some(task) = blocked() {
+        let Some(taskpawl_model::BlockedReason::Interrupted { call }) = &task.blocked_reason else {
+            continue;
+        };
+        let at = (task.id.to_string(), call.to_string());
+        assert_eq!(starts[&at], 1, "{at:?} was started");
+        let tool = task.metadata.tool_calls.iter().find(|other| other.id == *call).unwrap();
+        assert_eq!(tool.tool_name, "t", "what may be started again needs nobody");
+        desk.manager.done(&[task.id.to_string()], Ending::default()).unwrap();
+    }
+}
+
+/// Cuts a first run after `first` commits and a second one after `second`, lets a third one finish, and checks what was promised.
+/// Returns whether the first run was cut before its end.
+fn cut(first: usize, second: usize) -> bool {
+    let desk = Desk::new();
+    desk.apply(PLAN);
+    let mut starts = Starts::new();
+    let mut was_cut = false;
+    for (id, commits) in [("r1", first), ("r2", second), ("r3", usize::MAX)] {
+        run(&desk, id, &mut starts, commits);
+        was_cut |= id == "r1" && desk.states().contains("=todo") | desk.states().contains("=in_progress");
+        recover(&desk.manager, None, &["r1", "r2", "r3"]);
+        desk.check();
+        assert!(!desk.states().contains("in_progress"), "{first}, {second}: {}", desk.states());
+        resolve_interrupted(&desk, &starts);
+    }
+    assert_eq!(desk.states(), "seq=done par=done one=done all=done", "{first}, {second}");
+    for ((task, call), count) in &starts {
+        let tool = desk.task(task).metadata.tool_calls.into_iter().find(|other| other.id.as_str() == call);
+        let is_once = tool.unwrap().tool_name == "t";
+        assert!(!is_once || *count == 1, "{first}, {second}: {task}/{call} was started {count} times");
+    }
+    assert_eq!(starts.len(), 8, "every call was started");
+    was_cut
+}
+
+#[test]
+fn wherever_two_runs_are_cut_nothing_is_lost_stuck_or_done_twice() {
+    let commits = (0..).take_while(|first| cut(*first, 0)).count();
+    assert!(commits > 6, "the first run has {commits} commits");
+    for first in 0..commits {
+        for second in 1..=commits {
+            cut(first, second);
+        }
+    }
+}
