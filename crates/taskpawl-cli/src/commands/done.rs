@@ -10,6 +10,10 @@ use crate::error::CliError;
 /// End manual tasks well, or say that their interrupted calls ended well
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Who holds a task reports without naming the attempt. A report about a task that somebody else has taken
+or ended is refused, and says what happened since; one that comes after the claim has ended counts for
+as long as nobody else has taken the task.
+
 Examples:
   taskpawl done review --result '{\"approved\": true}' --note \"looks good\"
   taskpawl done draft outline")]

@@ -49,7 +49,7 @@ fn reads_tell_of_a_killed_run_and_commands_take_its_tasks_back() {
         &["logs", "work", "-f"],
         &["done", "work", "--note", "I looked: it was over"],
         &["list"],
-        &["block", "wait", "later"],
+        &["block", "wait", "--reason", "later"],
         &["runs", "--json", "--fields", "id,state,recoveredAt,exit"],
     ]));
 }
@@ -57,7 +57,7 @@ fn reads_tell_of_a_killed_run_and_commands_take_its_tasks_back() {
 #[test]
 fn the_next_run_takes_everything_back_and_closes_the_record() {
     let cli = killed();
-    cli.run(&["block", "wait", "later"]).ok();
+    cli.run(&["block", "wait", "--reason", "later"]).ok();
     insta::assert_snapshot!(cli.session(&[
         &["run-all-ready", "--quiet"],
         &["runs", "--json", "--fields", "state,recoveredAt,exit"],
