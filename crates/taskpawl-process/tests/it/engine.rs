@@ -66,6 +66,7 @@ async fn works_when_it_is_told_to() {
     let bench = Bench::with(Programs::with_lock(supervisor(), Arc::new(lock)));
     match job.split(' ').next().unwrap() {
         "outputs" => hostile_outputs(bench).await,
+        "thousand" => a_thousand_programs(bench).await,
         _ => drop(bench.run(&in_work_dir(&bench, ESCAPES)).await),
     }
 }
@@ -111,6 +112,20 @@ fn in_work_dir(bench: &Bench, script: &str) -> taskpawl_process::Program {
     program
 }
 
+/// Runs programs with all three streams and counts descriptors, its own and those of the supervisor.
+async fn a_thousand_programs(bench: Bench) {
+    let mut program = bench.program(&["/bin/true"]);
+    program.stdin = Some(b"input".to_vec());
+    bench.run(&program).await.unwrap();
+    let own = std::process::id();
+    let count = || (descriptors(own), descriptors(supervisor_of(own).unwrap()));
+    let before = count();
+    for _ in 0..1000 {
+        assert_eq!(bench.run(&program).await.unwrap().code, 0);
+    }
+    assert_eq!(count(), before);
+}
+
 /// Runs what floods its output, and writes down by how many KiB this process grew at most.
 async fn hostile_outputs(mut bench: Bench) {
     bench.limits.output_bytes = 64 << 20;
@@ -138,7 +153,7 @@ fn peak_memory() -> u64 {
 }
 
 /// Returns how many descriptors a process has open.
-pub(crate) fn descriptors(process: u32) -> usize {
+fn descriptors(process: u32) -> usize {
     std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
 }
 
