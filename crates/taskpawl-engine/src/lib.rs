@@ -7,6 +7,7 @@
 mod dispatcher;
 mod engine;
 mod error;
+mod examine;
 mod executor;
 #[cfg(feature = "faults")]
 pub mod faults;

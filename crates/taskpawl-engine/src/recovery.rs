@@ -22,8 +22,16 @@ impl Engine {
     /// # Errors
     /// The store failed.
     pub fn recover(&self) -> Result<Recovered, Error> {
-        let recovery = Recovery { files: self.project.files.clone(), tools: Arc::clone(&self.tools) };
-        recovery.carry_out(&self.manager, None)
+        self.recovery().carry_out(&self.manager, None)
+    }
+
+    /// Returns what [`recover`](Self::recover) would take back now.
+    pub(crate) fn left_behind(&self) -> Result<Recovered, Error> {
+        Ok(self.recovery().plan(&self.manager, None)?.summary())
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery { files: self.project.files.clone(), tools: Arc::clone(&self.tools) }
     }
 }
 
@@ -52,11 +60,7 @@ impl Liveness for Recovery {
 impl Recovery {
     /// Recovers everything, or `tasks` alone.
     fn carry_out(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Recovered, Error> {
-        let now = manager.source().now();
-        let builtin = OnceCell::new();
-        let is_repeatable = |call: &CallRecord| self.is_repeatable(call, &builtin);
-        let plan = manager
-            .read(|view| Ok(Plan::new(view, tasks, &|run| self.is_alive(run), &is_repeatable, now)?))?;
+        let plan = self.plan(manager, tasks)?;
         if plan.is_empty() {
             return Ok(Recovered::default());
         }
@@ -67,6 +71,13 @@ impl Recovery {
         // What is refused was done by another process that was faster.
         manager.store().write(requests.collect())?;
         Ok(plan.summary())
+    }
+
+    fn plan(&self, manager: &Manager, tasks: Option<&[Key]>) -> Result<Plan, Error> {
+        let now = manager.source().now();
+        let builtin = OnceCell::new();
+        let is_repeatable = |call: &CallRecord| self.is_repeatable(call, &builtin);
+        manager.read(|view| Ok(Plan::new(view, tasks, &|run| self.is_alive(run), &is_repeatable, now)?))
     }
 
     /// A process that only gives commands has left the built-in tools out; what they are known for is the same everywhere.

@@ -9,7 +9,9 @@
 //! ```
 
 mod committer;
+mod derived;
 mod error;
+mod examine;
 #[cfg(feature = "faults")]
 pub mod faults;
 #[cfg(not(feature = "faults"))]
@@ -27,6 +29,7 @@ mod words;
 
 pub use committer::Committer;
 pub use error::StoreError;
+pub use examine::{Finding, Severity, examine, narrow_mode, wide_mode};
 pub use location::{Location, open};
 pub use placement::{CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy};
 pub use store::{Outcome, Reply, Store};

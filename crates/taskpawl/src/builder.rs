@@ -146,7 +146,7 @@ impl Builder {
         let manager =
             Manager::new(open(&self.location), self.actor).with_source(self.source).with_origin(self.origin);
         let engine = Engine::new(manager, Arc::new(registry), project).with_supervision(self.supervision);
-        Ok(Taskpawl::new(engine, temporary))
+        Ok(Taskpawl::new(engine, self.location, temporary))
     }
 }
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
-    ApplyReport, Event, Map, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
+    ApplyReport, Command, Event, Map, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
 };
-use taskpawl_store::Location;
+use taskpawl_store::{Finding, Location, Severity};
 
 use crate::builder::Builder;
 use crate::error::OpenError;
@@ -23,6 +23,7 @@ const LEASE: Duration = Duration::from_mins(30);
 #[derive(Debug, Clone)]
 pub struct Taskpawl {
     engine: Engine,
+    location: Location,
     /// The output files of a store in memory: gone with the last handle.
     _temporary: Option<Arc<tempfile::TempDir>>,
 }
@@ -37,8 +38,8 @@ pub struct StatusChange {
 }
 
 impl Taskpawl {
-    pub(crate) fn new(engine: Engine, temporary: Option<Arc<tempfile::TempDir>>) -> Self {
-        Self { engine, _temporary: temporary }
+    pub(crate) fn new(engine: Engine, location: Location, temporary: Option<Arc<tempfile::TempDir>>) -> Self {
+        Self { engine, location, _temporary: temporary }
     }
 
     /// Opens the store that `store` names: the path of a database file, `json:PATH`, or `:memory:`. Tools work beneath the current
@@ -68,6 +69,24 @@ impl Taskpawl {
     /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Looks for what is wrong with the store, and for what runs and calls left behind. With `mend`, mends what can be mended
+    /// without loss.
+    ///
+    /// # Errors
+    /// The store cannot be opened for another reason than damage, or mending failed. Damage is a finding.
+    pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
+        let context = self.manager().request(Command::Settle).context;
+        let mut found = taskpawl_store::examine(&self.location, mend.then_some(&context))?;
+        if found.iter().any(|finding| finding.severity == Severity::Damage) {
+            let message = "leases, runs and output were not looked at";
+            let remedy = "look again when the damage is gone";
+            found.push(Finding::new("skipped", Severity::Note, &self.location, message, remedy));
+            return Ok(found);
+        }
+        found.extend(self.engine.examine(mend)?);
+        Ok(found)
     }
 
     /// Makes a task and returns it. An empty id stands for a new random one.

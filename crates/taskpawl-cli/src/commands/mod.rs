@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod fail;
 pub(crate) mod graph;

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    CallRecord, Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Phase, Task,
-    TaskId, TaskParts, TaskRecord, Timestamp, Work, decide, rebuild_nodes,
+    Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Task, TaskId, TaskParts,
+    Timestamp, decide, rebuild_nodes,
 };
 
 use super::document::{Document, seal};
+use crate::derived::node_of;
 use crate::memory::{Entry, State};
 
 /// In whose name events are that follow from an edit of the file.
@@ -87,7 +88,7 @@ fn check_number(what: &str, number: u64, most: u64) -> Result<(), String> {
 }
 
 /// Returns the tasks that are not as a store wrote them, those that are gone included.
-fn edited(document: &Document) -> Vec<TaskId> {
+pub(super) fn edited(document: &Document) -> Vec<TaskId> {
     let marks = &document.index.tasks;
     let changed =
         document.tasks.iter().filter(|task| marks.get(&task.id).is_none_or(|mark| mark.seal != seal(task)));
@@ -165,13 +166,6 @@ fn nodes_of(parts: &BTreeMap<Key, TaskParts>, edges: &Edges) -> BTreeMap<Key, No
     let mut nodes = parts.iter().map(node).collect();
     rebuild_nodes(&mut nodes, &edges.dependencies);
     nodes
-}
-
-fn node_of(key: Key, record: &TaskRecord, calls: &[CallRecord], has_subtasks: bool) -> Node {
-    let mut node = Node::new(key, record.spec.trigger(), Work::Manual);
-    node.phase = Phase::of(&record.body.state);
-    node.describe(&record.spec, calls, has_subtasks);
-    node
 }
 
 /// Checks that no task waits for itself.

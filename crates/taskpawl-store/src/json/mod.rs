@@ -19,6 +19,7 @@ use self::document::Document;
 use self::upgrade::{UPGRADES, Upgrade, upgrade};
 use crate::StoreError;
 use crate::committer::Backend;
+use crate::examine::{Finding, Findings, Severity};
 use crate::files::{self, LockFile};
 use crate::handle::{Reader, Watch};
 use crate::medium::Medium;
@@ -36,6 +37,20 @@ fn open_with(path: &Path, upgrades: &'static [Upgrade]) -> (Box<dyn Backend>, Bo
     let file = Arc::new(JsonFile { path: path.to_owned(), upgrades, cache: Mutex::default() });
     let backend = JsonBackend { file: Arc::clone(&file), lock: None, working: None };
     (Box::new(backend), Box::new(JsonReader { file }))
+}
+
+/// Returns what is wrong in the file at `path`. Everything that is derived is derived anew with every read.
+pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
+    let file = JsonFile { path: path.to_owned(), upgrades: UPGRADES, cache: Mutex::default() };
+    file.load()?;
+    let bytes = fs::read(path).map_err(|error| StoreError::io("read", path, error))?;
+    let (document, _) = file.parse(&bytes)?;
+    let mut found =
+        Findings::new("edited", Severity::Note, "nothing needs to be done: the next write records the edit");
+    for id in load::edited(&document) {
+        found.add(format!("task `{id}`"), "it was edited from outside since a store wrote it");
+    }
+    Ok(found.finish())
 }
 
 /// The file and what was last read from it.

@@ -2,7 +2,7 @@
 //! holds on it in this process.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
@@ -19,21 +19,18 @@ pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection,
     Ok(copy)
 }
 
-/// Keeps a copy of the database at `path`, which has `version`, beside it, and returns where.
+/// Keeps a copy of the database at `kept`.
 ///
 /// # Durability
-/// The copy is whole and durable once this returns; until then it has another name. A copy of the same version is replaced:
-/// the database still has that version, so it holds all that the copy was made to keep.
-pub(super) fn keep(from: &Connection, path: &Path, version: i64) -> Result<PathBuf, StoreError> {
-    let kept = files::backup_path(path, version);
-    let fresh = with_suffix(&kept, ".new");
-    if let Err(error) = write(from, &fresh).and_then(|()| put_in_place(&fresh, &kept)) {
+/// The copy is whole and durable once this returns; until then it has another name. A copy that is there already is replaced.
+pub(super) fn keep(from: &Connection, kept: &Path) -> Result<(), StoreError> {
+    let fresh = with_suffix(kept, ".new");
+    if let Err(error) = write(from, &fresh).and_then(|()| put_in_place(&fresh, kept)) {
         // What is left of it is in nobody's way; the error is what counts.
         let _ = fs::remove_file(&fresh);
         return Err(error);
     }
-    files::sync_directory(files::directory_of(path))?;
-    Ok(kept)
+    files::sync_directory(files::directory_of(kept))
 }
 
 fn write(from: &Connection, fresh: &Path) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! The store in an SQLite database: the default.
 
 mod backup;
+mod examine;
 mod find;
 mod history;
 mod open;
@@ -20,6 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use taskpawl_model::{Changes, View, ViewResult};
 
+pub(crate) use self::examine::{examine, mend};
 use self::open::{ReadOnly, Setup};
 use self::session::{Live, Session};
 use crate::StoreError;

@@ -148,7 +148,8 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
     choose_journal(&session, medium)?;
     if from < setup.schema.version() {
         if from > 0 {
-            backup::keep(&session.connection, path, from)?;
+            // One of the same version is replaced: the file still has that version, with all that the copy was made to keep.
+            backup::keep(&session.connection, &files::backup_path(path, from))?;
         }
         setup.schema.migrate(&mut session.connection, path, from)?;
     }

@@ -122,7 +122,7 @@ impl Session {
         Ok(())
     }
 
-    fn insert_node(&mut self, node: &Node) -> Result<(), StoreError> {
+    pub(super) fn insert_node(&mut self, node: &Node) -> Result<(), StoreError> {
         let Node { gate, .. } = node;
         let sql = "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
         self.execute(

@@ -1,0 +1,79 @@
+use std::process::ExitCode;
+
+use taskpawl::store::{Finding, Severity};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::text::{Style, clean_block, style};
+
+/// Look for what is wrong with the store, and mend it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of
+runs that died, files that are left over, the modes of files, and the file system. What is mended is mended without
+loss: a copy of the store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
+
+Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
+
+Examples:
+  taskpawl doctor
+  taskpawl doctor --fix")]
+pub(crate) struct Args {
+    /// Mend what can be mended without loss
+    #[arg(long)]
+    fix: bool,
+}
+
+/// Looks for what is wrong.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let plans = if args.fix { app.runner()? } else { app.builder()?.open()? };
+    let found = plans.examine(args.fix)?;
+    let out = app.out();
+    if out.is_json {
+        out.data(&found)?;
+        return Ok(exit(&found));
+    }
+    let mut text = String::new();
+    for finding in &found {
+        let (word, look) = word(finding);
+        let label = out.paint.style(look, word);
+        let line = format!("{}: {}", finding.place, finding.message);
+        let advice = advice(finding);
+        text += &format!("{label}  {}\n         {}\n", clean_block(&line), clean_block(&advice));
+    }
+    if !found.iter().any(Finding::is_open) {
+        text.push_str("all is well\n");
+    }
+    out.print(&text)?;
+    let mendable = found.iter().filter(|finding| finding.is_open() && finding.severity == Severity::Mendable);
+    if mendable.count() > 0 {
+        out.remark("`taskpawl doctor --fix` mends what can be mended without loss");
+    }
+    Ok(exit(&found))
+}
+
+fn word(finding: &Finding) -> (&'static str, Style) {
+    match finding.severity {
+        _ if finding.is_mended => ("mended ", style::DIM),
+        Severity::Note => ("note   ", style::DIM),
+        Severity::Mendable => ("found  ", style::WARNING),
+        _ => ("damaged", style::ERROR),
+    }
+}
+
+fn advice(finding: &Finding) -> String {
+    match finding.severity {
+        Severity::Mendable if finding.is_mended => format!("done: {}", finding.remedy),
+        Severity::Mendable => format!("--fix would: {}", finding.remedy),
+        _ => finding.remedy.clone(),
+    }
+}
+
+fn exit(found: &[Finding]) -> ExitCode {
+    let worst = found.iter().filter(|finding| finding.is_open()).map(|finding| finding.severity).max();
+    match worst {
+        None | Some(Severity::Note) => ExitCode::SUCCESS,
+        Some(Severity::Mendable) => ExitCode::from(1),
+        Some(_) => ExitCode::from(8),
+    }
+}

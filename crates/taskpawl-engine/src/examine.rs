@@ -1,0 +1,197 @@
+//! Looking for what runs and calls left behind, and taking it back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use taskpawl_manager::Error;
+use taskpawl_model::recovery::Recovered;
+use taskpawl_model::{RunId, View, ViewResult};
+use taskpawl_store::{Finding, Severity, StoreError, narrow_mode, wide_mode};
+
+use crate::engine::Engine;
+use crate::liveness;
+
+impl Engine {
+    /// Looks for runs that died, leases that have ended, and files that runs and calls left behind. With `mend`, takes them back;
+    /// what may be wanted again stays.
+    ///
+    /// # Errors
+    /// The store failed, or a file cannot be looked at, changed or removed.
+    pub fn examine(&self, mend: bool) -> Result<Vec<Finding>, Error> {
+        let mut found = findings(&self.left_behind()?);
+        if mend {
+            self.recover()?;
+            mark_mended(&mut found);
+        }
+        let files = &self.project().files;
+        found.extend(self.files_of_nobody()?);
+        for (path, finding) in removable(files)? {
+            found.push(finding);
+            if mend {
+                fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
+                mark_mended(found.last_mut());
+            }
+        }
+        for path in everything_below(files)? {
+            found.extend(wide_mode(&path));
+            if mend {
+                narrow_mode(&path)?;
+            }
+        }
+        if mend {
+            mark_mended(found.iter_mut().filter(|finding| finding.check == "mode"));
+        }
+        Ok(found)
+    }
+
+    /// Returns findings about output and results of tasks that do not exist.
+    fn files_of_nobody(&self) -> Result<Vec<Finding>, Error> {
+        let output = self.project().files.join("output");
+        let files = entries(&output)?;
+        let results: Vec<PathBuf> = entries(&output.join("results"))?
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "json"))
+            .collect();
+        self.manager().read(|view| {
+            let wanted = if results.is_empty() { BTreeSet::new() } else { results_of_calls(view)? };
+            let mut found = Vec::new();
+            for path in files {
+                if let Some(task) = task_of(&path)
+                    && view.key(task)?.is_none()
+                {
+                    found.push(nobodys(&path, &format!("there is no task `{task}`")));
+                }
+            }
+            let unwanted = results.iter().filter(|path| !wanted.contains(*path));
+            found.extend(unwanted.map(|path| nobodys(path, "no call has it as its result")));
+            Ok(found)
+        })
+    }
+}
+
+fn nobodys(path: &Path, why: &str) -> Finding {
+    let message = format!("it belongs to nothing: {why}");
+    let remedy = "remove it by hand, if nobody wants to undo what it belonged to";
+    Finding::new("output", Severity::Note, path.display(), message, remedy)
+}
+
+fn findings(left: &Recovered) -> Vec<Finding> {
+    let finding = |check, place: String, message: &str, remedy: &str| {
+        Finding::new(check, Severity::Mendable, place, message, remedy)
+    };
+    let task = |id: &taskpawl_model::TaskId| format!("task `{id}`");
+    let mut found = Vec::new();
+    for run in &left.runs {
+        let message = "it ended without finishing";
+        found.push(finding(
+            "dead_run",
+            format!("run `{run}`"),
+            message,
+            "take its tasks back and close its record",
+        ));
+    }
+    for id in &left.returned {
+        let message = "a run held it that is dead; it may go on";
+        found.push(finding("orphan", task(id), message, "give it back: the next run goes on with it"));
+    }
+    for id in &left.interrupted {
+        let message = "a run held it that is dead, in the middle of a call that may not be repeated";
+        found.push(finding("orphan", task(id), message, "block it until somebody says how the call ended"));
+    }
+    for id in &left.expired {
+        found.push(finding(
+            "lease",
+            task(id),
+            "its lease has ended",
+            "give it back: somebody else may claim it",
+        ));
+    }
+    found
+}
+
+fn mark_mended<'a>(findings: impl IntoIterator<Item = &'a mut Finding>) {
+    findings.into_iter().for_each(|finding| finding.is_mended = true);
+}
+
+/// Returns files that nobody needs: locks of runs that are over, and results whose writers died.
+fn removable(files: &Path) -> Result<Vec<(PathBuf, Finding)>, Error> {
+    let mut found = Vec::new();
+    for path in entries(&files.join("runs"))? {
+        let Some(run) = name(&path).strip_suffix(".lock").map(RunId::new) else { continue };
+        if !liveness::is_alive(files, &run) {
+            let message = "no process holds this lock of a run";
+            let finding = Finding::new("run_lock", Severity::Mendable, path.display(), message, "remove it");
+            found.push((path, finding));
+        }
+    }
+    for path in entries(&files.join("output").join("results"))? {
+        if path.extension().is_some_and(|end| end == "part") && !writer_lives(&path) {
+            let message = "its writer died before it was whole";
+            let finding = Finding::new("left_over", Severity::Mendable, path.display(), message, "remove it");
+            found.push((path, finding));
+        }
+    }
+    Ok(found)
+}
+
+/// The name is `SHA256.PROCESS-NUMBER.part`. A process that is not ours may have taken the number: then the file waits.
+fn writer_lives(path: &Path) -> bool {
+    let process = name(path).rsplit('.').nth(1).and_then(|middle| middle.split('-').next());
+    process.is_some_and(|process| Path::new("/proc").join(process).exists())
+}
+
+fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<PathBuf>> {
+    let mut keys = Vec::new();
+    view.each_node(&mut |node| keys.push(node.key))?;
+    let mut wanted = BTreeSet::new();
+    for key in keys {
+        let results = view.calls(key)?.into_iter().filter_map(|call| call.body.result);
+        let file = |result: Value| result.get("resultFile")?.as_str().map(PathBuf::from);
+        wanted.extend(results.filter_map(file));
+    }
+    Ok(wanted)
+}
+
+/// Returns the task that an output file is of.
+fn task_of(path: &Path) -> Option<&str> {
+    let (task, call) = name(path).split_once('@')?;
+    call.contains('@').then_some(task)
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Returns what is in a directory, in order; nothing if it is not there.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+    match list() {
+        Ok(mut paths) => {
+            paths.sort();
+            Ok(paths)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed("list", directory, error)),
+    }
+}
+
+/// Returns a directory and all that is in it; nothing if it is not there.
+fn everything_below(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let Ok(data) = fs::symlink_metadata(&path) else { continue };
+        if data.is_dir() {
+            waiting.extend(entries(&path)?);
+        }
+        found.push(path);
+    }
+    Ok(found)
+}
+
+fn failed(action: &'static str, path: &Path, error: io::Error) -> Error {
+    Error::from(StoreError::Io { action, path: path.to_owned(), source: std::sync::Arc::new(error) })
+}

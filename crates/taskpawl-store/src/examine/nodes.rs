@@ -1,0 +1,141 @@
+//! Counts, gates and entries against the tasks and edges that they follow from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taskpawl_model::{
+    GateState, Graph, Key, Node, Phase, Status, TaskId, View, ViewResult, Work, rebuild_nodes,
+};
+
+use super::{Finding, Findings, Severity};
+use crate::derived::node_of;
+
+/// Where each task stands, apart from the counts of its gate.
+pub(crate) struct Derived {
+    /// The nodes as they should be.
+    pub(crate) nodes: BTreeMap<Key, Node>,
+    ids: BTreeMap<Key, TaskId>,
+}
+
+impl Derived {
+    /// Derives all nodes from tasks, calls, dependencies and `parents`, which stand nowhere else. What cannot be read, or has
+    /// no task, is left out.
+    pub(crate) fn new(view: &dyn View, parents: &BTreeMap<Key, Option<Key>>) -> ViewResult<Self> {
+        let above: BTreeSet<Key> = parents.values().flatten().copied().collect();
+        let (mut nodes, mut ids) = (BTreeMap::new(), BTreeMap::new());
+        for (key, parent) in parents {
+            let Ok(Some(record)) = view.task(*key) else { continue };
+            let Ok(calls) = view.calls(*key) else { continue };
+            let mut node = node_of(*key, &record, &calls, above.contains(key));
+            node.parent = parent.filter(|parent| parents.contains_key(parent));
+            nodes.insert(*key, node);
+            ids.insert(*key, record.id);
+        }
+        let edges = edges(view, &nodes)?;
+        rebuild_nodes(&mut nodes, &edges);
+        Ok(Self { nodes, ids })
+    }
+
+    /// Returns what people call a task.
+    fn place(&self, key: Key) -> String {
+        self.ids.get(&key).map_or_else(|| format!("task number {}", key.0), |id| format!("task `{id}`"))
+    }
+}
+
+fn edges(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<(Key, Key)>> {
+    let mut edges = Vec::new();
+    view.each_dependency(&mut |task, on| edges.push((task, on)))?;
+    edges.retain(|(task, on)| nodes.contains_key(task) && nodes.contains_key(on));
+    Ok(edges)
+}
+
+/// Compares `kept` with what follows from the tasks: nodes one by one, then gates that have not taken effect, counters, and
+/// whether tasks wait for one another in a circle.
+pub(crate) fn check_nodes(
+    view: &dyn View,
+    derived: &Derived,
+    kept: &BTreeMap<Key, Option<Node>>,
+) -> ViewResult<Vec<Finding>> {
+    let rebuild = "derive it anew from the tasks and their dependencies";
+    let mut wrong = Findings::new("node", Severity::Mendable, rebuild);
+    let mut gates = Findings::new("gate", Severity::Mendable, "let the gate take effect");
+    for (key, node) in &derived.nodes {
+        match kept.get(key) {
+            Some(Some(kept)) if kept == node => {}
+            Some(Some(kept)) => wrong.add(derived.place(*key), difference(kept, node)),
+            _ => wrong.add(derived.place(*key), "what its gate needs to know cannot be read"),
+        }
+        if !is_settled(node) {
+            gates.add(
+                derived.place(*key),
+                format!("it is {} although its gate says {}", node.phase, node.gate_state),
+            );
+        }
+    }
+    let mut found = wrong.finish();
+    found.extend(gates.finish());
+    found.extend(check_counts(view, derived)?);
+    found.extend(check_order(view, derived)?);
+    Ok(found)
+}
+
+fn difference(kept: &Node, node: &Node) -> String {
+    let fields = [
+        ("the state", kept.phase != node.phase),
+        ("the counts of its gate", kept.gate != node.gate),
+        ("what its gate says", kept.gate_state != node.gate_state),
+        ("what it lets its subtasks do", kept.opens != node.opens),
+        ("the task above", kept.parent != node.parent),
+        ("who ends it", kept.work != node.work),
+        ("its place in the order", (kept.priority, kept.due) != (node.priority, node.due)),
+    ];
+    let wrong: Vec<_> = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+    format!("{} kept for its gate does not follow from the tasks", wrong.join(", "))
+}
+
+/// Gates take effect in the commit that changes them.
+fn is_settled(node: &Node) -> bool {
+    match (node.phase, node.gate_state) {
+        (Phase::Todo, GateState::Block | GateState::Skip) => false,
+        (Phase::Todo, GateState::Ready) => node.work != Work::Automatic,
+        (Phase::BlockedDependency, state) => state == GateState::Block,
+        _ => true,
+    }
+}
+
+fn check_counts(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> {
+    let mut counted: BTreeMap<Status, u64> = Status::ALL.iter().map(|status| (*status, 0)).collect();
+    for node in derived.nodes.values() {
+        *counted.entry(node.phase.status()).or_default() += 1;
+    }
+    let mut found = Findings::new("counters", Severity::Mendable, "count anew");
+    for (status, kept) in view.counts()? {
+        let counted = counted[&status];
+        if kept != counted {
+            found.add("the store", format!("it says that {kept} tasks are {status}, but {counted} are"));
+        }
+    }
+    let next = view.next_key()?;
+    if let Some((last, _)) = derived.nodes.last_key_value().filter(|(last, _)| **last >= next) {
+        found.add(
+            "the store",
+            format!("the next task would take the number {}, but {} is taken", next.0, last.0),
+        );
+    }
+    Ok(found.finish())
+}
+
+fn check_order(view: &dyn View, derived: &Derived) -> ViewResult<Vec<Finding>> {
+    let mut graph = Graph::default();
+    derived.nodes.keys().for_each(|key| graph.add_task(*key));
+    for node in derived.nodes.values() {
+        if let Some(parent) = node.parent {
+            graph.add_subtask(node.key, parent);
+        }
+    }
+    edges(view, &derived.nodes)?.into_iter().for_each(|(task, on)| graph.add_dependency(task, on));
+    let Some(circle) = graph.find_cycle() else { return Ok(Vec::new()) };
+    let tasks: Vec<_> = circle.iter().map(|key| derived.place(*key)).collect();
+    let message = format!("tasks wait for one another in a circle: {}", tasks.join(", "));
+    let remedy = "end it with `taskpawl remove-dependency`";
+    Ok(vec![Finding::new("circle", Severity::Damage, "the store", message, remedy)])
+}

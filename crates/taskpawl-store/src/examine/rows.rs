@@ -1,0 +1,46 @@
+//! Whether everything that is kept can be understood.
+
+use taskpawl_model::{CallRecord, Key, TaskRecord, View, ViewResult};
+
+use super::{Finding, Findings, Severity};
+use crate::StoreError;
+
+const RESTORE: &str = "put a copy of an earlier state in the place of the store, or delete the task";
+
+/// Reads every task and every call.
+pub(crate) fn check_rows(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Finding>> {
+    let mut unreadable = Findings::new("unreadable", Severity::Damage, RESTORE);
+    let mut numbers = Findings::new("number", Severity::Damage, RESTORE);
+    for key in keys {
+        let place = || match view.id(*key) {
+            Ok(Some(id)) => format!("task `{id}`"),
+            _ => format!("task number {}", key.0),
+        };
+        match (view.task(*key), view.calls(*key)) {
+            (Ok(Some(task)), Ok(calls)) => {
+                if let Some(detail) = check_numbers(&task, &calls) {
+                    numbers.add(place(), detail);
+                }
+            }
+            (Ok(None), _) => unreadable.add(place(), "what happened to it is gone"),
+            (Err(error), _) | (_, Err(error)) => {
+                let error = StoreError::from_view(error);
+                let StoreError::Corrupt { detail, .. } = error else { return Err(error.into()) };
+                unreadable.add(place(), detail);
+            }
+        }
+    }
+    let mut found = unreadable.finish();
+    found.extend(numbers.finish());
+    Ok(found)
+}
+
+/// Returns which number of a task is so large that nothing can be counted on from it.
+fn check_numbers(task: &TaskRecord, calls: &[CallRecord]) -> Option<String> {
+    let body = &task.body;
+    let most = u64::from(u32::MAX / 2);
+    let mut numbers = vec![("attempt", u64::from(body.attempt)), ("generation", u64::from(body.generation))];
+    numbers.extend(calls.iter().map(|call| ("attempts", u64::from(call.body.attempts))));
+    let (name, number) = numbers.into_iter().find(|(_, number)| *number > most)?;
+    Some(format!("`{name}` is {number}, which is above {most}"))
+}

@@ -1,0 +1,90 @@
+//! The files of a store: who may read them, and what is left over.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{Finding, Severity};
+use crate::StoreError;
+use crate::files::{self, LockFile};
+
+/// Returns what is wrong with the files of the store at `path`.
+pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
+    let mut found = Vec::new();
+    for file in siblings(path)? {
+        found.extend(wide_mode(&file));
+        if is_left_over(&file) {
+            let message = "a write that did not come to its end left it behind";
+            let remedy = "remove it: what it was to replace is whole";
+            found.push(Finding::new("left_over", Severity::Mendable, file.display(), message, remedy));
+        }
+    }
+    Ok(found)
+}
+
+/// Narrows modes and removes what is left over. Nobody writes meanwhile.
+pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
+    let lock = LockFile::open(path)?;
+    lock.lock()?;
+    for file in siblings(path)? {
+        if is_left_over(&file) {
+            fs::remove_file(&file).map_err(|error| StoreError::io("remove", &file, error))?;
+        } else {
+            narrow_mode(&file)?;
+        }
+    }
+    lock.unlock();
+    Ok(())
+}
+
+/// Returns a finding if others than its owner may use a file or directory that a store made.
+pub fn wide_mode(path: &Path) -> Option<Finding> {
+    let data = fs::symlink_metadata(path).ok().filter(|data| data.is_file() || data.is_dir())?;
+    let mode = data.mode() & 0o777;
+    if mode == mode & 0o700 {
+        return None;
+    }
+    let message = format!("its mode is {mode:04o}: others than its owner may use it");
+    let remedy = format!("set its mode to {:04o}", mode & 0o700);
+    Some(Finding::new("mode", Severity::Mendable, path.display(), message, remedy))
+}
+
+/// Takes the rights of others on a file or directory away.
+pub fn narrow_mode(path: &Path) -> Result<(), StoreError> {
+    if wide_mode(path).is_none() {
+        return Ok(());
+    }
+    let narrow = || {
+        let mode = fs::metadata(path)?.mode() & 0o700;
+        fs::set_permissions(path, Permissions::from_mode(mode))
+    };
+    narrow().map_err(|error| StoreError::io("change the mode of", path, error))
+}
+
+fn is_left_over(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b".new")
+}
+
+/// Returns the files that a store makes beside `path`, itself included.
+fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let directory = files::directory_of(path);
+    let fail = |error| StoreError::io("list", directory, error);
+    let own = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        let suffix = name.as_encoded_bytes().strip_prefix(own);
+        if suffix.is_some_and(|suffix| std::str::from_utf8(suffix).is_ok_and(is_ours)) {
+            found.push(directory.join(name));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns whether a store makes files with this behind its name.
+fn is_ours(suffix: &str) -> bool {
+    let is_copy = suffix.starts_with(".v") || suffix.starts_with(".mended-");
+    let end = suffix.strip_suffix(".new").unwrap_or(suffix).rsplit('.').next();
+    ["", "-wal", "-shm", "-journal", ".lock", ".new"].contains(&suffix) || is_copy && end == Some("bak")
+}

@@ -1,0 +1,252 @@
+//! Looking for what is wrong in a database, and mending it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, View, ViewResult};
+
+use super::open::{self, ReadOnly, Setup};
+use super::session::{Counters, Live, Session};
+use super::view::{POSITION_BITS, sql};
+use super::{backup, rows};
+use crate::StoreError;
+use crate::examine::{Derived, Finding, Findings, Severity, check_nodes, check_rows};
+use crate::files::{self, LockFile};
+
+const RESTORE: &str = "put a copy of an earlier state in the place of the store";
+
+/// Tasks whose numbers can be used.
+const KEYS: &str = "SELECT key FROM tasks WHERE key BETWEEN 0 AND 4294967294 ORDER BY key";
+
+/// Rows that belong to a task, each with when they do not.
+const STRAYS: [(&str, &str); 5] = [
+    ("bodies", "key NOT IN (SELECT key FROM tasks)"),
+    ("nodes", "key NOT IN (SELECT key FROM tasks)"),
+    ("applied", "key NOT IN (SELECT key FROM tasks)"),
+    ("labels", "task NOT IN (SELECT key FROM tasks)"),
+    ("dependencies", "task NOT IN (SELECT key FROM tasks) OR dependency NOT IN (SELECT key FROM tasks)"),
+];
+
+/// Returns what is wrong in the database at `path`.
+pub(crate) fn examine(path: &Path) -> Result<Vec<Finding>, StoreError> {
+    match open::read_only(path, Setup::REAL)? {
+        ReadOnly::Absent => Ok(Vec::new()),
+        ReadOnly::Shared(session) | ReadOnly::Frozen(session, None) => look(&session),
+        ReadOnly::Frozen(session, Some(_lock)) => look(&session),
+    }
+}
+
+fn look(session: &Session) -> Result<Vec<Finding>, StoreError> {
+    session.execute("BEGIN", [])?;
+    let found = all(session).map_err(StoreError::from_view)?;
+    session.execute("COMMIT", [])?;
+    Ok(found)
+}
+
+fn all(session: &Session) -> ViewResult<Vec<Finding>> {
+    let mut found = integrity(session)?;
+    if found.iter().any(|finding| finding.severity == Severity::Damage) {
+        // What else is wrong follows from it.
+        return Ok(found);
+    }
+    found.extend(strays(session)?);
+    let kept = Kept::read(session)?;
+    let keys: Vec<Key> = kept.nodes.keys().copied().collect();
+    found.extend(check_rows(session, &keys)?);
+    found.extend(numbers(session)?);
+    found.extend(records(session)?);
+    match session.counters() {
+        Ok(counters) => {
+            let derived = Derived::new(session, &kept.parents)?;
+            found.extend(check_nodes(session, &derived, &kept.nodes)?);
+            found.extend(revision(session, counters)?);
+        }
+        Err(_) => found.push(Finding::new(
+            "counters",
+            Severity::Mendable,
+            session.path.display(),
+            "its counters are gone or cannot be read",
+            "count anew",
+        )),
+    }
+    Ok(found)
+}
+
+/// Asks SQLite. An index that does not fit its table follows from it; all else is damage.
+fn integrity(session: &Session) -> ViewResult<Vec<Finding>> {
+    let lines = session.all("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?;
+    let mut damage = Findings::new("integrity", Severity::Damage, RESTORE);
+    let mut indexes = Findings::new("index", Severity::Mendable, "make the index anew from its table");
+    for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok") {
+        let is_index = line.contains("missing from index") || line.contains("entries in index");
+        let findings = if is_index { &mut indexes } else { &mut damage };
+        findings.add(session.path.display(), line);
+    }
+    let mut found = damage.finish();
+    found.extend(indexes.finish());
+    Ok(found)
+}
+
+/// Returns every table with rows that belong to tasks, and the condition for those that belong to none.
+fn stray_conditions() -> impl Iterator<Item = (&'static str, String)> {
+    let calls = format!("slot >> {POSITION_BITS} NOT IN (SELECT key FROM tasks)");
+    STRAYS.into_iter().map(|(table, condition)| (table, condition.to_owned())).chain([("calls", calls)])
+}
+
+fn strays(session: &Session) -> ViewResult<Vec<Finding>> {
+    let remedy = "remove them; a copy of the store is kept";
+    let mut found = Findings::new("stray_row", Severity::Mendable, remedy);
+    for (table, condition) in stray_conditions() {
+        let sql = format!("SELECT count(*) FROM {table} WHERE {condition}");
+        let count: i64 = session.one(&sql, [], |row| row.get(0))?.unwrap_or(0);
+        if count > 0 {
+            found.add(session.path.display(), format!("{count} rows of `{table}` belong to no task"));
+        }
+    }
+    Ok(found.finish())
+}
+
+/// What the database says of the gates.
+struct Kept {
+    /// `None`: it cannot be understood, or is gone.
+    nodes: BTreeMap<Key, Option<Node>>,
+    parents: BTreeMap<Key, Option<Key>>,
+}
+
+impl Kept {
+    fn read(session: &Session) -> ViewResult<Self> {
+        let mut kept = Self { nodes: BTreeMap::new(), parents: BTreeMap::new() };
+        let keys = session.all(KEYS, [], |row| Ok(Key(row.get(0)?)))?;
+        kept.nodes.extend(keys.iter().map(|key| (*key, None)));
+        session.each(rows::select_node!("ORDER BY key"), [], |row| {
+            let Ok(key) = row.get(0).map(Key) else { return Ok(()) };
+            let Some(node) = kept.nodes.get_mut(&key) else { return Ok(()) };
+            *node = rows::node(row).ok();
+            if let Ok(parent) = row.get::<_, Option<u32>>(1) {
+                kept.parents.insert(key, parent.map(Key));
+            }
+            Ok(())
+        })?;
+        let lost: Vec<Key> = keys.into_iter().filter(|key| !kept.parents.contains_key(key)).collect();
+        for key in lost {
+            kept.parents.insert(key, parent_in_history(session, key)?);
+        }
+        Ok(kept)
+    }
+}
+
+/// The task above stands only in the row that cannot be read, and in what happened.
+fn parent_in_history(session: &Session, key: Key) -> ViewResult<Option<Key>> {
+    let mut parent = None;
+    for event in session.events(0, Some(key), 0)? {
+        if let EventKind::Created { parent: above, .. } | EventKind::Moved { to: above, .. } = event.kind {
+            parent = above;
+        }
+    }
+    parent.map_or(Ok(None), |id| session.key(id.as_str()))
+}
+
+/// Returns the tasks whose own number cannot be used.
+fn numbers(session: &Session) -> ViewResult<Vec<Finding>> {
+    let mut found = Findings::new("number", Severity::Damage, RESTORE);
+    session.each("SELECT key, id FROM tasks WHERE key NOT BETWEEN 0 AND 4294967294", [], |row| {
+        let key: i64 = row.get(0)?;
+        found.add(format!("task `{}`", rows::text(row, 1)?), format!("its number is {key}"));
+        Ok(())
+    })?;
+    Ok(found.finish())
+}
+
+/// Reads what belongs to no task.
+fn records(session: &Session) -> ViewResult<Vec<Finding>> {
+    let mut found = Findings::new("unreadable", Severity::Damage, RESTORE);
+    session.each(sql::EVENTS, [0, -1], |row| {
+        let revision: i64 = row.get(0)?;
+        if let Err(error) = rows::event(row) {
+            found.add(format!("event {revision}"), error.to_string());
+        }
+        Ok(())
+    })?;
+    session.each("SELECT id, record FROM runs", [], |row| {
+        if let Err(error) = rows::json::<RunRecord>(row, 1) {
+            found.add(format!("run `{}`", rows::text(row, 0)?), error.to_string());
+        }
+        Ok(())
+    })?;
+    session.each("SELECT name, record FROM plans", [], |row| {
+        if let Err(error) = rows::json::<PlanRecord>(row, 1) {
+            found.add(format!("plan `{}`", rows::text(row, 0)?), error.to_string());
+        }
+        Ok(())
+    })?;
+    Ok(found.finish())
+}
+
+fn last_revision(session: &Session) -> ViewResult<u64> {
+    let last =
+        session.one("SELECT coalesce(max(revision), 0) FROM events", [], |row| rows::number(row, 0))?;
+    Ok(last.unwrap_or(0))
+}
+
+fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Finding>> {
+    let last = last_revision(session)?;
+    let mut found = Findings::new("counters", Severity::Mendable, "count anew");
+    if counters.revision < last {
+        let message =
+            format!("it says that its last event is {}, but there is one {last}", counters.revision);
+        found.add(session.path.display(), message);
+    }
+    Ok(found.finish())
+}
+
+/// Mends indexes, stray rows, nodes and counters, in one transaction, with a copy of the whole kept before.
+pub(crate) fn mend(path: &Path) -> Result<(), StoreError> {
+    let lock = LockFile::open(path)?;
+    lock.lock()?;
+    let result = open::writing(path, Setup::REAL).and_then(|mut session| mend_locked(&mut session));
+    lock.unlock();
+    result
+}
+
+fn mend_locked(session: &mut Session) -> Result<(), StoreError> {
+    let path = session.path.clone();
+    let mut names = (1_u32..).map(|n| files::with_suffix(&path, &format!(".mended-{n}.bak")));
+    let kept = names.find(|name| !name.exists()).expect("BUG: there are enough numbers");
+    backup::keep(&session.connection, &kept)?;
+    session.execute("BEGIN IMMEDIATE", [])?;
+    let result = rewrite(session);
+    session.live = None;
+    match result {
+        Ok(()) => session.execute("COMMIT", []).map(drop),
+        // The connection is closed, which ends the transaction.
+        Err(error) => Err(error),
+    }
+}
+
+fn rewrite(session: &mut Session) -> Result<(), StoreError> {
+    session.execute("REINDEX", [])?;
+    for (table, condition) in stray_conditions() {
+        session.execute(&format!("DELETE FROM {table} WHERE {condition}"), [])?;
+    }
+    let kept = Kept::read(session).map_err(StoreError::from_view)?;
+    let derived = Derived::new(session, &kept.parents).map_err(StoreError::from_view)?;
+    let before = session.counters().unwrap_or_default();
+    session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
+    session.live = Some(Live::new(Counters::default()));
+    for (key, node) in &derived.nodes {
+        if kept.nodes.get(key) != Some(&Some(*node)) {
+            session.execute("DELETE FROM nodes WHERE key = ?1", [key.0])?;
+            session.insert_node(node)?;
+        }
+    }
+    let last = last_revision(session).map_err(StoreError::from_view)?;
+    let next = derived.nodes.last_key_value().map_or(0, |(key, _)| key.0 + 1);
+    let counters = &mut session.live.as_mut().expect("BUG: it was put in above").counters;
+    counters.tasks = [0; 7];
+    for node in derived.nodes.values() {
+        *counters.of(node.phase.status()) += 1;
+    }
+    counters.revision = before.revision.max(last);
+    counters.next_key = before.next_key.max(next);
+    session.put_counters()
+}
