@@ -1,6 +1,7 @@
 //! Text for people: made harmless, coloured where that is wanted, and laid out in tables.
 
-use clap::builder::styling::{AnsiColor, Style};
+use clap::builder::styling::AnsiColor;
+pub(crate) use clap::builder::styling::Style;
 use taskpawl::model::{Priority, Status};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

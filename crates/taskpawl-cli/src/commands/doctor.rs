@@ -39,7 +39,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let label = out.paint.style(look, word);
         let line = format!("{}: {}", finding.place, finding.message);
         let advice = advice(finding);
-        text += &format!("{label}  {}\n         {}\n", clean_block(&line), clean_block(&advice));
+        text.extend([&label, "  ", &clean_block(&line), "\n         ", &clean_block(&advice), "\n"]);
     }
     if !found.iter().any(Finding::is_open) {
         text.push_str("all is well\n");
@@ -57,7 +57,7 @@ fn word(finding: &Finding) -> (&'static str, Style) {
         _ if finding.is_mended => ("mended ", style::DIM),
         Severity::Note => ("note   ", style::DIM),
         Severity::Mendable => ("found  ", style::WARNING),
-        _ => ("damaged", style::ERROR),
+        Severity::Damage | _ => ("damaged", style::ERROR),
     }
 }
 
@@ -65,7 +65,7 @@ fn advice(finding: &Finding) -> String {
     match finding.severity {
         Severity::Mendable if finding.is_mended => format!("done: {}", finding.remedy),
         Severity::Mendable => format!("--fix would: {}", finding.remedy),
-        _ => finding.remedy.clone(),
+        Severity::Note | Severity::Damage | _ => finding.remedy.clone(),
     }
 }
 

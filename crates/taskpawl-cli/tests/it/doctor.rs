@@ -1,0 +1,110 @@
+//! Looking for what is wrong, and mending it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::harness::Cli;
+
+#[test]
+fn a_sound_store_is_well() {
+    let cli = Cli::new();
+    cli.run(&["create", "a", "--id", "a"]).ok();
+    insta::assert_snapshot!(cli.run(&["doctor"]), @r"
+    $ taskpawl doctor
+    all is well
+    ");
+    assert_eq!(cli.run(&["doctor", "--json"]).ok().json()["data"], serde_json::json!([]));
+}
+
+#[test]
+fn what_can_be_mended_is_mended() {
+    let cli = Cli::new();
+    cli.run(&["create", "a", "--id", "a"]).ok();
+    cli.run(&["claim", "a", "--ttl", "1s"]).ok();
+    let store = cli.path("tasks.db");
+    fs::set_permissions(&store, Permissions::from_mode(0o644)).unwrap();
+    let runs = cli.path("tasks.db.files").join("runs");
+    fs::create_dir_all(&runs).unwrap();
+    fs::write(runs.join("r1.lock"), "").unwrap();
+    let later = cli.with("TASKPAWL_TEST_NOW", "2026-01-02T03:04:07Z");
+    let found = later.run(&["doctor"]);
+    assert_eq!(found.code, Some(1), "{found}");
+    let home = later.path("").display().to_string();
+    let text = |run: &dyn std::fmt::Display| run.to_string().replace(&home, "");
+    insta::assert_snapshot!(text(&found));
+    let mended = later.run(&["doctor", "--fix"]).ok();
+    insta::assert_snapshot!(text(&mended));
+    let after = later.run(&["doctor"]).ok();
+    assert_eq!(after.stdout, "all is well\n");
+    assert_eq!(later.run(&["show", "a", "--json"]).ok().json()["data"]["status"], "todo");
+}
+
+#[test]
+fn damage_is_said_with_what_to_do() {
+    let cli = Cli::new();
+    cli.run(&["create", "a", "--id", "a"]).ok();
+    let store = cli.path("tasks.db");
+    fs::write(&store, "this is no database, however long it may be").unwrap();
+    let found = cli.run(&["doctor", "--fix"]);
+    assert_eq!(found.code, Some(8), "{found}");
+    assert!(found.stdout.contains("is not a taskpawl store"), "{found}");
+    assert_eq!(fs::read(&store).unwrap(), b"this is no database, however long it may be");
+}
+
+/// Everything that the program makes, with a mask that forbids nothing.
+#[test]
+fn only_the_owner_may_use_what_is_made() {
+    let cli = Cli::without_store();
+    let place = cli.path("place");
+    fs::create_dir(&place).unwrap();
+    let store = place.join("tasks.db");
+    let program = env!("CARGO_BIN_EXE_taskpawl");
+    let script = format!(
+        "umask 0; cd {place}; t() {{ {program} --store \"$STORE\" \"$@\" >/dev/null 2>&1; true; }}; \
+         for STORE in {store} json:{place}/plan.json; do export STORE; t create a --id a; \
+         t create b --id b; t add-tool-call b shell --arg command='printf %300000s x'; \
+         t create c --id c; t add-tool-call c shell --arg command='echo out; echo err >&2; exit 1'; \
+         t run-all-ready; t list; t doctor --fix; done; mkdir p; cd p; {program} init >/dev/null",
+        place = place.display(),
+        store = store.display(),
+    );
+    let home = cli.path("home");
+    let status = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", &home)
+        .status();
+    assert!(status.unwrap().success());
+    let mut wide = Vec::new();
+    let mut seen = Vec::new();
+    let own = ["tasks.db", "plan.json"].map(|name| place.join(name));
+    for path in below(&place).into_iter().chain(below(&home)) {
+        let is_ours = own.iter().any(|own| path.to_string_lossy().starts_with(&*own.to_string_lossy()))
+            || path.to_string_lossy().contains("taskpawl");
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        seen.push(path.strip_prefix(cli.path("")).unwrap().to_owned());
+        if is_ours && mode & 0o077 != 0 {
+            wide.push(format!("{mode:o} {}", path.display()));
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+    for name in ["tasks.db", "tasks.db-wal", "tasks.db.lock", "plan.json", "tasks.db.files/output"] {
+        assert!(seen.contains(&Path::new("place").join(name)), "{name} was not made: {seen:?}");
+    }
+    let results = seen.iter().filter(|path| path.to_string_lossy().contains("/results/")).count();
+    assert!(results > 0, "a large result was kept: {seen:?}");
+}
+
+fn below(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(below(&path));
+        }
+        found.push(path);
+    }
+    found
+}

@@ -1,0 +1,236 @@
+//! What is wrong with a store is found, and mended where that is possible.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use taskpawl_model::{Command, Context, NewTask, Origin, TaskId};
+use taskpawl_store::{Finding, Location, Severity, StoreError, examine, open};
+
+use crate::support::{accept, after, at, create, request, task, task_with_call};
+
+struct Scene {
+    directory: tempfile::TempDir,
+    location: Location,
+}
+
+impl Scene {
+    /// Returns a database with `a`, `b` after it, `p` above `c` with a call, and a plan that never was.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::Sqlite(directory.path().join("tasks.db"));
+        let scene = Self { directory, location };
+        scene.fill();
+        scene
+    }
+
+    fn json() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::Json(directory.path().join("plan.json"));
+        let scene = Self { directory, location };
+        scene.fill();
+        scene
+    }
+
+    fn fill(&self) {
+        let store = open(&self.location);
+        accept(&store, create(task("a")));
+        accept(&store, create(after("b", &["a"])));
+        accept(&store, create(task("p")));
+        let below = NewTask { parent: Some(TaskId::from("p").to_string()), ..task_with_call("c") };
+        accept(&store, create(below));
+    }
+
+    fn path(&self) -> PathBuf {
+        self.location.path().unwrap().to_owned()
+    }
+
+    fn break_with(&self, sql: &str) {
+        let connection = Connection::open(self.path()).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+
+    fn examine(&self, mend: bool) -> Vec<Finding> {
+        let context = Context { now: at(0), actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+        examine(&self.location, mend.then_some(&context)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.directory.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn lines(found: &[Finding], directory: &Path) -> Vec<String> {
+    let directory = format!("{}/", directory.display());
+    let line = |finding: &Finding| {
+        let done = if finding.is_mended { "mended" } else { "open" };
+        let text = format!("{} {done} | {}: {}", finding.check, finding.place, finding.message);
+        text.replace(&directory, "")
+    };
+    found.iter().map(line).collect()
+}
+
+#[test]
+fn a_sound_store_has_no_findings_and_is_not_touched() {
+    for scene in [Scene::new(), Scene::json()] {
+        let before = fs::read(scene.path()).unwrap();
+        assert_eq!(scene.examine(false), []);
+        assert_eq!(scene.examine(true), []);
+        assert!(fs::read(scene.path()).unwrap() == before);
+        assert!(!scene.names().iter().any(|name| name.contains("bak")));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(examine(&Location::Sqlite(directory.path().join("none.db")), None).unwrap(), []);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_follows_from_the_tasks_is_mended() {
+    let cases = [
+        ("counts", "UPDATE nodes SET dependencies_open = 7 WHERE key = 1"),
+        ("gate", "UPDATE nodes SET gate_state = 1 WHERE key = 1"),
+        ("state", "UPDATE nodes SET phase = 5 WHERE key = 0"),
+        ("words", "UPDATE nodes SET work = 99, priority = -1 WHERE key = 3"),
+        ("row", "DELETE FROM nodes WHERE key = 3"),
+        ("counters", "UPDATE counters SET todo = 99, next_key = 1, revision = 1"),
+        ("no counters", "DELETE FROM counters"),
+        ("negative counters", "UPDATE counters SET todo = -1"),
+        ("edge", "INSERT INTO dependencies VALUES (3, 0)"),
+        (
+            "unsettled",
+            "UPDATE bodies SET body = '{\"state\":{\"status\":\"failed\",\"error\":\"x\"},\"attempt\":1}' WHERE key = 0",
+        ),
+        (
+            "strays",
+            "INSERT INTO labels VALUES (77, 'x'); INSERT INTO bodies VALUES (78, 1, 1, '{}'); INSERT INTO calls VALUES (79 << 24, 'c', 'cli', '{}', '{}'); INSERT INTO dependencies VALUES (0, 80), (81, 0)",
+        ),
+    ];
+    let mut told = Vec::new();
+    for (name, sql) in cases {
+        let scene = Scene::new();
+        scene.break_with(sql);
+        let found = scene.examine(false);
+        assert!(!found.is_empty(), "{name}");
+        let mended = scene.examine(true);
+        told.push(format!("{name}\n  {}", lines(&mended, scene.directory.path()).join("\n  ")));
+        assert_eq!(scene.examine(false), [], "{name}");
+        assert_eq!(
+            lines(&found, Path::new("x")).len(),
+            mended.iter().filter(|finding| finding.is_mended).count(),
+            "{name}"
+        );
+        assert!(scene.names().contains(&"tasks.db.mended-1.bak".to_owned()), "{name}: a copy is kept");
+        let store = open(&scene.location);
+        accept(&store, create(task("new")));
+        let parent = store.view(|view| Ok(view.node(view.key("c")?.unwrap())?.unwrap().parent)).unwrap();
+        assert_eq!(parent.map(|key| key.0), Some(2), "{name}");
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn an_index_that_does_not_fit_its_table_is_made_anew() {
+    let scene = Scene::new();
+    scene.break_with(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX nodes_by_phase ON nodes(phase) WHERE key > 90' \
+         WHERE name = 'nodes_by_phase'; PRAGMA writable_schema = RESET",
+    );
+    scene.break_with("UPDATE nodes SET phase = 5 WHERE key = 0");
+    scene.break_with(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX nodes_by_phase ON nodes(phase)' \
+         WHERE name = 'nodes_by_phase'; PRAGMA writable_schema = RESET",
+    );
+    let found = scene.examine(true);
+    assert!(found.iter().any(|finding| finding.check == "index" && finding.is_mended), "{found:?}");
+    assert_eq!(scene.examine(false), []);
+}
+
+#[test]
+fn what_is_lost_is_said_and_left_alone() {
+    let cases = [
+        ("state", "UPDATE bodies SET body = '{' WHERE key = 0"),
+        ("specification", "UPDATE tasks SET spec = 'x' WHERE key = 0"),
+        ("body", "DELETE FROM bodies WHERE key = 0"),
+        ("call", "UPDATE calls SET origin = 'nobody'"),
+        ("event", "UPDATE events SET data = 'x' WHERE revision = 2"),
+        (
+            "number",
+            "UPDATE bodies SET body = '{\"state\":{\"status\":\"todo\"},\"attempt\":4294967295}' WHERE key = 0",
+        ),
+        ("circle", "INSERT INTO dependencies VALUES (0, 1)"),
+    ];
+    let mut told = Vec::new();
+    for (name, sql) in cases {
+        let scene = Scene::new();
+        scene.break_with(sql);
+        let found = scene.examine(false);
+        let damage = found.iter().filter(|finding| finding.severity == Severity::Damage).cloned();
+        let damage: Vec<_> = damage.collect();
+        assert!(!damage.is_empty(), "{name}");
+        told.push(format!("{name}\n  {}", lines(&damage, scene.directory.path()).join("\n  ")));
+        let after = scene.examine(true);
+        assert!(damage.iter().all(|finding| after.contains(finding)), "{name}: {after:?}");
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_damaged_file_is_found_and_left_alone() {
+    let scene = Scene::new();
+    scene.break_with("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = fs::read(scene.path()).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[4096..middle].fill(0xA5);
+    fs::write(scene.path(), &bytes).unwrap();
+    let _ = fs::remove_file(scene.path().with_extension("db-wal"));
+    let found = scene.examine(true);
+    assert!(found.iter().any(|finding| finding.check == "integrity" && !finding.is_mended), "{found:?}");
+    assert!(fs::read(scene.path()).unwrap() == bytes);
+    let scene = Scene::json();
+    fs::write(scene.path(), "{\"schemaVersion\": 1, \"tasks\"").unwrap();
+    let found = scene.examine(true);
+    assert_eq!(lines(&found, scene.directory.path()).len(), 1, "{found:?}");
+    assert_eq!((found[0].check, found[0].severity), ("integrity", Severity::Damage));
+}
+
+#[test]
+fn a_newer_store_is_no_finding_but_an_error() {
+    let scene = Scene::new();
+    scene.break_with("PRAGMA user_version = 99");
+    assert!(matches!(examine(&scene.location, None), Err(StoreError::Newer { found: 99, .. })));
+}
+
+#[test]
+fn files_that_others_may_read_or_that_are_left_over_are_put_in_order() {
+    for (scene, left) in [(Scene::new(), "tasks.db.v1.bak.new"), (Scene::json(), "plan.json.new")] {
+        let left = scene.directory.path().join(left);
+        fs::write(&left, "half").unwrap();
+        for path in [scene.path(), left.clone()] {
+            fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+        }
+        let found = scene.examine(false);
+        let checks: Vec<_> = found.iter().map(|finding| finding.check).collect();
+        assert_eq!(checks, ["mode", "mode", "left_over"]);
+        assert!(scene.examine(true).iter().all(|finding| finding.is_mended));
+        assert_eq!(scene.examine(false), []);
+        assert!(!left.exists());
+        assert_eq!(fs::metadata(scene.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn an_edit_of_the_file_is_worth_a_note() {
+    let scene = Scene::json();
+    let text = fs::read_to_string(scene.path()).unwrap();
+    fs::write(scene.path(), text.replace("name of a", "another name")).unwrap();
+    let found = scene.examine(true);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].check, found[0].severity, found[0].is_open()), ("edited", Severity::Note, false));
+    accept(&open(&scene.location), request(Command::Note { id: "a".to_owned(), text: "x".to_owned() }));
+    assert_eq!(scene.examine(false), []);
+}
