@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,8 @@ impl LiveRun {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(|source| failed("create", directory, source))?;
         }
-        let file = File::create(&path).map_err(|source| failed("create", &path, source))?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.map_err(|source| failed("create", &path, source))?;
         file.lock().map_err(|source| failed("lock", &path, source))?;
         Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)) })
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -101,7 +102,8 @@ fn keep(path: &Path, text: &str) -> io::Result<()> {
         return Ok(());
     }
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+        // It may hold what only its owner should read.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let part = part_of(path);
     let done = write_synced(&part, text).and_then(|()| fs::rename(&part, path));
@@ -120,7 +122,7 @@ fn part_of(path: &Path) -> PathBuf {
 }
 
 fn write_synced(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -158,7 +158,9 @@ fn open(path: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(path, flags, mode) {
         Err(rustix::io::Errno::NOENT) => {
-            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            let directory = path.parent().unwrap_or(Path::new("."));
+            std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
+                .create(directory)?;
             Ok(rustix::fs::open(path, flags, mode)?.into())
         }
         opened => Ok(opened?.into()),

@@ -4,6 +4,7 @@
 
 mod commands;
 mod config;
+mod doctor;
 mod errors;
 mod examples;
 mod full_disk;

@@ -89,7 +89,7 @@ fn difference(kept: &Node, node: &Node) -> String {
         ("its place in the order", (kept.priority, kept.due) != (node.priority, node.due)),
     ];
     let wrong: Vec<_> = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
-    format!("{} kept for its gate does not follow from the tasks", wrong.join(", "))
+    format!("what is kept of this does not follow from the tasks: {}", wrong.join(", "))
 }
 
 /// Gates take effect in the commit that changes them.
