@@ -1,5 +1,7 @@
 //! Settling: what gates do by themselves once something around them changed.
 
+use std::collections::VecDeque;
+
 use crate::Key;
 use crate::draft::{Decided, Draft};
 use crate::gate::GateState;
@@ -11,11 +13,22 @@ impl Draft<'_> {
     ///
     /// Ends because dependencies and subtasks form no circle: a state changes only what is behind or above it.
     pub(crate) fn settle(&mut self) -> Decided<()> {
-        while let Some(key) = self.queue.pop_front() {
-            let node = self.derive(key)?;
-            self.act(node)?;
+        let mut endings = VecDeque::new();
+        loop {
+            while let Some(key) = self.queue.pop_front() {
+                let node = self.derive(key)?;
+                if ends_by_itself(&node) {
+                    endings.push_back(key);
+                } else {
+                    self.act(node)?;
+                }
+            }
+            // What ends by itself does so last: something that it waits for may just have become open again.
+            let Some(key) = endings.pop_front() else { return Ok(()) };
+            if ends_by_itself(&self.node(key)?) {
+                self.set_state(key, TaskState::Done, Cause::Empty, None)?;
+            }
         }
-        Ok(())
     }
 
     /// Writes what follows from the counts of a node, and tells its subtasks when their entry changed.
@@ -48,9 +61,6 @@ impl Draft<'_> {
                 self.unblock(node.key)
             }
             (Phase::Todo, GateState::Skip) => self.skip_by_gate(node.key),
-            (Phase::Todo, GateState::Ready) if node.work == Work::Automatic => {
-                self.set_state(node.key, TaskState::Done, Cause::Empty, None)
-            }
             _ => Ok(()),
         }
     }
@@ -68,4 +78,8 @@ impl Draft<'_> {
         let reason = "nothing that it waited for has failed";
         self.skip_tree(key, Cause::Gate, Some(&reason.to_owned()))
     }
+}
+
+fn ends_by_itself(node: &Node) -> bool {
+    node.is_ready() && node.work == Work::Automatic
 }

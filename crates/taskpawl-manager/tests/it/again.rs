@@ -101,3 +101,13 @@ fn reopening_clears_the_result() {
     let task = desk.task("a");
     assert_eq!((task.result, task.started_at, task.finished_at), (None, None, None));
 }
+
+#[test]
+fn a_milestone_that_starts_again_waits_for_what_is_open_again_only_by_the_same_command() {
+    let desk = Desk::with(&["a calls=1", "b needs=a", "m needs=b trigger=all_finished milestone"]);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "bad");
+    assert_eq!(desk.states(), "a=failed b=blocked{dependency a} m=done");
+    desk.accept(desk.manager.reopen(&ids(&["m", "a"]), false));
+    assert_eq!(desk.states(), "a=todo b=todo m=todo");
+}

@@ -61,3 +61,9 @@ fn what_only_looks_like_a_circle_is_allowed() {
     let refused = desk.refuse(|m| m.add_dependency("q", "p"));
     assert_eq!(first_line(&refused), "`q` → `t` → `s2` → `p` → `q`");
 }
+
+#[test]
+fn the_place_that_a_task_leaves_is_no_part_of_a_circle() {
+    let desk = Desk::with(&["new", "mid needs=new", "old needs=mid", "x in=old"]);
+    desk.accept(desk.manager.move_task("x", Some("new")));
+}

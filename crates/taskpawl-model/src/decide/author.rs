@@ -349,6 +349,8 @@ impl Draft<'_> {
         }
         self.refuse_changed_work(key, "its place")?;
         if let Some(parent) = to {
+            // Its old place is no part of a circle any more.
+            self.set_parent(key, None)?;
             self.refuse_cycle(Edge::Subtask { task: key, parent })?;
             self.put_below(key, parent)?;
         } else {
