@@ -10,7 +10,6 @@ mod oracle;
 mod people;
 mod report;
 mod run;
-mod tables;
 mod tools;
 mod world;
 

@@ -7,10 +7,10 @@ use taskpawl_model::{
     read_task,
 };
 
-use super::tables::may_follow;
 use super::tools::{Living, is_repeatable};
 use super::world::World;
 use crate::invariants::broken_invariants;
+use crate::tables::may_follow;
 
 /// Every so many steps everything is derived anew and compared; what events say is checked after each commit.
 const FULL_CHECK: u64 = 8;

@@ -3,7 +3,7 @@
 use taskpawl_model::Status;
 
 /// Returns whether a task may go from one state to another at all.
-pub(super) fn may_follow(from: Status, to: Status) -> bool {
+pub(crate) fn may_follow(from: Status, to: Status) -> bool {
     use Status as S;
     match from {
         S::Todo => to != S::Todo,

@@ -1,0 +1,14 @@
+//! A small second model of states, gates and graph rules, and random commands that both models must answer alike.
+//!
+//! It is written from the tables of states, triggers and commands. It keeps no counts: every question is answered by looking at
+//! all tasks again, and what gates do is repeated until nothing changes any more.
+
+mod authors;
+mod draw;
+mod items;
+mod people;
+mod play;
+mod runs;
+
+pub use items::Flaw;
+pub use play::{Difference, Tally, play};

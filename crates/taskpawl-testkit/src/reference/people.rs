@@ -1,0 +1,284 @@
+//! What people and agents ask for.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use taskpawl_model::{CallStatus, Command, Context};
+
+use super::items::{Flaw, Holder, Reference, Stand, Taken, Work, require};
+
+/// How somebody says that a task ended.
+struct End {
+    good: bool,
+    attempt: Option<u32>,
+}
+
+impl Reference {
+    pub(super) fn carry_out(&mut self, command: &Command, context: &Context) -> Taken {
+        match command {
+            Command::Claim { id, lease } => self.claim(id.as_deref(), *lease, context),
+            Command::Renew { id, lease } => {
+                let key = self.find(id)?;
+                self.check_holder(key, context)?;
+                self.change(key).stand = held(*lease, context);
+                Some(())
+            }
+            Command::Release { ids } => self.each(ids, |this, key| {
+                this.check_holder(key, context)?;
+                this.change(key).stand = Stand::Todo;
+                Some(())
+            }),
+            Command::Done { ids, attempt, .. } => {
+                self.end(ids, &End { good: true, attempt: *attempt }, context)
+            }
+            Command::Fail { ids, attempt, .. } => {
+                self.end(ids, &End { good: false, attempt: *attempt }, context)
+            }
+            Command::Skip { ids, .. } => self.each_top(ids, Self::skip),
+            Command::Cancel { ids, .. } => self.each_top(ids, Self::cancel),
+            Command::Block { ids, .. } => self.each(ids, |this, key| {
+                require(this.item(key).stand == Stand::Todo)?;
+                this.change(key).stand = Stand::BlockedByHand;
+                Some(())
+            }),
+            Command::Unblock { ids } => self.each(ids, |this, key| {
+                let stand = &this.item(key).stand;
+                require(matches!(stand, Stand::BlockedByHand | Stand::BlockedByInterruption(_)))?;
+                this.clear(key, false);
+                this.change(key).stand = Stand::Todo;
+                Some(())
+            }),
+            Command::Retry { ids, cascade } => self.start_again(ids, false, *cascade),
+            Command::Reopen { ids, cascade } => self.start_again(ids, true, *cascade),
+            Command::Note { id, text } => {
+                require(!text.trim().is_empty())?;
+                self.find(id).map(drop)
+            }
+            other => self.carry_out_of_author(other).unwrap_or_else(|| self.carry_out_of_run(other, context)),
+        }
+    }
+
+    fn each(&mut self, ids: &[String], change: impl Fn(&mut Self, u32) -> Taken) -> Taken {
+        for key in self.find_all(ids)? {
+            change(self, key)?;
+        }
+        Some(())
+    }
+
+    /// Commands that cover what is below are carried out on the topmost of the tasks that they name.
+    fn each_top(&mut self, ids: &[String], change: impl Fn(&mut Self, u32) -> Taken) -> Taken {
+        let keys = self.find_all(ids)?;
+        for key in &keys {
+            if !keys.iter().any(|top| self.is_below(*key, *top)) {
+                change(self, *key)?;
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn return_expired(&mut self, key: u32, context: &Context) {
+        let now = context.now.timestamp_millis();
+        if let Stand::Held(Holder::Actor { until, .. }) = self.item(key).stand
+            && until <= now
+        {
+            self.change(key).stand = Stand::Todo;
+            self.settle();
+        }
+    }
+
+    fn check_holder(&self, key: u32, context: &Context) -> Taken {
+        let is_mine =
+            |holder: &Holder| matches!(holder, Holder::Actor { name, .. } if *name == context.actor);
+        require(matches!(&self.item(key).stand, Stand::Held(holder) if is_mine(holder)))
+    }
+
+    fn claim(&mut self, id: Option<&str>, lease: Duration, context: &Context) -> Taken {
+        let Some(id) = id else {
+            self.keys().into_iter().for_each(|key| self.return_expired(key, context));
+            let ready = self.keys().into_iter().filter(|key| self.is_ready(*key));
+            let manual = ready.filter(|key| self.work(*key) == Work::Hand);
+            let first = manual.min_by_key(|key| (self.item(*key).priority, *key))?;
+            return self.take(first, lease, context);
+        };
+        let key = self.find(id)?;
+        self.return_expired(key, context);
+        if let Stand::Held(_) = self.item(key).stand {
+            self.check_holder(key, context)?;
+            self.change(key).stand = held(lease, context);
+            return Some(());
+        }
+        require(self.work(key) == Work::Hand)?;
+        self.take(key, lease, context)
+    }
+
+    fn take(&mut self, key: u32, lease: Duration, context: &Context) -> Taken {
+        require(self.is_ready(key))?;
+        let item = self.change(key);
+        item.stand = held(lease, context);
+        item.attempt += 1;
+        Some(())
+    }
+
+    fn end(&mut self, ids: &[String], end: &End, context: &Context) -> Taken {
+        for key in self.find_all(ids)? {
+            self.return_expired(key, context);
+            let is_right = end.attempt.is_none_or(|attempt| attempt == self.item(key).attempt);
+            require(is_right || self.has(Flaw::AnyAttempt))?;
+            match self.item(key).stand.clone() {
+                Stand::BlockedByInterruption(call) => self.say_how_it_ended(key, &call, end.good),
+                Stand::Held(_) => {
+                    self.check_holder(key, context)?;
+                    self.change(key).stand = ended(end.good);
+                }
+                Stand::Todo => {
+                    require(self.work(key) == Work::Hand)?;
+                    self.take(key, Duration::ZERO, context)?;
+                    self.change(key).stand = ended(end.good);
+                }
+                _ => return None,
+            }
+            self.settle();
+        }
+        Some(())
+    }
+
+    fn say_how_it_ended(&mut self, key: u32, call: &str, good: bool) {
+        let item = self.change(key);
+        for other in item.calls.iter_mut().filter(|other| other.id == call) {
+            other.status = if good { CallStatus::Succeeded } else { CallStatus::Failed };
+        }
+        let find = |status| item.calls.iter().find(|call| call.status == status);
+        item.stand = if !good {
+            Stand::Failed
+        } else if let Some(other) = find(CallStatus::Interrupted) {
+            Stand::BlockedByInterruption(other.id.clone())
+        } else if find(CallStatus::Failed).is_some() {
+            Stand::Failed
+        } else if item.calls.iter().all(super::items::Call::is_settled) {
+            Stand::Done
+        } else {
+            Stand::Todo
+        };
+    }
+
+    fn skip(&mut self, key: u32) -> Taken {
+        let is_done = self.item(key).stand == Stand::Done && self.has(Flaw::DoneMayBeSkipped);
+        let stand = &self.item(key).stand;
+        require(
+            is_done || !matches!(stand, Stand::Held(_) | Stand::Done | Stand::Cancelled | Stand::Skipped),
+        )?;
+        let below = self.below(key);
+        require(!below.iter().any(|below| matches!(self.item(*below).stand, Stand::Held(_))))?;
+        self.skip_with_all_below(key);
+        Some(())
+    }
+
+    fn cancel(&mut self, key: u32) -> Taken {
+        let is_over = |stand: &Stand| matches!(stand, Stand::Done | Stand::Cancelled | Stand::Skipped);
+        require(!is_over(&self.item(key).stand))?;
+        let mut concerned = vec![key];
+        if !self.has(Flaw::CancelLeavesSubtasks) {
+            concerned.extend(self.below(key));
+        }
+        for key in concerned {
+            let item = self.change(key);
+            if !is_over(&item.stand) {
+                item.stand = Stand::Cancelled;
+                for call in item.calls.iter_mut().filter(|call| call.status == CallStatus::Running) {
+                    call.status = CallStatus::Cancelled;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Makes calls pending: all of them, or those that have not ended well.
+    pub(super) fn clear(&mut self, key: u32, all: bool) {
+        for call in &mut self.change(key).calls {
+            if all || !call.is_settled() {
+                call.status = CallStatus::Pending;
+            }
+        }
+    }
+
+    fn start_again(&mut self, ids: &[String], from_the_beginning: bool, cascade: bool) -> Taken {
+        let mut again: Vec<u32> = Vec::new();
+        for key in self.find_all(ids)? {
+            require(self.is_finished(key))?;
+            again.push(key);
+            again.extend(self.covered_below(key, from_the_beginning)?);
+        }
+        let named: BTreeSet<u32> = again.iter().copied().collect();
+        let behind = self.ran_behind(&named, cascade)?;
+        for key in named {
+            self.clear(key, from_the_beginning);
+            self.change(key).stand = Stand::Todo;
+        }
+        for key in behind {
+            self.clear(key, true);
+            self.change(key).stand = Stand::Todo;
+        }
+        Some(())
+    }
+
+    fn is_finished(&self, key: u32) -> bool {
+        self.item(key).stand.status().is_finished()
+    }
+
+    /// Skipping and cancelling cover what is below, so does taking that back; reopening takes all that has ended.
+    fn covered_below(&self, key: u32, from_the_beginning: bool) -> Option<Vec<u32>> {
+        let own = &self.item(key).stand;
+        let mut below = self.below(key);
+        if from_the_beginning {
+            require(!below.iter().any(|below| matches!(self.item(*below).stand, Stand::Held(_))))?;
+            below.retain(|below| self.is_finished(*below));
+        } else {
+            let covers = matches!(own, Stand::Cancelled | Stand::Skipped);
+            below.retain(|below| covers && self.item(*below).stand == *own);
+        }
+        Some(below)
+    }
+
+    /// Returns what ran because one of these tasks, or one of what ran behind them, had ended.
+    fn ran_behind(&self, named: &BTreeSet<u32>, cascade: bool) -> Option<BTreeSet<u32>> {
+        let (mut all, mut queue) = (BTreeSet::new(), named.iter().copied().collect::<Vec<_>>());
+        while let Some(key) = queue.pop() {
+            for other in self.let_start_by(key, named) {
+                let stand = &self.item(other).stand;
+                let has_run = matches!(stand, Stand::Held(_) | Stand::Done | Stand::Failed);
+                if !has_run || named.contains(&other) || all.contains(&other) {
+                    continue;
+                }
+                require(cascade && !matches!(stand, Stand::Held(_)))?;
+                all.insert(other);
+                queue.push(other);
+            }
+        }
+        Some(all)
+    }
+
+    fn let_start_by(&self, key: u32, named: &BTreeSet<u32>) -> Vec<u32> {
+        let mut started = Vec::new();
+        let stand = &self.item(key).stand;
+        if matches!(stand, Stand::Done | Stand::Skipped) {
+            started.extend(self.dependents(key));
+        }
+        if matches!(stand, Stand::Done | Stand::Skipped | Stand::Cancelled) {
+            started.extend(self.item(key).above);
+        }
+        if !named.contains(&key) {
+            started.extend(self.directly_below(key));
+        }
+        started
+    }
+}
+
+fn ended(good: bool) -> Stand {
+    if good { Stand::Done } else { Stand::Failed }
+}
+
+fn held(lease: Duration, context: &Context) -> Stand {
+    let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
+    let until = context.now.timestamp_millis() + lease;
+    Stand::Held(Holder::Actor { name: context.actor.clone(), until })
+}

@@ -1,0 +1,233 @@
+//! The same commands for both models, and what they make of them.
+
+use std::collections::BTreeMap;
+
+use taskpawl_model::{
+    BlockedReason, Command, EventKind, Key, Query, Request, Status, TaskState, View, ViewResult, Work as Ends,
+};
+use taskpawl_store::{Committer, Location};
+
+use super::draw::Draw;
+use super::items::{Flaw, Holder, Item, Reference, Stand, Work};
+use crate::random::Random;
+use crate::tables::may_follow;
+
+/// How often each kind of command was accepted and refused.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// By the kind: accepted, refused.
+    pub counts: BTreeMap<String, (u64, u64)>,
+}
+
+impl Tally {
+    fn add(&mut self, command: &Command, is_accepted: bool) {
+        let debug = format!("{command:?}");
+        let end = debug.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(debug.len());
+        let count = self.counts.entry(debug[..end].to_owned()).or_default();
+        if is_accepted { count.0 += 1 } else { count.1 += 1 }
+    }
+
+    /// Adds what another sequence counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, (accepted, refused)) in &other.counts {
+            let count = self.counts.entry(kind.clone()).or_default();
+            *count = (count.0 + accepted, count.1 + refused);
+        }
+    }
+}
+
+/// A sequence of commands of which the two models make different things.
+#[derive(Debug, Clone)]
+pub struct Difference {
+    /// The shortest sequence that was found, and what the last of it comes to.
+    pub commands: Vec<String>,
+    /// What is different.
+    pub lines: Vec<String>,
+}
+
+/// Gives `length` random commands to both models.
+///
+/// # Errors
+/// They come to different things.
+pub fn play(seed: u64, length: usize, flaw: Option<Flaw>) -> Result<Tally, Difference> {
+    let mut random = Random::new(seed ^ 0x0b5e_55ed);
+    let (mut pair, mut tally, mut requests) = (Pair::new(flaw), Tally::default(), Vec::new());
+    let mut now = 0;
+    for _ in 0..length {
+        now += i64::try_from(random.below(60)).unwrap_or_default();
+        let request = Draw { random: &mut random, reference: &pair.reference, now }.request();
+        requests.push(request.clone());
+        match pair.give(&request) {
+            Ok(is_accepted) => tally.add(&request.command, is_accepted),
+            Err(_) => return Err(shorten(requests, flaw)),
+        }
+    }
+    Ok(tally)
+}
+
+/// Leaves out what the difference does not need.
+fn shorten(mut requests: Vec<Request>, flaw: Option<Flaw>) -> Difference {
+    let mut lines = differs(&requests, flaw).unwrap_or_default();
+    let mut position = requests.len();
+    while position > 0 {
+        position -= 1;
+        let mut fewer = requests.clone();
+        fewer.remove(position);
+        if let Some(fewer_lines) = differs(&fewer, flaw) {
+            (requests, lines) = (fewer, fewer_lines);
+        }
+    }
+    let text = |request: &Request| format!("{}: {:?}", request.context.actor, request.command);
+    Difference { commands: requests.iter().map(text).collect(), lines }
+}
+
+fn differs(requests: &[Request], flaw: Option<Flaw>) -> Option<Vec<String>> {
+    let mut pair = Pair::new(flaw);
+    requests.iter().find_map(|request| pair.give(request).err())
+}
+
+/// Both models.
+struct Pair {
+    store: Committer,
+    reference: Reference,
+    revision: u64,
+    states: BTreeMap<String, Status>,
+}
+
+impl Pair {
+    fn new(flaw: Option<Flaw>) -> Self {
+        Self {
+            store: Committer::open(&Location::Memory),
+            reference: Reference { flaw, ..Reference::default() },
+            revision: 0,
+            states: BTreeMap::new(),
+        }
+    }
+
+    /// Gives a request to both; returns whether it was accepted, or what is different.
+    fn give(&mut self, request: &Request) -> Result<bool, Vec<String>> {
+        let outcomes = self.store.commit([request]).map_err(|error| vec![error.to_string()])?;
+        let is_wanted = self.reference.give(&request.command, &request.context);
+        let refusal = outcomes.into_iter().next().and_then(Result::err);
+        if refusal.is_none() != is_wanted {
+            let found = refusal.map_or("accepted".to_owned(), |refusal| format!("refused: {refusal}"));
+            return Err(vec![format!("{found}; expected: {is_wanted}")]);
+        }
+        let (reference, states, revision) = (&self.reference, &mut self.states, &mut self.revision);
+        let looked = self.store.look(|view| {
+            let mut lines = events(view, revision, states, is_wanted)?;
+            lines.extend(compare(view, reference)?);
+            Ok(lines)
+        });
+        let lines = looked.map_err(|error| vec![error.to_string()])?;
+        if lines.is_empty() { Ok(is_wanted) } else { Err(lines) }
+    }
+}
+
+/// Follows the states from event to event; a refused command has written nothing.
+fn events(
+    view: &dyn View,
+    revision: &mut u64,
+    states: &mut BTreeMap<String, Status>,
+    is_accepted: bool,
+) -> ViewResult<Vec<String>> {
+    let mut lines = Vec::new();
+    let events = view.events(*revision, None, 0)?;
+    if !is_accepted && !events.is_empty() {
+        lines.push(format!("refused, and wrote {events:?}"));
+    }
+    *revision = view.revision()?;
+    for event in events {
+        let (EventKind::Status { from, to, cause, .. }, Some(task)) = (&event.kind, &event.task) else {
+            continue;
+        };
+        let known = states.insert(task.to_string(), *to).unwrap_or(Status::Todo);
+        if known != *from || !may_follow(*from, *to) {
+            lines.push(format!("`{task}` was `{known}`, went from `{from}` to `{to}` by `{cause}`"));
+        }
+    }
+    Ok(lines)
+}
+
+fn compare(view: &dyn View, reference: &Reference) -> ViewResult<Vec<String>> {
+    let (keys, mut lines, mut counts) =
+        (view.find(&Query::default())?, Vec::new(), BTreeMap::<Status, u64>::new());
+    if keys.iter().map(|key| key.0).ne(reference.items.keys().copied()) {
+        lines.push(format!("there are {keys:?}, expected {:?}", reference.keys()));
+        return Ok(lines);
+    }
+    for key in keys {
+        let wanted = reference.item(key.0);
+        *counts.entry(wanted.stand.status()).or_default() += 1;
+        let is_same = item(view, key)?.as_ref() == Some(wanted);
+        let Some(node) = view.node(key)? else { continue };
+        let (is_ready, work) = (reference.is_ready(key.0), reference.work(key.0));
+        if !is_same || node.is_ready() != is_ready || ends(node.work) != work {
+            let found = item(view, key)?;
+            let node = (node.is_ready(), node.work);
+            lines.push(format!("found {found:?}, {node:?}\nexpected {wanted:?}, {:?}", (is_ready, work)));
+        }
+    }
+    let mut kept = view.counts()?;
+    kept.retain(|_, count| *count > 0);
+    if kept != counts {
+        lines.push(format!("counted {kept:?}, expected {counts:?}"));
+    }
+    if !reference.has_order() {
+        lines.push("there is a circle".to_owned());
+    }
+    Ok(lines)
+}
+
+fn ends(work: Ends) -> Work {
+    match work {
+        Ends::Calls => Work::Calls,
+        Ends::Manual => Work::Hand,
+        Ends::Automatic => Work::Itself,
+    }
+}
+
+/// Returns a task of the store in the form of the reference.
+fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
+    let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
+    let call = |call: taskpawl_model::CallRecord| super::items::Call {
+        id: call.id.to_string(),
+        tool: call.spec.tool_name,
+        status: call.body.status,
+    };
+    Ok(Some(Item {
+        id: task.id.to_string(),
+        needs: view.dependencies(key)?.into_iter().map(|key| key.0).collect(),
+        above: node.parent.map(|key| key.0),
+        trigger: task.spec.trigger(),
+        is_milestone: task.spec.milestone,
+        is_parallel: task.spec.mode() == taskpawl_model::Mode::Parallel,
+        priority: task.spec.priority,
+        calls: view.calls(key)?.into_iter().map(call).collect(),
+        attempt: task.body.attempt,
+        stand: stand(task.body.state),
+    }))
+}
+
+fn stand(state: TaskState) -> Stand {
+    match state {
+        TaskState::Todo => Stand::Todo,
+        TaskState::InProgress { claim } => Stand::Held(match (claim.run, claim.lease_until) {
+            (Some(run), _) => Holder::Run(run.to_string()),
+            (None, until) => {
+                Holder::Actor { name: claim.actor, until: until.map_or(0, |until| until.timestamp_millis()) }
+            }
+        }),
+        TaskState::Blocked { reason } => match reason {
+            BlockedReason::Dependency { .. } => Stand::BlockedByDependency,
+            BlockedReason::Waiting { .. } => Stand::BlockedUntilFinished,
+            BlockedReason::MissingTool { .. } => Stand::BlockedForATool,
+            BlockedReason::Interrupted { call } => Stand::BlockedByInterruption(call.to_string()),
+            BlockedReason::Manual { .. } | BlockedReason::Approval { .. } => Stand::BlockedByHand,
+        },
+        TaskState::Done => Stand::Done,
+        TaskState::Failed { .. } => Stand::Failed,
+        TaskState::Cancelled { .. } => Stand::Cancelled,
+        TaskState::Skipped { .. } => Stand::Skipped,
+    }
+}

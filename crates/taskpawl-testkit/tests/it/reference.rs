@@ -1,0 +1,69 @@
+//! P8: every command comes to what a second, independent model of the rules says.
+//!
+//! A failing seed is printed with the shortest sequence of commands that was found; `SEED=17 cargo test -p taskpawl-testkit --test
+//! it reference` replays it.
+
+use std::sync::Mutex;
+
+use taskpawl_testkit::reference::{Difference, Flaw, Tally, play};
+
+use crate::harness::{first_failure, replayed_seed, seeds};
+
+const SEEDS: u64 = 10_000;
+const MORE_SEEDS: u64 = 200_000;
+const LENGTH: usize = 100;
+
+/// Kinds that cannot be refused.
+const ALWAYS_ACCEPTED: &[&str] = &["Round", "Settle", "StartRun", "ToolsKnown", "ReturnExpired"];
+
+fn tell(seed: u64, difference: &Difference) -> String {
+    let Difference { commands, lines } = difference;
+    let replay = format!("SEED={seed} cargo test -p taskpawl-testkit --test it reference");
+    format!("{}\n{}\n{replay}", commands.join("\n"), lines.join("\n"))
+}
+
+#[test]
+fn p8_commands_come_to_what_the_reference_says() {
+    if let Some(seed) = replayed_seed() {
+        if let Err(difference) = play(seed, LENGTH, None) {
+            panic!("{}", tell(seed, &difference));
+        }
+        return;
+    }
+    let (count, tally) = (seeds(SEEDS, MORE_SEEDS), Mutex::new(Tally::default()));
+    let failure = first_failure(count, |seed| match play(seed, LENGTH, None) {
+        Ok(counted) => {
+            tally.lock().unwrap().merge(&counted);
+            None
+        }
+        Err(difference) => Some(difference),
+    });
+    if let Some((seed, difference)) = failure {
+        panic!("{}", tell(seed, &difference));
+    }
+    let tally = tally.into_inner().unwrap();
+    println!("P8 reference: {count} sequences of {LENGTH} commands");
+    for (kind, (accepted, refused)) in &tally.counts {
+        println!("  {kind}: {accepted} accepted, {refused} refused");
+        let can_be_refused = !ALWAYS_ACCEPTED.contains(&kind.as_str());
+        assert!(*accepted > 0 && (*refused > 0) == can_be_refused, "{kind}: {accepted}, {refused}");
+    }
+    assert_eq!(tally.counts.len(), 28, "{:?}", tally.counts.keys());
+}
+
+#[test]
+fn a_rule_that_is_turned_round_is_noticed() {
+    let flaws = [
+        Flaw::CancelledCountsAsDone,
+        Flaw::AnyDoneWaits,
+        Flaw::DoneMayBeSkipped,
+        Flaw::AnyAttempt,
+        Flaw::CancelLeavesSubtasks,
+        Flaw::NeedsFromAbove,
+    ];
+    for flaw in flaws {
+        let failure = first_failure(SEEDS, |seed| play(seed, LENGTH, Some(flaw)).err());
+        let (seed, difference) = failure.unwrap_or_else(|| panic!("nobody noticed {flaw:?}"));
+        println!("{flaw:?} is noticed with seed {seed}, by {} commands", difference.commands.len());
+    }
+}
