@@ -189,6 +189,7 @@ impl Engine {
             finished_at: None,
             exit: None,
             recovered_at: None,
+            output_pruned_at: None,
             counts: std::collections::BTreeMap::new(),
         }
     }

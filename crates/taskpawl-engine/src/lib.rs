@@ -16,6 +16,7 @@ mod faults;
 mod liveness;
 mod observer;
 mod output;
+mod prune;
 mod recovery;
 mod summary;
 
@@ -23,4 +24,5 @@ pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
 pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
+pub use prune::{PruneOptions, PruneReport};
 pub use summary::{FailedTask, FailureGroup, NotRun, RunSummary, Waiting};

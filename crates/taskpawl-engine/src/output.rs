@@ -5,10 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use taskpawl_model::{CallId, TaskId};
+
+use crate::error::RunError;
 
 /// What of a result stays in the task, in bytes; the whole is kept in a file.
 pub(crate) const KEPT_BYTES: usize = 256 * 1024;
@@ -28,6 +31,26 @@ pub struct OutputPart {
     pub stream: &'static str,
     /// The file.
     pub path: PathBuf,
+}
+
+/// A file below the directory of outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutputFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
+    pub(crate) kind: OutputKind,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OutputKind {
+    /// What a start of a call printed to one of its streams.
+    Stream { task: TaskId, call: CallId, start: u32 },
+    /// A large result, by the name that the task keeps.
+    Result(String),
+    /// A piece of one that was not written to its end.
+    Scrap,
 }
 
 impl Output {
@@ -57,6 +80,28 @@ impl Output {
         parts
     }
 
+    /// Returns every file that calls left. Files of other names are none of ours.
+    pub(crate) fn files(&self) -> io::Result<Vec<OutputFile>> {
+        let mut files = list(&self.directory, stream_of)?;
+        files.extend(list(&self.results(), result_of)?);
+        Ok(files)
+    }
+
+    pub(crate) fn error(&self, action: &'static str, source: io::Error) -> RunError {
+        RunError::Files { action, path: self.directory.clone(), source }
+    }
+
+    fn results(&self) -> PathBuf {
+        self.directory.join("results")
+    }
+
+    /// Keeps large results from being written, so that none that is needed is taken for one that is not.
+    pub(crate) fn lock_results(&self) -> io::Result<File> {
+        let file = open_lock(&self.results())?;
+        file.lock()?;
+        Ok(file)
+    }
+
     /// Returns what of a result stays in the task: all of it where it is short enough; else head and tail, and the name of the
     /// file with the whole.
     pub(crate) fn bounded(&self, result: Value) -> io::Result<Value> {
@@ -68,7 +113,7 @@ impl Output {
             return Ok(result);
         }
         let sha256 = format!("{:x}", Sha256::digest(text.as_bytes()));
-        let path = self.directory.join("results").join(format!("{sha256}.json"));
+        let path = self.results().join(format!("{sha256}.json"));
         keep(&path, &text)?;
         let (head, tail) = (head(&text, KEPT_BYTES / 2), tail(&text, KEPT_BYTES / 2));
         Ok(json!({
@@ -96,15 +141,60 @@ fn may_be_long(value: &Value, sum: &mut usize) -> bool {
     }
 }
 
+/// Returns the files of a directory, if there is one, that `kind` knows by their names.
+fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Vec<OutputFile>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let Some(kind) = entry.file_name().to_str().and_then(kind) else { continue };
+        let (path, data) = match entry.metadata() {
+            // Somebody was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            data => (entry.path(), data?),
+        };
+        if data.is_file() {
+            files.push(OutputFile { path, bytes: data.len(), modified: data.modified()?, kind });
+        }
+    }
+    Ok(files)
+}
+
+/// Understands `TASK@CALL@START.stdout` and its like.
+fn stream_of(name: &str) -> Option<OutputKind> {
+    let stem = name.strip_suffix(".stdout").or_else(|| name.strip_suffix(".stderr"))?;
+    let mut parts = stem.split('@');
+    let (task, call, start) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
+    let stream = OutputKind::Stream { task: TaskId::from(task), call: CallId::from(call), start };
+    parts.next().is_none().then_some(stream)
+}
+
+fn result_of(name: &str) -> Option<OutputKind> {
+    match name.strip_suffix(".json") {
+        Some(sha256) => Some(OutputKind::Result(sha256.to_owned())),
+        None => name.strip_suffix(".part").map(|_| OutputKind::Scrap),
+    }
+}
+
+fn open_lock(results: &Path) -> io::Result<File> {
+    // It may hold what only its owner should read.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(results)?;
+    File::options().write(true).create(true).truncate(false).mode(0o600).open(results.join("lock"))
+}
+
+/// Writes the whole of a result, also over one that is there: so none is old that something is about to refer to.
 fn keep(path: &Path, text: &str) -> io::Result<()> {
-    // A file of another length is what a crash left of one.
-    if fs::metadata(path).is_ok_and(|kept| kept.len() == text.len() as u64) {
-        return Ok(());
-    }
-    if let Some(directory) = path.parent() {
-        // It may hold what only its owner should read.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
+    let _lock = match path.parent() {
+        Some(directory) => {
+            let file = open_lock(directory)?;
+            file.lock_shared()?;
+            Some(file)
+        }
+        None => None,
+    };
     let part = part_of(path);
     let done = write_synced(&part, text).and_then(|()| fs::rename(&part, path));
     if done.is_err() {
@@ -152,6 +242,11 @@ mod tests {
             }
         });
         assert!(fs::read_to_string(&path).unwrap() == text);
-        assert_eq!(fs::read_dir(directory.path().join("results")).unwrap().count(), 1);
+        let names =
+            fs::read_dir(directory.path().join("results")).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(
+            names.collect::<std::collections::BTreeSet<_>>(),
+            ["a.json", "lock"].map(Into::into).into()
+        );
     }
 }

@@ -111,7 +111,8 @@ fn resolve_run(view: &dyn View, text: &str) -> Result<RunId, DecideError> {
     if view.run(&exact)?.is_some() {
         return Ok(exact);
     }
-    let runs = view.runs(0)?.into_iter().map(|run| run.id);
+    let pruned = view.pruned_runs(text)?.into_iter().map(|(id, _)| id);
+    let runs = view.runs(0)?.into_iter().map(|run| run.id).chain(pruned);
     let mut found: Vec<RunId> = runs.filter(|id| id.as_str().starts_with(text)).take(2).collect();
     match (found.pop(), found.pop()) {
         (Some(run), None) if !text.is_empty() => Ok(run),

@@ -7,6 +7,7 @@ mod error;
 mod history;
 mod liveness;
 mod manager;
+mod pruned;
 mod reads;
 mod source;
 

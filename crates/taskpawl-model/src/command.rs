@@ -192,6 +192,8 @@ pub enum Command {
         /// What became of the tasks that it ended.
         counts: std::collections::BTreeMap<String, u64>,
     },
+    /// Forgets runs that are over, and what it takes to undo old commands; events stay. Files are none of its business.
+    Prune(Box<Prune>),
     /// Everything that a run writes at once: how calls ended, what that makes ready, and what is claimed next.
     Round(Box<Round>),
     /// Says how a call of a run ended, and starts what comes next in the task.
@@ -249,6 +251,7 @@ impl Command {
             Self::Claim { id: None, .. }
             | Self::Apply(_)
             | Self::Undo { .. }
+            | Self::Prune(_)
             | Self::StartRun(_)
             | Self::FinishRun { .. }
             | Self::CloseRun { .. }
@@ -265,6 +268,21 @@ impl Command {
         !self.names().is_empty()
             || matches!(self, Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. })
     }
+}
+
+/// What to forget. Runs that are not over any more, or not there, are left out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prune {
+    /// Runs whose records go.
+    pub runs: Vec<RunId>,
+    /// Runs of which only the output is gone.
+    pub outputs: Vec<RunId>,
+    /// Forget what it takes to undo commands that were given before.
+    pub before: Option<Timestamp>,
+    /// How many files go with it, for the record.
+    pub files: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
 }
 
 /// A task to make.

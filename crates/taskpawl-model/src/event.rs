@@ -170,6 +170,20 @@ pub enum EventKind {
     },
     /// A run was found to have ended without finishing.
     RunKilled {},
+    /// Runs were forgotten, or their output was removed; files that a crash leaves behind are removed by the next prune.
+    Pruned {
+        /// How many runs were forgotten.
+        runs: u64,
+        /// Of how many others the output was removed.
+        outputs: u64,
+        /// How many files are removed.
+        files: u64,
+        /// How many bytes these have.
+        bytes: u64,
+        /// Commands that were given before cannot be undone any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<Timestamp>,
+    },
     /// The file of a JSON store was edited by something else.
     ExternalEdit {
         /// The tasks that differ.
@@ -201,6 +215,7 @@ impl EventKind {
             Self::RunStarted { .. } => "run_started",
             Self::RunFinished { .. } => "run_finished",
             Self::RunKilled {} => "run_killed",
+            Self::Pruned { .. } => "pruned",
             Self::ExternalEdit { .. } => "external_edit",
             Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }

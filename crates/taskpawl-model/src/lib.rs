@@ -26,8 +26,8 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Report, Request,
-    Round, StartedCall, TaskRef, Undone,
+    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Prune, Report,
+    Request, Round, StartedCall, TaskRef, Undone,
 };
 pub use decide::decide;
 pub use event::{Change, Event, EventKind};

@@ -324,6 +324,9 @@ pub struct RunRecord {
     /// When it was found to have ended without finishing, and its tasks were taken back. When it ended is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_at: Option<Timestamp>,
+    /// When its output files were removed to make room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_pruned_at: Option<Timestamp>,
     /// How many tasks of the scope it ended, by what they became.
     #[serde(default)]
     pub counts: std::collections::BTreeMap<String, u64>,
@@ -333,6 +336,11 @@ impl RunRecord {
     /// Returns whether nobody has written that it ended: it goes on, or it was killed and not recovered yet.
     pub fn is_open(&self) -> bool {
         self.finished_at.is_none() && self.recovered_at.is_none()
+    }
+
+    /// Returns when it ended, or was found to have ended.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        self.finished_at.or(self.recovered_at)
     }
 }
 

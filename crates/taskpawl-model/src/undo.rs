@@ -277,6 +277,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Apply(_)
         | Command::Undo { .. } => true,
         Command::Renew { .. }
+        | Command::Prune(_)
         | Command::StartRun(_)
         | Command::FinishRun { .. }
         | Command::CloseRun { .. }

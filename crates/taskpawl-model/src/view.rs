@@ -114,6 +114,12 @@ pub trait View {
     /// Returns the last command of an actor that is neither an undo nor undone.
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>>;
 
+    /// Returns the runs that were forgotten, as far as their ids begin so, and when.
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
+
+    /// Calls `each` with what every command that can be undone changed.
+    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()>;
+
     /// Returns what the command of exactly this revision changed, as it was before.
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;
 }
@@ -197,6 +203,10 @@ pub struct Changes {
     pub plans_gone: Vec<String>,
     /// Ids of deleted tasks that may be used again.
     pub freed: BTreeSet<TaskId>,
+    /// Runs that are forgotten but for their ids, and when.
+    pub runs_gone: Vec<(RunId, crate::Timestamp)>,
+    /// Images of commands up to this revision are forgotten.
+    pub images_gone: Option<u64>,
     /// What happened, in order; the store numbers them.
     pub events: Vec<NewEvent>,
     /// What all of it was before, where the command can be undone: kept by the revision of its last event.

@@ -5,6 +5,7 @@ mod apply;
 mod author;
 mod claim;
 mod hand;
+mod prune;
 mod run;
 mod undo;
 
@@ -58,6 +59,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Note { id, text } => draft.note(id, text),
         Command::Apply(apply) => draft.apply(apply),
         Command::Undo { revision } => draft.undo(*revision),
+        Command::Prune(prune) => draft.prune(prune),
         Command::StartRun(run) => draft.start_run(run),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),
         Command::Round(round) => draft.round(round),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use taskpawl_model::{Event, Key, PlanRecord, RunRecord, Task, TaskId, ViewResult, read_task};
+use taskpawl_model::{
+    Event, Key, PlanRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult, read_task,
+};
 
 use crate::memory::{Kept, State};
 
@@ -19,6 +21,9 @@ pub(super) struct Document {
     pub(super) plans: Vec<PlanRecord>,
     #[serde(default)]
     pub(super) runs: Vec<RunRecord>,
+    /// Runs that are forgotten, and when.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pruned_runs: BTreeMap<RunId, Timestamp>,
     #[serde(default)]
     pub(super) events: Vec<Event>,
     /// With the plans that they belonged to.
@@ -71,6 +76,7 @@ impl Document {
             tasks,
             plans: state.plans.values().cloned().collect(),
             runs: state.runs.clone(),
+            pruned_runs: state.pruned_runs.clone(),
             events: state.events.clone(),
             deleted_ids: state.deleted.clone(),
             applied,

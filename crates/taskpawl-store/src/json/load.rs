@@ -207,6 +207,7 @@ fn fill(
     state.plans =
         std::mem::take(&mut document.plans).into_iter().map(|plan| (plan.name.clone(), plan)).collect();
     state.runs = std::mem::take(&mut document.runs);
+    state.pruned_runs = std::mem::take(&mut document.pruned_runs);
     state.events = std::mem::take(&mut document.events);
     let undo = std::mem::take(&mut document.undo).into_iter();
     state.undo = undo.map(|kept| (kept.command.revision, kept)).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
     CallChange, CallRecord, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord, Priority,
-    RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Undoable, Work,
+    RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp, Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) plans: BTreeMap<String, PlanRecord>,
     /// In the order in which they started.
     pub(crate) runs: Vec<RunRecord>,
+    /// Runs that are forgotten, and when.
+    pub(crate) pruned_runs: BTreeMap<RunId, Timestamp>,
     pub(crate) events: Vec<Event>,
     /// Positions in `events`, by task.
     pub(crate) history: HashMap<Key, Vec<usize>>,
@@ -93,6 +95,13 @@ impl State {
         }
         for run in changes.runs.values() {
             self.put_run(run);
+        }
+        for (id, at) in &changes.runs_gone {
+            self.runs.retain(|run| run.id != *id);
+            self.pruned_runs.insert(id.clone(), *at);
+        }
+        if let Some(last) = changes.images_gone {
+            self.undo.range_mut(..=last).for_each(|(_, kept)| kept.image = None);
         }
         for event in &changes.events {
             self.put_event(event);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taskpawl_model::{
     CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
-    TaskRecord, Undoable, View, ViewResult,
+    TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::state::{State, pairs_of};
@@ -146,6 +146,17 @@ impl View for State {
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         let mut commands = self.undo.values().rev().map(|kept| &kept.command);
         Ok(commands.find(|command| command.actor == actor && !command.is_void()).cloned())
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        let from = self.pruned_runs.range(RunId::from(prefix)..);
+        let found = from.take_while(|(id, _)| id.as_str().starts_with(prefix));
+        Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
+    }
+
+    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()> {
+        self.undo.values().filter_map(|kept| kept.image.clone()).for_each(each);
+        Ok(())
     }
 
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {

@@ -150,7 +150,7 @@ impl ToSql for Time {
     }
 }
 
-fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     if let ValueRef::Integer(nanos) = row.get_ref(column)? {
         return Ok(chrono::DateTime::from_timestamp_nanos(nanos));
     }

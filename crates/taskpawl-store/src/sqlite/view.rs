@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::params;
 use taskpawl_model::{
     CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
-    TaskRecord, Undoable, View, ViewResult,
+    TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::find::Statement;
@@ -190,6 +190,19 @@ impl View for Session {
 
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         self.one(sql::LAST_UNDOABLE, [actor], rows::undoable)
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        let end = format!("{prefix}{}", char::MAX);
+        let sql = "SELECT id, at FROM pruned_runs WHERE id >= ?1 AND id < ?2 ORDER BY id";
+        self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
+    }
+
+    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()> {
+        self.each("SELECT image FROM undo WHERE image IS NOT NULL", [], |row| {
+            each(rows::json(row, 0)?);
+            Ok(())
+        })
     }
 
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>> {

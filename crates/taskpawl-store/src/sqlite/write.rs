@@ -46,6 +46,15 @@ impl Session {
         for run in changes.runs.values() {
             self.put_run(run)?;
         }
+        for (id, at) in &changes.runs_gone {
+            self.execute("DELETE FROM runs WHERE id = ?1", [id.as_str()])?;
+            let sql = "INSERT OR REPLACE INTO pruned_runs VALUES (?1, ?2)";
+            self.execute(sql, params![id.as_str(), Time(*at)])?;
+        }
+        if let Some(last) = changes.images_gone {
+            let sql = "UPDATE undo SET image = NULL WHERE revision <= ?1 AND image IS NOT NULL";
+            self.execute(sql, [integer(last)])?;
+        }
         for event in &changes.events {
             self.put_event(event)?;
         }

@@ -123,6 +123,7 @@ impl World {
             started_at: self.time(),
             finished_at: None,
             recovered_at: None,
+            output_pruned_at: None,
             exit: None,
             counts: BTreeMap::new(),
         };

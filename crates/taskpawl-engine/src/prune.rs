@@ -1,0 +1,294 @@
+//! Removing what runs left that are over: their records, and the output files of their calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use taskpawl_model::{
+    CallId, CallRecord, Command, EventKind, Key, Phase, Prune, RunId, RunRecord, TaskId, Timestamp, View,
+    ViewResult,
+};
+
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::output::{OutputFile, OutputKind};
+
+/// What nothing in the store refers to is left alone for so long: a run may be about to write that it needs it.
+const GRACE: Duration = Duration::from_hours(1);
+
+/// What is to be removed. Runs that go on, and tasks that are still open, keep all of their output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PruneOptions {
+    /// Forget runs that ended longer ago, with their output.
+    pub older_than: Option<Duration>,
+    /// Remove the output of the runs that ended first until the rest has at most so many bytes.
+    pub quota: Option<u64>,
+    /// Only say what would be removed.
+    pub dry_run: bool,
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PruneReport {
+    /// Runs that are forgotten.
+    pub runs: Vec<RunId>,
+    /// Other runs whose output is removed.
+    pub outputs: Vec<RunId>,
+    /// How many files are removed.
+    pub files: u64,
+    /// How many bytes these have.
+    pub bytes: u64,
+    /// How many bytes of output stay.
+    pub bytes_left: u64,
+}
+
+impl PruneReport {
+    /// Returns whether there is nothing to remove.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.outputs.is_empty() && self.files == 0
+    }
+}
+
+impl Engine {
+    /// Removes the records of old runs and the output files of their calls. The history stays.
+    ///
+    /// # Durability
+    /// The store forgets first, then the files go: what a crash leaves of them is found by the next prune.
+    ///
+    /// # Concurrency
+    /// Runs may go on meanwhile: a call is on record before it has a file, and what belongs to a run that is not over stays.
+    pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, RunError> {
+        let output = self.output();
+        let files = output.files().map_err(|source| output.error("list", source))?;
+        let total: u64 = files.iter().map(|file| file.bytes).sum();
+        if options.older_than.is_none() && options.quota.is_none_or(|quota| total <= quota) {
+            return Ok(PruneReport { bytes_left: total, ..PruneReport::default() });
+        }
+        let now = self.manager().source().now();
+        let plan = self.manager().read(|view| Ok(Plan::new(view, files, options, now)?))?;
+        let report = plan.report(total);
+        if options.dry_run || report.is_empty() {
+            return Ok(report);
+        }
+        let before = options.older_than.map(|age| back(now, age));
+        let PruneReport { runs, outputs, files, bytes, .. } = report.clone();
+        let prune = Prune { runs, outputs, before, files, bytes };
+        self.manager().command(Command::Prune(Box::new(prune)))?;
+        let _lock = output.lock_results().map_err(|source| output.error("lock", source))?;
+        let mut result = Ok(());
+        for file in &plan.remove {
+            // One that cannot be removed does not save the others; the next prune tries again.
+            result = result.and(remove(file));
+        }
+        result.map(|()| report)
+    }
+}
+
+/// Removes a file unless it was written to since it was looked at.
+fn remove(file: &OutputFile) -> Result<(), RunError> {
+    let removed = fs::metadata(&file.path).and_then(|data| {
+        if data.modified()? == file.modified { fs::remove_file(&file.path) } else { Ok(()) }
+    });
+    match removed {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(RunError::Files { action: "remove", path: file.path.clone(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whose a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Owner {
+    /// Of a run that goes on, or of a task that is open, or something refers to it.
+    InUse,
+    /// Of a run that is over.
+    Run(RunId),
+    /// Of a run whose output is to be gone: a crash left it, or its task was open at that time.
+    Forgotten,
+    /// Nobody's: its task is deleted, or nothing refers to it any more.
+    Nobody,
+}
+
+/// What goes.
+#[derive(Debug, Default)]
+struct Plan {
+    runs: Vec<RunId>,
+    outputs: Vec<RunId>,
+    remove: Vec<OutputFile>,
+    stay: Vec<(OutputFile, Owner)>,
+}
+
+impl Plan {
+    fn new(
+        view: &dyn View,
+        files: Vec<OutputFile>,
+        options: &PruneOptions,
+        now: Timestamp,
+    ) -> ViewResult<Self> {
+        let mut plan = Self::default();
+        let mut owners = Owners::new(view, &files)?;
+        for file in files {
+            let owner = owners.of(view, &file)?;
+            plan.stay.push((file, owner));
+        }
+        let grace = back(now, GRACE);
+        let runs = owners.runs;
+        if let Some(age) = options.older_than {
+            plan.take_old(&runs, back(now, age), grace);
+        }
+        if let Some(quota) = options.quota {
+            plan.take_above(&runs, quota, grace);
+        }
+        Ok(plan)
+    }
+
+    fn take_old(&mut self, runs: &BTreeMap<RunId, RunRecord>, before: Timestamp, grace: Timestamp) {
+        let is_old = |run: &&RunRecord| run.ended_at().is_some_and(|end| end < before);
+        let old: BTreeSet<RunId> = runs.values().filter(is_old).map(|run| run.id.clone()).collect();
+        self.take(|file, owner| match owner {
+            Owner::InUse => false,
+            Owner::Run(run) => old.contains(run),
+            Owner::Forgotten => true,
+            Owner::Nobody => time(file.modified) < before.min(grace),
+        });
+        self.runs.extend(old);
+    }
+
+    /// Takes the output of one run after the other, those first that ended first, until the rest fits.
+    fn take_above(&mut self, runs: &BTreeMap<RunId, RunRecord>, quota: u64, grace: Timestamp) {
+        if self.bytes_left() > quota {
+            self.take(|file, owner| match owner {
+                Owner::InUse | Owner::Run(_) => false,
+                Owner::Forgotten => true,
+                Owner::Nobody => time(file.modified) < grace,
+            });
+        }
+        let mut by_end: Vec<&RunRecord> = runs.values().filter(|run| !run.is_open()).collect();
+        by_end.sort_by_key(|run| (run.ended_at(), run.id.clone()));
+        for run in by_end {
+            if self.bytes_left() <= quota {
+                return;
+            }
+            let before = self.remove.len();
+            self.take(|_, owner| matches!(owner, Owner::Run(id) if *id == run.id));
+            if self.remove.len() > before {
+                self.outputs.push(run.id.clone());
+            }
+        }
+    }
+
+    fn take(&mut self, is_taken: impl Fn(&OutputFile, &Owner) -> bool) {
+        let all = std::mem::take(&mut self.stay).into_iter();
+        let (taken, stay): (Vec<_>, Vec<_>) = all.partition(|(file, owner)| is_taken(file, owner));
+        self.remove.extend(taken.into_iter().map(|(file, _)| file));
+        self.stay = stay;
+    }
+
+    fn bytes_left(&self) -> u64 {
+        self.stay.iter().map(|(file, _)| file.bytes).sum()
+    }
+
+    fn report(&self, total: u64) -> PruneReport {
+        let bytes = self.remove.iter().map(|file| file.bytes).sum();
+        PruneReport {
+            runs: self.runs.clone(),
+            outputs: self.outputs.clone(),
+            files: self.remove.len() as u64,
+            bytes,
+            bytes_left: total - bytes,
+        }
+    }
+}
+
+/// Tells whose files are.
+struct Owners {
+    runs: BTreeMap<RunId, RunRecord>,
+    /// Names of large results that something refers to.
+    results: BTreeSet<String>,
+    /// What is known of the tasks that files name; `None` where there is no such task.
+    tasks: BTreeMap<TaskId, Option<Starts>>,
+}
+
+/// The calls of a task that is there.
+struct Starts {
+    is_open: bool,
+    /// Which run made each start of each call.
+    runs: BTreeMap<(CallId, u32), RunId>,
+}
+
+impl Owners {
+    fn new(view: &dyn View, files: &[OutputFile]) -> ViewResult<Self> {
+        let has_results = files.iter().any(|file| matches!(file.kind, OutputKind::Result(_)));
+        let runs = view.runs(0)?.into_iter().map(|run| (run.id.clone(), run)).collect();
+        let results = if has_results { results_in_use(view)? } else { BTreeSet::new() };
+        Ok(Self { runs, results, tasks: BTreeMap::new() })
+    }
+
+    fn of(&mut self, view: &dyn View, file: &OutputFile) -> ViewResult<Owner> {
+        let (task, call, start) = match &file.kind {
+            OutputKind::Result(name) if self.results.contains(name) => return Ok(Owner::InUse),
+            OutputKind::Result(_) | OutputKind::Scrap => return Ok(Owner::Nobody),
+            OutputKind::Stream { task, call, start } => (task, call, *start),
+        };
+        if !self.tasks.contains_key(task) {
+            self.tasks.insert(task.clone(), starts(view, task)?);
+        }
+        let Some(Some(starts)) = self.tasks.get(task) else { return Ok(Owner::Nobody) };
+        if starts.is_open {
+            return Ok(Owner::InUse);
+        }
+        let Some(run) = starts.runs.get(&(call.clone(), start)) else { return Ok(Owner::Nobody) };
+        Ok(match self.runs.get(run) {
+            Some(record) if record.is_open() => Owner::InUse,
+            Some(record) if record.output_pruned_at.is_none() => Owner::Run(run.clone()),
+            _ => Owner::Forgotten,
+        })
+    }
+}
+
+fn starts(view: &dyn View, task: &TaskId) -> ViewResult<Option<Starts>> {
+    let Some(key) = view.key(task.as_str())? else { return Ok(None) };
+    let phase = view.node(key)?.map(|node| node.phase);
+    let is_over = matches!(phase, Some(Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped));
+    let mut runs = BTreeMap::new();
+    for event in view.events(0, Some(key), 0)? {
+        if let (EventKind::CallStarted { call, start, .. }, Some(run)) = (event.kind, event.run) {
+            // A call that took the place of another one may have its id: the last one has the file.
+            runs.insert((call, start), run);
+        }
+    }
+    Ok(Some(Starts { is_open: !is_over, runs }))
+}
+
+/// Returns the names of all large results that tasks have, or would have again after an undo.
+fn results_in_use(view: &dyn View) -> ViewResult<BTreeSet<String>> {
+    let (mut keys, mut names) = (Vec::<Key>::new(), BTreeSet::new());
+    view.each_node(&mut |node| keys.push(node.key))?;
+    for key in keys {
+        names.extend(view.calls(key)?.iter().filter_map(result_name));
+    }
+    view.each_image(&mut |image| {
+        let deleted = image.deleted.iter().flat_map(|task| &task.calls);
+        let changed = image.tasks.iter().flat_map(|task| &task.calls).filter_map(|(_, call)| call.as_ref());
+        names.extend(deleted.chain(changed).filter_map(result_name));
+    })?;
+    Ok(names)
+}
+
+fn result_name(call: &CallRecord) -> Option<String> {
+    call.body.result.as_ref()?.get("sha256")?.as_str().map(str::to_owned)
+}
+
+fn back(now: Timestamp, by: Duration) -> Timestamp {
+    let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
+    Timestamp::from_timestamp_nanos(now.timestamp_nanos_opt().unwrap_or(i64::MAX).saturating_sub(by))
+}
+
+fn time(modified: SystemTime) -> Timestamp {
+    let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_timestamp_nanos(i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,39 @@
+use std::collections::BTreeMap;
+
+use taskpawl_model::{EventKind, RunId, Timestamp, View, ViewResult, resolve};
+
+use crate::error::Error;
+use crate::manager::Manager;
+
+impl Manager {
+    /// Returns the runs that were forgotten, and when.
+    pub fn pruned_runs(&self) -> Result<Vec<(RunId, Timestamp)>, Error> {
+        Ok(self.store().view(|view| view.pruned_runs(""))?)
+    }
+
+    /// Returns when output of a task was last removed: that of runs that were forgotten, or had to make room.
+    pub fn output_pruned_at(&self, id: &str) -> Result<Option<Timestamp>, Error> {
+        self.read(|view| {
+            let key = resolve(view, id)?;
+            let mut starts = BTreeMap::new();
+            for event in view.events(0, Some(key), 0)? {
+                if let (EventKind::CallStarted { call, start, .. }, Some(run)) = (event.kind, event.run) {
+                    starts.insert((call, start), run);
+                }
+            }
+            let mut last = None;
+            for run in starts.values() {
+                last = last.max(pruned_at(view, run)?);
+            }
+            Ok(last)
+        })
+    }
+}
+
+fn pruned_at(view: &dyn View, run: &RunId) -> ViewResult<Option<Timestamp>> {
+    if let Some(run) = view.run(run)? {
+        return Ok(run.output_pruned_at);
+    }
+    let pruned = view.pruned_runs(run.as_str())?.into_iter().find(|(id, _)| id == run);
+    Ok(pruned.map(|(_, at)| at))
+}
