@@ -9,8 +9,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 use taskpawl::model::Period;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::commands::parse;
 use crate::environment::Environment;
 use crate::text::nearest;
 
@@ -34,11 +36,13 @@ pub(crate) enum Key {
     Jobs,
     Lease,
     Limit,
+    OutputQuota,
 }
 
 impl Key {
     /// Every key, in the order of `config list`.
-    pub(crate) const ALL: [Self; 5] = [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit, Self::OutputQuota];
 
     /// Returns the key as files write it.
     pub(crate) fn as_str(self) -> &'static str {
@@ -48,6 +52,7 @@ impl Key {
             Self::Jobs => "jobs",
             Self::Lease => "lease",
             Self::Limit => "limit",
+            Self::OutputQuota => "output.quota",
         }
     }
 
@@ -59,6 +64,7 @@ impl Key {
             Self::Jobs => "TASKPAWL_JOBS",
             Self::Lease => "TASKPAWL_LEASE",
             Self::Limit => "TASKPAWL_LIMIT",
+            Self::OutputQuota => "TASKPAWL_OUTPUT_QUOTA",
         }
     }
 
@@ -70,6 +76,9 @@ impl Key {
             Self::Jobs => "how many tool calls run at once",
             Self::Lease => "how long a claim lasts, such as 30m",
             Self::Limit => "how many tasks lists show; 0 for all",
+            Self::OutputQuota => {
+                "how much output of runs is kept, such as 2GiB; the oldest goes when a run ends"
+            }
         }
     }
 
@@ -127,6 +136,8 @@ pub(crate) struct Config {
     pub(crate) jobs: Option<usize>,
     pub(crate) lease: Duration,
     pub(crate) limit: usize,
+    /// `None` keeps everything.
+    pub(crate) output_quota: Option<u64>,
     settings: Vec<Setting>,
 }
 
@@ -194,11 +205,25 @@ impl Config {
 
     fn defaults(environment: &Environment) -> Self {
         let actor = environment.user_at_host();
-        let values =
-            [actor.clone(), "auto".to_owned(), "cores + 2".to_owned(), "30m".to_owned(), "50".to_owned()];
+        let values = [
+            actor.clone(),
+            "auto".to_owned(),
+            "cores + 2".to_owned(),
+            "30m".to_owned(),
+            "50".to_owned(),
+            "none".to_owned(),
+        ];
         let settings = Key::ALL.into_iter().zip(values);
         let settings = settings.map(|(key, value)| Setting { key, value, origin: Origin::Default }).collect();
-        Self { actor, color: ColorWord::Auto, jobs: None, lease: LEASE, limit: 50, settings }
+        Self {
+            actor,
+            color: ColorWord::Auto,
+            jobs: None,
+            lease: LEASE,
+            limit: 50,
+            output_quota: None,
+            settings,
+        }
     }
 
     /// Returns the value of every key with where it comes from.
@@ -215,23 +240,41 @@ impl Config {
         let table = DeTable::parse(&text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
         for (name, value) in table.get_ref() {
-            let line = text[..name.span().start].matches('\n').count() + 1;
-            let name = name.get_ref();
-            let key = Key::from_name(name).map_err(|hint| ConfigError::UnknownKey {
-                path: path.to_owned(),
-                line,
-                key: name.to_string(),
-                hint,
-            })?;
-            let origin = Origin::File(path.to_owned());
-            let Some(value) = text_of(value.get_ref(), key) else {
-                let value = text[value.span()].to_owned();
-                let expected = if key.is_number() { "a number" } else { "text in quotes" };
-                return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
+            let DeValue::Table(section) = value.get_ref() else {
+                self.read_entry(path, &text, name.get_ref(), name.span().start, value)?;
+                continue;
             };
-            self.set(key, value, origin, Some(line))?;
+            for (inner, value) in section {
+                let full = format!("{}.{}", name.get_ref(), inner.get_ref());
+                self.read_entry(path, &text, &full, inner.span().start, value)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes one line of a file; keys of a section have its name before theirs.
+    fn read_entry(
+        &mut self,
+        path: &Path,
+        text: &str,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let line = text[..at].matches('\n').count() + 1;
+        let key = Key::from_name(name).map_err(|hint| ConfigError::UnknownKey {
+            path: path.to_owned(),
+            line,
+            key: name.to_owned(),
+            hint,
+        })?;
+        let origin = Origin::File(path.to_owned());
+        let Some(value) = text_of(value.get_ref(), key) else {
+            let value = text[value.span()].to_owned();
+            let expected = if key.is_number() { "a number" } else { "text in quotes" };
+            return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
+        };
+        self.set(key, value, origin, Some(line))
     }
 
     fn set(
@@ -267,6 +310,9 @@ impl Config {
                 self.lease = lease.ok_or("a duration such as 30m")?.0;
             }
             Key::Limit => self.limit = value.parse().map_err(|_| "a number, 0 for all")?,
+            Key::OutputQuota => {
+                self.output_quota = Some(parse::size(value).map_err(|_| "a size such as 2GiB")?);
+            }
         }
         Ok(())
     }

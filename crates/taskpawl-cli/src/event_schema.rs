@@ -182,6 +182,17 @@ fn kinds_of_runs() -> Vec<Kind> {
         ),
         kind("run_killed", "A run had ended without a word, and somebody noticed", vec![]),
         kind(
+            "pruned",
+            "Runs were forgotten, or their output was removed",
+            vec![
+                ("runs", number("How many runs were forgotten"), true),
+                ("outputs", number("Of how many others the output was removed"), true),
+                ("files", number("How many files were to be removed"), true),
+                ("bytes", number("How many bytes these had"), true),
+                ("before", text("Commands that were given before cannot be undone any more"), false),
+            ],
+        ),
+        kind(
             "call_started",
             "A tool call starts; on record before its tool is started",
             vec![
@@ -251,6 +262,13 @@ mod tests {
             EventKind::RunStarted { scope: Vec::new() },
             EventKind::RunFinished { exit: 0, counts: BTreeMap::new() },
             EventKind::RunKilled {},
+            EventKind::Pruned {
+                runs: 1,
+                outputs: 1,
+                files: 1,
+                bytes: 1,
+                before: Some(chrono::DateTime::UNIX_EPOCH),
+            },
             EventKind::ExternalEdit { tasks: vec![on] },
         ]
     }

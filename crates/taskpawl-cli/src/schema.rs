@@ -60,7 +60,15 @@ pub(crate) fn config() -> Value {
     let kind = |key: Key| if key.is_number() { "integer" } else { "string" };
     let property =
         |key: &Key| (key.as_str().to_owned(), json!({"type": kind(*key), "description": key.meaning()}));
-    let properties: serde_json::Map<_, _> = Key::ALL.iter().map(property).collect();
+    let (inner, outer): (Vec<&Key>, Vec<&Key>) = Key::ALL.iter().partition(|key| key.as_str().contains('.'));
+    let mut properties: serde_json::Map<_, _> = outer.into_iter().map(property).collect();
+    for key in inner {
+        let (section, name) = key.as_str().split_once('.').expect("BUG: it was chosen by its dot");
+        let section = properties
+            .entry(section)
+            .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
+        section["properties"][name] = property(key).1;
+    }
     json!({
         "$schema": DRAFT,
         "title": "The configuration of taskpawl",

@@ -77,7 +77,9 @@ impl Engine {
         let PruneReport { runs, outputs, files, bytes, .. } = report.clone();
         let prune = Prune { runs, outputs, before, files, bytes };
         self.manager().command(Command::Prune(Box::new(prune)))?;
-        let _lock = output.lock_results().map_err(|source| output.error("lock", source))?;
+        let has_results = plan.remove.iter().any(|file| !matches!(file.kind, OutputKind::Stream { .. }));
+        let lock = has_results.then(|| output.lock_results()).transpose();
+        let _lock = lock.map_err(|source| output.error("lock", source))?;
         let mut result = Ok(());
         for file in &plan.remove {
             // One that cannot be removed does not save the others; the next prune tries again.

@@ -213,6 +213,9 @@ fn what(kind: &EventKind) -> String {
         }
         EventKind::Undone { first, last } if first == last => format!("undid revision {last}"),
         EventKind::Undone { first, last } => format!("undid revisions {first} to {last}"),
+        EventKind::Pruned { runs, outputs, files, .. } => {
+            format!("pruned {runs} runs, and the output of {outputs} more: {files} files")
+        }
         EventKind::RunStarted { scope } if scope.is_empty() => "run started".to_owned(),
         EventKind::RunStarted { scope } => format!("run started: {}", scope.join(" ")),
         EventKind::RunFinished { exit, counts } => {

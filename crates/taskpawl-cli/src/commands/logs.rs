@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::{CallStatus, Status, Task, ToolCall};
+use taskpawl::model::{CallStatus, Status, Task, ToolCall, format_time};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -89,6 +89,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         if args.follow {
             return Err(CliError::usage("`--follow` shows text; it has no JSON"));
         }
+        remark_on_pruned(app, plans, &task)?;
         return print_json(app, plans, args, &task);
     }
     let mut printer = Printer::new(app, args);
@@ -96,10 +97,20 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.follow {
         return follow(app, args, task, &mut printer);
     }
-    if count == 0 {
+    if !remark_on_pruned(app, plans, &task)? && count == 0 {
         app.out().remark(&nothing(&task));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that output was removed, and returns whether it was.
+fn remark_on_pruned(app: &App, plans: &Taskpawl, task: &Task) -> Result<bool, CliError> {
+    let pruned_at = plans.manager().output_pruned_at(task.id.as_str())?;
+    if let Some(at) = pruned_at {
+        let what = "output was pruned; what its result keeps of it is shown here and by `taskpawl show`";
+        app.out().remark(&format!("`{}`: {what} (last pruned at {})", task.id, format_time(at)));
+    }
+    Ok(pruned_at.is_some())
 }
 
 fn nothing(task: &Task) -> String {

@@ -22,6 +22,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod note;
 pub(crate) mod placement;
+pub(crate) mod prune;
 pub(crate) mod ready;
 pub(crate) mod release;
 pub(crate) mod remove_dependency;
@@ -39,7 +40,7 @@ pub(crate) mod undo;
 pub(crate) mod update;
 
 mod fields;
-mod parse;
+pub(crate) mod parse;
 mod print;
 mod running;
 mod select;

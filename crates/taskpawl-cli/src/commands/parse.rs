@@ -31,6 +31,37 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     if period.0.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(period.0) }
 }
 
+/// Takes a length of time that may be counted in days.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
+    if let Some(seconds) = days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let period: Result<Period, _> = text.parse();
+    period
+        .map(|period| period.0)
+        .map_err(|_| format!("`{text}` is no age, expected for example `30d` or `12h`"))
+}
+
+/// Takes a number of bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let unknown = || format!("`{text}` is no size, expected for example `500MB` or `2GiB`");
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(unknown()),
+    };
+    let number: u64 = number.trim().parse().map_err(|_| unknown())?;
+    number.checked_mul(factor).ok_or_else(unknown)
+}
+
 /// Takes JSON.
 pub(super) fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("{error}; text stands in quotes, as in '\"text\"'"))
@@ -85,5 +116,21 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
             Err(format!("nothing is selected by `{word}`; expected plan:NAME, label:NAME or an id"))
         }
         _ => text.parse().map_err(|never: std::convert::Infallible| match never {}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_ages_have_units() {
+        assert_eq!([size("12"), size("3 kB"), size("2GiB")], [Ok(12), Ok(3_000), Ok(2 << 30)]);
+        for wrong in ["", "GiB", "1.5GiB", "-1", "2TB", "99999999999999999999", "18446744073709551615GiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        let days = |days: u64| Ok(Duration::from_secs(days * 86_400));
+        assert_eq!([age("0d"), age("30d"), age("12h")], [days(0), days(30), Ok(Duration::from_hours(12))]);
+        assert!(age("30").is_err() && age("d").is_err() && age("99999999999999999999d").is_err());
     }
 }

@@ -8,6 +8,7 @@ use taskpawl::{Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
+use crate::commands::prune::keep_quota;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
 use crate::text::quoted;
@@ -70,6 +71,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     if signals.requests > 0 {
         summary.exit = signals.exit;
     }
+    keep_quota(app, plans)?;
     name_store(app, &mut summary)?;
     if let Some(reporter) = &mut reporter {
         reporter.summary(&summary);

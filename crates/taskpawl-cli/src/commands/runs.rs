@@ -43,6 +43,19 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     out.print(&table.render(out.paint, out.width))?;
     if truncated {
         out.remark(&format!("the latest {limit}: `taskpawl runs --limit 0` shows all"));
+    } else {
+        let pruned = app.reader()?.manager().pruned_runs()?;
+        if let Some(at) = pruned.iter().map(|(_, at)| *at).max() {
+            let which = if pruned.len() == 1 {
+                "1 older run".to_owned()
+            } else {
+                format!("{} older runs", pruned.len())
+            };
+            out.remark(&format!(
+                "{which} not shown: pruned, last at {}; `taskpawl history` still tells what happened",
+                format_time(at)
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,7 +85,9 @@ fn row(shown: &Shown) -> Vec<Cell> {
         (RunState::Killed | RunState::Finished, None) => "killed".to_owned(),
     };
     let took = run.finished_at.map(|end| format!("{}s", (end - run.started_at).num_seconds()));
-    let counts: Vec<String> = run.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let mut counts: Vec<String> =
+        run.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    counts.extend(run.output_pruned_at.map(|_| "output pruned".to_owned()));
     let scope = if run.scope.is_empty() { "everything".to_owned() } else { run.scope.join(" ") };
     vec![
         Cell::styled(id, style::BOLD),

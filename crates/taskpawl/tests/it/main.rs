@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod facade;
+mod prune;
 mod runs;
 mod sizes;
 mod support;

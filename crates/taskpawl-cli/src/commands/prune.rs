@@ -1,0 +1,91 @@
+use std::process::ExitCode;
+use std::time::Duration;
+
+use taskpawl::{PruneOptions, PruneReport, Taskpawl};
+
+use crate::app::App;
+use crate::commands::parse;
+use crate::error::CliError;
+
+/// Remove what old runs left: their records, and what their calls printed
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Tasks, their results and the history stay. Output of tasks that are still open, and of runs that go on, stays, too.
+Commands that were given before that age cannot be undone any more.
+`quota` in the section `[output]` of the configuration does the same as --quota at the end of every run.
+
+Examples:
+  taskpawl prune --older-than 30d
+  taskpawl prune --quota 1GiB --dry-run")]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["older_than", "quota"])))]
+pub(crate) struct Args {
+    /// Forget runs that ended longer ago, as in 30d or 12h, with their output
+    #[arg(long, value_name = "DURATION", value_parser = parse::age)]
+    older_than: Option<Duration>,
+    /// Remove the output of the runs that ended first until the rest fits, as in 500MB or 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    quota: Option<u64>,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Removes what old runs left.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let plans = if args.dry_run { app.reader()? } else { app.writer()? };
+    let options = PruneOptions { older_than: args.older_than, quota: args.quota, dry_run: args.dry_run };
+    let report = plans.engine().prune(&options)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&report);
+    }
+    if args.quota.is_some_and(|quota| report.bytes_left > quota) {
+        let left = size(report.bytes_left);
+        out.remark(&format!("{left} stay: what open tasks, runs that go on and results need is not removed"));
+    }
+    out.print(&format!("{}\n", said(&report, args.dry_run)))
+}
+
+/// Keeps the output within the quota of the configuration, if there is one, and says what that removed.
+pub(super) fn keep_quota(app: &App, plans: &Taskpawl) -> Result<(), CliError> {
+    let Some(quota) = app.config()?.output_quota else { return Ok(()) };
+    let options = PruneOptions { quota: Some(quota), ..PruneOptions::default() };
+    match plans.engine().prune(&options) {
+        Ok(report) if report.is_empty() => {}
+        Ok(report) => app.out().remark(&format!("{}: the quota is {}", said(&report, false), size(quota))),
+        // The run is over and recorded; that it left more than it should must not look as if it had failed.
+        Err(error) => app.out().warn(&format!("the output could not be kept within its quota: {error}")),
+    }
+    Ok(())
+}
+
+fn said(report: &PruneReport, is_dry: bool) -> String {
+    let done = if is_dry { "would remove" } else { "removed" };
+    let mut parts = Vec::new();
+    if !report.runs.is_empty() {
+        parts.push(count(report.runs.len() as u64, "run"));
+    }
+    if !report.outputs.is_empty() {
+        parts.push(format!("the output of {}", count(report.outputs.len() as u64, "run")));
+    }
+    if report.files > 0 {
+        parts.push(format!("{} ({})", count(report.files, "file"), size(report.bytes)));
+    }
+    if parts.is_empty() { "nothing to remove".to_owned() } else { format!("{done} {}", parts.join(", ")) }
+}
+
+fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+/// Returns a number of bytes for people.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(*unit);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => count(bytes, "byte"),
+    }
+}
