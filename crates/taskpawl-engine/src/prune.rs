@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use taskpawl_model::{
-    CallId, CallRecord, Command, EventKind, Key, Phase, Prune, RunId, RunRecord, TaskId, Timestamp, View,
-    ViewResult,
+    CallId, CallRecord, Command, EventKind, EventQuery, Image, Key, Phase, Prune, RunId, RunRecord, TaskId,
+    Timestamp, View, ViewResult,
 };
 
 use crate::engine::Engine;
@@ -37,6 +38,8 @@ pub struct PruneReport {
     pub runs: Vec<RunId>,
     /// Other runs whose output is removed.
     pub outputs: Vec<RunId>,
+    /// How many commands cannot be undone any more.
+    pub commands: u64,
     /// How many files are removed.
     pub files: u64,
     /// How many bytes these have.
@@ -48,7 +51,7 @@ pub struct PruneReport {
 impl PruneReport {
     /// Returns whether there is nothing to remove.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.outputs.is_empty() && self.files == 0
+        self.runs.is_empty() && self.outputs.is_empty() && self.files == 0 && self.commands == 0
     }
 }
 
@@ -75,7 +78,8 @@ impl Engine {
         }
         let before = options.older_than.map(|age| back(now, age));
         let PruneReport { runs, outputs, files, bytes, .. } = report.clone();
-        let prune = Prune { runs, outputs, before, files, bytes };
+        let commands = plan.until;
+        let prune = Prune { runs, outputs, commands, before, files, bytes };
         self.manager().command(Command::Prune(Box::new(prune)))?;
         let has_results = plan.remove.iter().any(|file| !matches!(file.kind, OutputKind::Stream { .. }));
         let lock = has_results.then(|| output.lock_results()).transpose();
@@ -120,6 +124,9 @@ enum Owner {
 struct Plan {
     runs: Vec<RunId>,
     outputs: Vec<RunId>,
+    /// Commands up to this revision cannot be undone any more, and how many these are.
+    until: Option<u64>,
+    commands: u64,
     remove: Vec<OutputFile>,
     stay: Vec<(OutputFile, Owner)>,
 }
@@ -132,15 +139,29 @@ impl Plan {
         now: Timestamp,
     ) -> ViewResult<Self> {
         let mut plan = Self::default();
+        let before = options.older_than.map(|age| back(now, age));
+        plan.until = before.map(|before| last_before(view, before)).transpose()?;
         let mut owners = Owners::new(view, &files)?;
+        let until = plan.until.unwrap_or(0);
+        let mut take_image = |revision, image: Arc<Image>| {
+            if revision <= until {
+                plan.commands += 1;
+            } else {
+                // An undo would bring them back.
+                owners.results.extend(results_of(&image));
+            }
+        };
+        if before.is_some() || owners.has_results {
+            view.each_image(&mut take_image)?;
+        }
         for file in files {
             let owner = owners.of(view, &file)?;
             plan.stay.push((file, owner));
         }
         let grace = back(now, GRACE);
         let runs = owners.runs;
-        if let Some(age) = options.older_than {
-            plan.take_old(&runs, back(now, age), grace);
+        if let Some(before) = before {
+            plan.take_old(&runs, before, grace);
         }
         if let Some(quota) = options.quota {
             plan.take_above(&runs, quota, grace);
@@ -199,6 +220,7 @@ impl Plan {
         PruneReport {
             runs: self.runs.clone(),
             outputs: self.outputs.clone(),
+            commands: self.commands,
             files: self.remove.len() as u64,
             bytes,
             bytes_left: total - bytes,
@@ -211,6 +233,8 @@ struct Owners {
     runs: BTreeMap<RunId, RunRecord>,
     /// Names of large results that something refers to.
     results: BTreeSet<String>,
+    /// Whether there are any large results at all.
+    has_results: bool,
     /// What is known of the tasks that files name; `None` where there is no such task.
     tasks: BTreeMap<TaskId, Option<Starts>>,
 }
@@ -227,7 +251,7 @@ impl Owners {
         let has_results = files.iter().any(|file| matches!(file.kind, OutputKind::Result(_)));
         let runs = view.runs(0)?.into_iter().map(|run| (run.id.clone(), run)).collect();
         let results = if has_results { results_in_use(view)? } else { BTreeSet::new() };
-        Ok(Self { runs, results, tasks: BTreeMap::new() })
+        Ok(Self { runs, results, has_results, tasks: BTreeMap::new() })
     }
 
     fn of(&mut self, view: &dyn View, file: &OutputFile) -> ViewResult<Owner> {
@@ -266,19 +290,29 @@ fn starts(view: &dyn View, task: &TaskId) -> ViewResult<Option<Starts>> {
     Ok(Some(Starts { is_open: !is_over, runs }))
 }
 
-/// Returns the names of all large results that tasks have, or would have again after an undo.
+/// Returns the names of all large results that tasks have.
 fn results_in_use(view: &dyn View) -> ViewResult<BTreeSet<String>> {
     let (mut keys, mut names) = (Vec::<Key>::new(), BTreeSet::new());
     view.each_node(&mut |node| keys.push(node.key))?;
     for key in keys {
         names.extend(view.calls(key)?.iter().filter_map(result_name));
     }
-    view.each_image(&mut |image| {
-        let deleted = image.deleted.iter().flat_map(|task| &task.calls);
-        let changed = image.tasks.iter().flat_map(|task| &task.calls).filter_map(|(_, call)| call.as_ref());
-        names.extend(deleted.chain(changed).filter_map(result_name));
-    })?;
     Ok(names)
+}
+
+fn results_of(image: &Image) -> impl Iterator<Item = String> {
+    let deleted = image.deleted.iter().flat_map(|task| &task.calls);
+    let changed = image.tasks.iter().flat_map(|task| &task.calls).filter_map(|(_, call)| call.as_ref());
+    deleted.chain(changed).filter_map(result_name)
+}
+
+/// Returns the last revision before a time.
+fn last_before(view: &dyn View, time: Timestamp) -> ViewResult<u64> {
+    let first = EventQuery { since: Some(time), limit: 1, ..EventQuery::default() };
+    match view.find_events(&first)?.first() {
+        Some(event) => Ok(event.revision - 1),
+        None => view.revision(),
+    }
 }
 
 fn result_name(call: &CallRecord) -> Option<String> {

@@ -277,7 +277,9 @@ pub struct Prune {
     pub runs: Vec<RunId>,
     /// Runs of which only the output is gone.
     pub outputs: Vec<RunId>,
-    /// Forget what it takes to undo commands that were given before.
+    /// Forget what it takes to undo commands up to this revision.
+    pub commands: Option<u64>,
+    /// When these were given at the latest, for the record.
     pub before: Option<Timestamp>,
     /// How many files go with it, for the record.
     pub files: u64,

@@ -117,8 +117,8 @@ pub trait View {
     /// Returns the runs that were forgotten, as far as their ids begin so, and when.
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
-    /// Calls `each` with what every command that can be undone changed.
-    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()>;
+    /// Calls `each` with every command that can be undone: its revision, and what it changed, as it was before.
+    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()>;
 
     /// Returns what the command of exactly this revision changed, as it was before.
     fn image(&self, revision: u64) -> ViewResult<Option<Arc<Image>>>;

@@ -214,7 +214,9 @@ fn what(kind: &EventKind) -> String {
         EventKind::Undone { first, last } if first == last => format!("undid revision {last}"),
         EventKind::Undone { first, last } => format!("undid revisions {first} to {last}"),
         EventKind::Pruned { runs, outputs, files, .. } => {
-            format!("pruned {runs} runs, and the output of {outputs} more: {files} files")
+            let (runs, outputs, files) =
+                (print::count(*runs, "run"), print::count(*outputs, "other"), print::count(*files, "file"));
+            format!("pruned {runs}, and the output of {outputs}: {files}")
         }
         EventKind::RunStarted { scope } if scope.is_empty() => "run started".to_owned(),
         EventKind::RunStarted { scope } => format!("run started: {}", scope.join(" ")),

@@ -147,3 +147,8 @@ pub(super) fn some(ids: &[TaskId]) -> String {
     }
     words.join(", ")
 }
+
+/// Returns a number of things.
+pub(super) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -5,6 +5,7 @@ use taskpawl::{PruneOptions, PruneReport, Taskpawl};
 
 use crate::app::App;
 use crate::commands::parse;
+use crate::commands::print::count;
 use crate::error::CliError;
 
 /// Remove what old runs left: their records, and what their calls printed
@@ -71,11 +72,10 @@ fn said(report: &PruneReport, is_dry: bool) -> String {
     if report.files > 0 {
         parts.push(format!("{} ({})", count(report.files, "file"), size(report.bytes)));
     }
+    if report.commands > 0 {
+        parts.push(format!("what it takes to undo {}", count(report.commands, "command")));
+    }
     if parts.is_empty() { "nothing to remove".to_owned() } else { format!("{done} {}", parts.join(", ")) }
-}
-
-fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Returns a number of bytes for people.

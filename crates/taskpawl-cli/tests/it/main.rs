@@ -13,6 +13,7 @@ mod help;
 mod killed;
 mod placement;
 mod plans;
+mod prune;
 mod reading;
 mod running;
 mod signals;

@@ -3,7 +3,6 @@
 use crate::command::Prune;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::view::EventQuery;
 
 impl Draft<'_> {
     pub(super) fn prune(&mut self, prune: &Prune) -> Decided<()> {
@@ -21,15 +20,7 @@ impl Draft<'_> {
                 outputs += 1;
             }
         }
-        if let Some(before) = prune.before {
-            let first = EventQuery { since: Some(before), limit: 1, ..EventQuery::default() };
-            let first = self.view.find_events(&first)?.pop();
-            let last = match first {
-                Some(event) => event.revision - 1,
-                None => self.view.revision()?,
-            };
-            self.changes.images_gone = Some(last);
-        }
+        self.changes.images_gone = prune.commands;
         let runs = self.changes.runs_gone.len() as u64;
         let Prune { files, bytes, before, .. } = *prune;
         self.emit(None, EventKind::Pruned { runs, outputs, files, bytes, before })

@@ -154,8 +154,10 @@ impl View for State {
         Ok(found.map(|(id, at)| (id.clone(), *at)).collect())
     }
 
-    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()> {
-        self.undo.values().filter_map(|kept| kept.image.clone()).for_each(each);
+    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
+        for (revision, kept) in &self.undo {
+            kept.image.iter().for_each(|image| each(*revision, Arc::clone(image)));
+        }
         Ok(())
     }
 

@@ -198,9 +198,9 @@ impl View for Session {
         self.all(sql, params![prefix, end], |row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?)))
     }
 
-    fn each_image(&self, each: &mut dyn FnMut(Arc<Image>)) -> ViewResult<()> {
-        self.each("SELECT image FROM undo WHERE image IS NOT NULL", [], |row| {
-            each(rows::json(row, 0)?);
+    fn each_image(&self, each: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
+        self.each("SELECT revision, image FROM undo WHERE image IS NOT NULL", [], |row| {
+            each(rows::number(row, 0)?, rows::json(row, 1)?);
             Ok(())
         })
     }
