@@ -5,6 +5,7 @@
 mod p1_kills;
 mod p1_power;
 mod p3;
+mod p4;
 mod readme;
 mod support;
 mod syncs;

@@ -113,7 +113,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        run(Command::new("umount").arg(&self.mount)).expect("a mounted disk");
+        // Whoever had a file of it open may take a moment to close it.
+        until("the disk is let go", || run(Command::new("umount").arg(&self.mount)).ok());
         std::fs::remove_file(&self.image).expect("its image");
     }
 }
