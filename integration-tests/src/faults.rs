@@ -1,6 +1,7 @@
 //! Switches faults on by their names.
 
 use taskpawl_engine::faults as engine;
+use taskpawl_process::faults as process;
 use taskpawl_store::faults as store;
 
 /// The variable that lists faults, with commas between them.
@@ -21,10 +22,14 @@ pub fn enable_from_environment() {
 fn enable(name: &str) -> bool {
     match name {
         "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
+        "RepeatEverything" => engine::enable(engine::Fault::RepeatEverything),
         "SkipSync" => store::enable(store::Fault::SkipSync),
         "AnswerEarly" => store::enable(store::Fault::AnswerEarly),
         "DecideBeforeLock" => store::enable(store::Fault::DecideBeforeLock),
         "NoLockFile" => store::enable(store::Fault::NoLockFile),
+        "NoSweep" => process::enable(process::Fault::NoSweep),
+        "EarlyLock" => process::enable(process::Fault::EarlyLock),
+        "OnlyGroup" => process::enable(process::Fault::OnlyGroup),
         _ => return false,
     }
     true

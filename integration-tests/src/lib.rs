@@ -5,4 +5,6 @@
 //! and must go red.
 
 pub mod faults;
+pub mod keys;
+pub mod tool;
 pub mod worker;

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub enum Fault {
     /// Every start of a call gets an idempotency key of its own.
     FreshKeys,
+    /// Whatever a dead run had started is started again, whether that is safe or not.
+    RepeatEverything,
 }
 
 /// One bit for each fault.

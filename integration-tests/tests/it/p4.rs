@@ -32,7 +32,8 @@ fn collisions(home: &Home, tasks: usize) -> Vec<String> {
     };
     let runs: Vec<Child> = (0..RUNS).map(start).collect();
     let ended = runs.into_iter().map(|run| Run::from(run.wait_with_output().unwrap()));
-    let mut wrong: Vec<String> = ended.filter(|run| run.code != Some(0)).map(|run| format!("{run:?}")).collect();
+    let mut wrong: Vec<String> =
+        ended.filter(|run| run.code != Some(0)).map(|run| format!("{run:?}")).collect();
     let made = (0..tasks).filter(|number| home.path(&format!("work/made{number}")).is_dir()).count();
     let done = home.manager().list(&Query { status: vec![Status::Done], ..Query::default() }).unwrap().tasks;
     let starts: u32 = done.iter().flat_map(|task| &task.metadata.tool_calls).map(|call| call.attempts).sum();

@@ -1,6 +1,7 @@
 //! What the harnesses have in common.
 
 mod home;
+mod marks;
 mod scale;
 mod steps;
 mod strace;
@@ -8,6 +9,7 @@ mod wait;
 mod worker;
 
 pub(crate) use home::{Home, Run};
+pub(crate) use marks::{Marks, end_survivors, survivors, work};
 pub(crate) use scale::{Figures, scale, seed, skip};
 pub(crate) use steps::{losses, program_of, steps};
 pub(crate) use strace::{Strace, Trace};

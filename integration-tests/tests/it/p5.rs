@@ -1,0 +1,172 @@
+//! After crashes: what may be repeated runs at least once, all else at most once, and two attempts never live at the same time;
+//! the next start resolves what was interrupted.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use serde_json::json;
+use taskpawl::model::{BlockedReason, Query, Status, Task};
+
+use crate::support::{Figures, Home, Marks, Random, Run, end_survivors, scale, seed, survivors, until, work};
+
+/// So many tasks are in one plan; the even ones may be repeated.
+const TASKS: usize = 40;
+
+#[derive(Debug, Default)]
+struct Tally {
+    kills: usize,
+    starts: usize,
+    overlaps: usize,
+    /// Starts of calls that must not be repeated, beyond the first.
+    repeated: usize,
+    /// Calls that may be repeated and never ended.
+    lost: usize,
+    stuck: usize,
+    survivors: usize,
+}
+
+#[test]
+fn p5_attempts_do_not_overlap() {
+    let mut figures = Figures::of("p5_attempts_do_not_overlap", seed());
+    let mut random = Random::new(figures.seed);
+    let kills = scale(200, 10_000);
+    let mut tally = Tally::default();
+    while tally.kills < kills {
+        campaign("", &mut random, &mut tally);
+    }
+    figures.add(format!("{tally:?}"));
+    let Tally { overlaps, repeated, lost, stuck, survivors, .. } = tally;
+    assert_eq!((overlaps, repeated, lost, stuck, survivors), (0, 0, 0, 0, 0));
+}
+
+#[test]
+fn p5_overlaps_and_repetitions_are_seen() {
+    let mut figures = Figures::of("p5_overlaps_and_repetitions_are_seen", seed());
+    let mut random = Random::new(figures.seed);
+    let mut left = Tally::default();
+    campaign("NoSweep", &mut random, &mut left);
+    figures.add(format!("with what is left alive: {left:?}"));
+    assert!(left.overlaps > 0, "the control: {left:?}");
+    let mut repeated = Tally::default();
+    campaign("RepeatEverything", &mut random, &mut repeated);
+    figures.add(format!("with everything repeated: {repeated:?}"));
+    assert!(repeated.repeated > 0, "the control: {repeated:?}");
+}
+
+/// Kills runs of one plan until all of it is finished or waits for somebody to decide.
+fn campaign(fault: &str, random: &mut Random, tally: &mut Tally) {
+    let home = Home::new().with_fault(fault);
+    let task = |number| {
+        let argv = work(&home, 1 + number as u64 % 20);
+        let call = json!({"toolName": "exec", "args": {"argv": argv}, "idempotent": (number % 2 == 0).then_some(true)});
+        json!({"id": format!("t{number}"), "metadata": {"toolCalls": [call]}})
+    };
+    home.apply(&json!({"tasks": (0..TASKS).map(task).collect::<Vec<_>>()}).to_string());
+    while let Some(mut run) = interrupted(&home, random) {
+        run.kill().unwrap();
+        run.wait().unwrap();
+        tally.kills += 1;
+    }
+    count(&home, tally);
+}
+
+/// Starts a run, and returns it when it has started a few programs; `None` when it ended before.
+fn interrupted(home: &Home, random: &mut Random) -> Option<Child> {
+    let goal = Marks::of(home).started() + 1 + random.below(5);
+    let mut run = home.program(&["run-all-ready", "--jobs", "4"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_far = until("programs are started", || {
+        let has_ended = run.try_wait().unwrap().is_some();
+        (has_ended || Marks::of(home).started() >= goal).then_some(!has_ended)
+    });
+    // Not always just after a start.
+    let moment = Instant::now() + Duration::from_micros(random.below(4_000) as u64);
+    while Instant::now() < moment {
+        std::hint::spin_loop();
+    }
+    is_far.then_some(run)
+}
+
+fn count(home: &Home, tally: &mut Tally) {
+    // What is left to do is done by a last run that nobody kills.
+    let last = home.run(&["run-all-ready"]);
+    assert!(matches!(last.code, Some(0 | 3)), "{last:?}");
+    let marks = Marks::of(home);
+    tally.starts += marks.started();
+    tally.overlaps += marks.overlaps.len();
+    for number in 0..TASKS {
+        let id = format!("t{number}");
+        let starts = marks.starts.get(&id).copied().unwrap_or(0);
+        if number % 2 == 0 {
+            tally.lost += usize::from(!marks.ends.contains_key(&id));
+        } else {
+            tally.repeated += starts.saturating_sub(1);
+        }
+    }
+    let tasks = home.manager().list(&Query::default()).unwrap().tasks;
+    tally.stuck += tasks.iter().filter(|task| !is_resolved(task)).count();
+    tally.survivors += survivors(home).len();
+    // With a fault there are some, and nobody else ends them.
+    end_survivors(home);
+    home.assert_sound();
+}
+
+fn is_resolved(task: &Task) -> bool {
+    let is_interrupted = matches!(task.blocked_reason, Some(BlockedReason::Interrupted { .. }));
+    task.status == Status::Done || task.status == Status::Blocked && is_interrupted
+}
+
+#[test]
+fn p6_a_thousand_interrupted_tasks_are_resolved_by_the_next_start() {
+    const MANY: usize = 1_000;
+    let mut figures = Figures::of("p6_a_thousand_interrupted_tasks_are_resolved_by_the_next_start", 0);
+    let home = Home::new();
+    let call = json!({"toolName": "sleep", "args": {"duration": "1h"}, "idempotent": false});
+    let task = |number| json!({"id": format!("t{number}"), "metadata": {"toolCalls": [call]}});
+    home.apply(&json!({"tasks": (0..MANY).map(task).collect::<Vec<_>>()}).to_string());
+    let mut run = home.program(&["run-all-ready", "--jobs", "1000"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let running = || home.manager().counts().unwrap().get(&Status::InProgress).copied() == Some(MANY as u64);
+    until("all calls run", || running().then_some(()));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let (code, cpu) =
+        cpu_of(home.program(&["run-all-ready"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    assert_eq!(code, Some(3));
+    let tasks = home.manager().list(&Query::default()).unwrap().tasks;
+    assert_eq!(tasks.iter().filter(|task| is_resolved(task)).count(), MANY);
+    home.assert_sound();
+    figures.add(format!("{MANY} tasks resolved in {} ms of CPU", cpu.as_millis()));
+    assert!(cpu < Duration::from_secs(1), "{cpu:?}");
+}
+
+/// Waits for a process; returns its exit code, and how much time of a processor it took.
+fn cpu_of(mut child: Child) -> (Option<i32>, Duration) {
+    let pid = Pid::from_child(&child);
+    // It is looked at when it has ended and is not yet forgotten.
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let after_name = stat.rsplit_once(')').unwrap().1;
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+    (child.wait().unwrap().code(), Duration::from_millis(ticks * 10))
+}
+
+/// A run that is refused nothing by a dead one: it is told at once what to decide.
+#[test]
+fn p6_somebody_decides_about_an_interrupted_call() {
+    let home = Home::new();
+    let argv = work(&home, 60_000);
+    home.apply(&json!({"tasks": [{"id": "t", "call": {"exec": {"argv": argv}}}]}).to_string());
+    let mut run =
+        home.program(&["run-all-ready"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("it is started", || (Marks::of(&home).started() == 1).then_some(()));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(home.run(&["run-all-ready"]).code, Some(3));
+    assert_eq!(Marks::of(&home).started(), 1);
+    home.run(&["done", "t"]).ok();
+    Run::of(&mut home.program(&["run-all-ready"])).ok();
+    assert_eq!((Marks::of(&home).started(), survivors(&home)), (1, Vec::new()));
+}

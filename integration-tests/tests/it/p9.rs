@@ -1,0 +1,165 @@
+//! Nothing is left after a run, a time-out or a signal: no process, no descriptor, no temporary file; and output does not fill the
+//! memory.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::support::{Figures, Home, Marks, Random, end_survivors, scale, seed, survivors, until, work};
+
+#[test]
+fn p9_time_outs() {
+    let mut figures = Figures::of("p9_time_outs", 0);
+    let count = scale(200, 1_000);
+    let home = Home::new();
+    home.apply(&endless(&home, count, Some("300ms")));
+    let mut run = start(&home, "16");
+    let mut descriptors = Vec::new();
+    let code = until("every call was ended", || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", run.id())).map_or(0, Iterator::count);
+        descriptors.push(open);
+        run.try_wait().unwrap()
+    });
+    assert_eq!(code.code(), Some(1));
+    assert_eq!(Marks::of(&home).started(), count);
+    let half = descriptors.len() / 2;
+    let (before, after) =
+        (descriptors[..half].iter().max().unwrap(), descriptors[half..].iter().max().unwrap());
+    figures.add(format!(
+        "{count} time-outs, {} survivors, at most {before} and then {after} descriptors",
+        survivors(&home).len()
+    ));
+    assert_eq!(survivors(&home), Vec::<String>::new());
+    assert!(after <= &(before + 2), "descriptors are left open");
+    assert_eq!(temporary_files(&home), Vec::<String>::new());
+    home.assert_sound();
+}
+
+#[test]
+fn p9_signals() {
+    let mut figures = Figures::of("p9_signals", seed());
+    let mut random = Random::new(figures.seed);
+    let count = scale(200, 1_000);
+    let home = Home::new();
+    home.apply(&endless(&home, count * 8, None));
+    for number in 0..count {
+        let signal = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL][number % 4];
+        let code = end_by(&home, signal, 1 + random.below(4));
+        let expected = [Some(130), Some(143), Some(129), None][number % 4];
+        assert_eq!(code, expected, "{signal:?}");
+    }
+    figures.add(format!("{count} signals of 4 kinds, 0 survivors"));
+    assert_eq!(temporary_files(&home), Vec::<String>::new());
+    home.assert_sound();
+}
+
+#[test]
+fn p9_survivors_are_seen() {
+    let mut figures = Figures::of("p9_survivors_are_seen", 0);
+    let home = Home::new().with_fault("NoSweep");
+    home.apply(&endless(&home, 4, None));
+    let mut run = start(&home, "4");
+    until("they are started", || (Marks::of(&home).started() == 4).then_some(()));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let supervisors = || survivors(&home).iter().any(|line| line.contains("taskpawl-under-test"));
+    until("the supervisor is gone", || (!supervisors()).then_some(()));
+    let left = survivors(&home).len();
+    figures.add(format!("{left} survivors of 4 calls when nothing is ended"));
+    assert!(left > 0, "the control");
+    end_survivors(&home);
+}
+
+/// Returns a plan of calls that do not end by themselves.
+fn endless(home: &Home, count: usize, timeout: Option<&str>) -> String {
+    let argv = work(home, 3_600_000);
+    let task = |number| json!({"id": format!("t{number}"), "timeout": timeout, "run": argv});
+    let tasks: Vec<_> = (0..count).map(task).map(without_null).collect();
+    json!({"tasks": tasks}).to_string()
+}
+
+fn without_null(mut task: serde_json::Value) -> serde_json::Value {
+    task.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    task
+}
+
+fn start(home: &Home, jobs: &str) -> Child {
+    let mut run = home.program(&["run-all-ready", "--jobs", jobs]);
+    run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Starts a run, ends it by a signal when it has started some programs, and waits until nothing is left of it.
+fn end_by(home: &Home, signal: Signal, starts: usize) -> Option<i32> {
+    let before = Marks::of(home).started();
+    let mut run = start(home, "4");
+    until("programs are started", || (Marks::of(home).started() >= before + starts).then_some(()));
+    let pid = Pid::from_child(&run);
+    kill_process(pid, signal).unwrap();
+    let status = until("the run has ended", || {
+        let ended = run.try_wait().unwrap();
+        // The first interrupt lets what runs end, which it does not; later ones do not wait for that.
+        if signal == Signal::INT && ended.is_none() {
+            kill_process(pid, signal).unwrap();
+        }
+        ended
+    });
+    until("nothing is left", || survivors(home).is_empty().then_some(()));
+    status.code()
+}
+
+/// Everything that is not the store, what its runs keep, or the work.
+fn temporary_files(home: &Home) -> Vec<String> {
+    let names = |path: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(path)
+            .map(|entries| entries.map(|entry| entry.unwrap().path().display().to_string()).collect());
+        entries.unwrap_or_default()
+    };
+    let mut found = names(&home.path("tmp"));
+    let kept = names(&home.path("tasks.db.files/runs"));
+    found.extend(kept.into_iter().filter(|name| name.contains("spare")));
+    found
+}
+
+#[test]
+fn p12_output_does_not_fill_the_memory() {
+    let mut figures = Figures::of("p12_output_does_not_fill_the_memory", 0);
+    let quiet = most_memory(&["true"], "done");
+    let long_line = "head -c 100000000 /dev/zero | tr '\\0' x";
+    let invalid = "head -c 40000000 /dev/urandom";
+    let hostile: [(&str, &[&str], &str); 3] = [
+        ("endless `yes`", &["yes"], "failed"),
+        ("a line of 100 MB", &["sh", "-c", long_line], "failed"),
+        ("40 MB that are no text", &["sh", "-c", invalid], "done"),
+    ];
+    for (what, argv, end) in hostile {
+        let growth = most_memory(argv, end).saturating_sub(quiet);
+        figures.add(format!("{growth} KiB for {what}"));
+        assert!(growth < 16 * 1024, "the engine grew by {growth} KiB for {what}");
+    }
+}
+
+/// Returns the largest size of an engine, in KiB, that runs a program; `end` is the state of the task then.
+fn most_memory(argv: &[&str], end: &str) -> u64 {
+    let home = Home::new();
+    home.apply(&json!({"tasks": [{"id": "t", "run": argv}]}).to_string());
+    let mut run = start(&home, "1");
+    let mut most = 0;
+    until("the run has ended", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = most.max(line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse().unwrap()));
+        run.try_wait().unwrap()
+    });
+    let task = home.manager().get("t").unwrap();
+    assert_eq!(task.status.as_str(), end, "{argv:?}: {:?}", task.error);
+    if end == "failed" {
+        assert!(
+            task.error.as_ref().is_some_and(|error| error.contains("more than the limit")),
+            "{:?}",
+            task.error
+        );
+    }
+    most
+}
