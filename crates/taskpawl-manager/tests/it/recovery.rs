@@ -38,6 +38,7 @@ fn start_run(desk: &Desk, id: &str) {
         finished_at: None,
         exit: None,
         recovered_at: None,
+        output_pruned_at: None,
         counts: BTreeMap::new(),
     };
     desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::StartRun(record)));

@@ -102,6 +102,7 @@ fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
             finished_at: None,
             exit: None,
             recovered_at: None,
+            output_pruned_at: None,
             counts: std::collections::BTreeMap::new(),
         };
         accept(&store, request(Command::StartRun(run)));

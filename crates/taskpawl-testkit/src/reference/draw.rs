@@ -204,6 +204,7 @@ impl Draw<'_> {
             started_at: Timestamp::default(),
             finished_at: None,
             recovered_at: None,
+            output_pruned_at: None,
             exit: None,
             counts: std::collections::BTreeMap::new(),
         }
