@@ -87,8 +87,6 @@ fn syncs_come_before_effects() {
     assert_eq!((programs, early), (22, 0));
     let (_, early) = early_starts(&strace, "SkipSync");
     assert!(early > 0, "the control: without syncs every start is too early");
-    let (_, early) = early_starts(&strace, "AnswerEarly");
-    assert!(early > 0, "the control: with early answers some starts are too early");
 }
 
 /// Returns how many programs a run started, and how many of them without a sync since the one before.
@@ -98,8 +96,7 @@ fn early_starts(strace: &Strace, fault: &str) -> (usize, usize) {
     let home = home.with_fault(fault);
     let args = ["run-all-ready", "--jobs", "1"];
     let (run, trace) = traced(strace, &home, &format!("execve,execveat,{SYNCS}"), &home.program(&args));
-    // A run that is told too early what is durable stumbles over its own reads.
-    assert!(run.code == Some(0) || fault == "AnswerEarly", "{run:?}");
+    run.ok();
     let (mut programs, mut early, mut is_durable) = (0, 0, false);
     for line in trace.lines() {
         if is_end_of_sync(line) {
