@@ -127,6 +127,8 @@ fn settle(path: &Path, setup: Setup) -> Result<(), StoreError> {
 /// Opens the database at `path` to write, makes it if it is not there, and brings it to the version of this program, with a copy
 /// of what it was before. The caller holds the lock.
 pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> {
+    // A log in which something stands was there before; one that is empty may be what a writer made that was killed.
+    let has_old_log = files::length(&with_suffix(path, "-wal"))? > 0;
     if usable_length(path)? == 0 {
         let made = files::private_file().write(true).create(true).truncate(false).open(path);
         made.map_err(|error| StoreError::io("make", path, error))?;
@@ -146,6 +148,10 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
         Kind::Store(version) => version,
     };
     choose_journal(&session, medium)?;
+    if !has_old_log {
+        // The names of new files have to last as long as what will be in them; SQLite is built to leave that to us.
+        files::sync_directory(files::directory_of(path))?;
+    }
     if from < setup.schema.version() {
         if from > 0 {
             // One of the same version is replaced: the file still has that version, with all that the copy was made to keep.
