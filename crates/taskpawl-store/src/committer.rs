@@ -100,6 +100,8 @@ impl Committer {
             Ok(decision) => decision,
             Err(error) => return refusal_of(error).map(Err),
         };
+        // Wide enough for others to come in between, also where nobody has to wait for a processor.
+        std::thread::sleep(std::time::Duration::from_millis(1));
         self.backend.begin()?;
         match self.backend.apply(&decision.changes) {
             Ok(revision) => decision.answer.revision = revision,

@@ -76,6 +76,11 @@ impl Cli {
         command
     }
 
+    /// Gives the processes to come the same ids, however many there were before.
+    pub(crate) fn number_anew(&self) {
+        self.runs.set(1000);
+    }
+
     /// Runs the program to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         self.run_in(&self.path("work"), args, "")

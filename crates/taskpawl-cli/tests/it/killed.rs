@@ -29,6 +29,7 @@ fn killed() -> Cli {
     run.wait().unwrap();
     // Its supervisor lives until the programs are gone.
     until(&["show", "work", "--json"], "\"claimEnded\":\"killed\"");
+    cli.number_anew();
     cli
 }
 

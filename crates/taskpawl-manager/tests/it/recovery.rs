@@ -339,7 +339,7 @@ fn cut(first: usize, second: usize) -> bool {
 
 #[test]
 fn wherever_two_runs_are_cut_nothing_is_lost_stuck_or_done_twice() {
-    let commits = (0..).take_while(|first| cut(*first, 0)).count();
+    let commits = (0..100).take_while(|first| cut(*first, 0)).count();
     assert!(commits > 6, "the first run has {commits} commits");
     for first in 0..commits {
         for second in 1..=commits {

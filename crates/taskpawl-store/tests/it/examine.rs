@@ -153,7 +153,7 @@ fn an_index_that_does_not_fit_its_table_is_made_anew() {
 #[test]
 fn what_is_lost_is_said_and_left_alone() {
     let cases = [
-        ("state", "UPDATE bodies SET body = '{' WHERE key = 0"),
+        ("state", "UPDATE bodies SET body = '{\"state\":1}' WHERE key = 0"),
         ("specification", "UPDATE tasks SET spec = 'x' WHERE key = 0"),
         ("body", "DELETE FROM bodies WHERE key = 0"),
         ("call", "UPDATE calls SET origin = 'nobody'"),
