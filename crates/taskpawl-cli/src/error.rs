@@ -234,7 +234,7 @@ impl CliError {
     }
 
     /// Returns the message and what caused it, in one line.
-    fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         if let Self::Clap(error) = self {
             let text = error.render().to_string();
             let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
 use taskpawl::model::{ClaimEnd, Priority, Task, TaskId};
 use taskpawl::{Manager, Page};
 
@@ -15,7 +16,10 @@ const SHOWN_ID: usize = 8;
 
 /// Prints one task that a command made or changed.
 pub(super) fn task(app: &App, id: &TaskId) -> Result<ExitCode, CliError> {
-    let task = app.manager()?.get(id.as_str())?;
+    let task = match app.manager()?.get(id.as_str()) {
+        Ok(task) => task,
+        Err(error) => return unread(app, std::slice::from_ref(id), &json!({ "id": id }), &error.into()),
+    };
     let out = app.out();
     if out.is_json {
         return out.data(&task);
@@ -25,12 +29,35 @@ pub(super) fn task(app: &App, id: &TaskId) -> Result<ExitCode, CliError> {
 
 /// Prints the tasks that a command changed, in its order.
 pub(super) fn tasks(app: &App, ids: &[TaskId]) -> Result<ExitCode, CliError> {
-    let tasks = read(app.manager()?, ids)?;
+    let tasks = match read(app.manager()?, ids) {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            let shown = ids.iter().map(|id| json!({ "id": id })).collect();
+            return unread(app, ids, &shown, &error);
+        }
+    };
     let out = app.out();
     if out.is_json {
         return out.data(&tasks);
     }
     changed(app, &tasks)
+}
+
+/// Prints the ids of tasks that cannot be read back, or with `--json` the data `shown`. What the command did is durable by now:
+/// an exit code of failure would invite to do it again. What is missing is only its picture, and a warning says so.
+pub(super) fn unread(
+    app: &App,
+    ids: &[TaskId],
+    shown: &Value,
+    error: &CliError,
+) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    out.warn(&format!("done, but it could not be shown: {}", error.message()));
+    if out.is_json {
+        return out.data(shown);
+    }
+    let lines: Vec<String> = ids.iter().map(|id| format!("{id}\n")).collect();
+    out.print(&lines.concat())
 }
 
 fn read(manager: &Manager, ids: &[TaskId]) -> Result<Vec<Task>, CliError> {

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use serde_json::json;
 use taskpawl::model::Undone;
 use taskpawl::{HistoryFilter, Manager};
 
@@ -42,7 +43,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let manager = app.manager()?;
     let undone = manager.undo(args.revision)?;
-    if out.is_json { out.data(&undone) } else { report(&out, manager, &undone) }
+    if out.is_json { out.data(&undone) } else { report(app, manager, &undone) }
 }
 
 fn preview(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
@@ -55,12 +56,20 @@ fn preview(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode,
     out.print(&text)
 }
 
-fn report(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
+fn report(app: &App, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let ids = || undone.restored.iter().chain(&undone.removed);
     if out.is_quiet {
-        let ids: Vec<String> =
-            undone.restored.iter().chain(&undone.removed).map(|id| format!("{id}\n")).collect();
-        return out.print(&ids.concat());
+        return out.print(&ids().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
     }
+    match story(&out, manager, undone) {
+        Ok(text) => out.print(&text),
+        Err(error) => print::unread(app, &ids().cloned().collect::<Vec<_>>(), &json!(undone), &error),
+    }
+}
+
+/// Returns what the command had done, and how things are again.
+fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<String, CliError> {
     let mut text = changes(out, manager, undone, "undid")?;
     for id in undone.restored.iter().take(SHOWN) {
         let task = manager.get(id.as_str())?;
@@ -72,7 +81,7 @@ fn report(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode, 
         let _ = writeln!(text, "{} is gone again", out.paint.style(style::BOLD, id.as_str()));
     }
     more(&mut text, undone.removed.len(), "tasks are gone again");
-    out.print(&text)
+    Ok(text)
 }
 
 /// Returns the changes that the command had made.
