@@ -30,6 +30,8 @@ fn enable(name: &str) -> bool {
         "NoSweep" => process::enable(process::Fault::NoSweep),
         "EarlyLock" => process::enable(process::Fault::EarlyLock),
         "OnlyGroup" => process::enable(process::Fault::OnlyGroup),
+        "SwallowErrors" => store::enable(store::Fault::SwallowErrors),
+        "MigrateInPieces" => store::enable(store::Fault::MigrateInPieces),
         _ => return false,
     }
     true

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod p15;
 mod p1_kills;
 mod p1_power;
+mod p2;
 mod p3;
 mod p4;
 mod p5;

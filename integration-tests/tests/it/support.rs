@@ -8,10 +8,10 @@ mod strace;
 mod wait;
 mod worker;
 
-pub(crate) use home::{Home, Run};
+pub(crate) use home::{Home, Run, named};
 pub(crate) use marks::{Marks, end_survivors, survivors, work};
 pub(crate) use scale::{Figures, scale, seed, skip};
-pub(crate) use steps::{losses, program_of, steps};
+pub(crate) use steps::{is_there as step_is_done, losses, program_of, steps};
 pub(crate) use strace::{Strace, Trace};
 pub(crate) use taskpawl_testkit::Random;
 pub(crate) use wait::until;

@@ -35,6 +35,42 @@ impl Strace {
         traced
     }
 
+    /// Returns `command` as it is traced, with the names of the files behind descriptors.
+    pub(crate) fn with_paths(&self, home: &Home, calls: &str, log: &Path, command: &Command) -> Command {
+        let plain = self.of(home, calls, log, command);
+        let mut traced = Command::new("strace");
+        traced.arg("-y").args(plain.get_args());
+        home.prepare(&mut traced);
+        traced
+    }
+
+    /// Returns what `traced` does for the calls alone that are about the files of the store, and the directory that they are in.
+    /// Only such calls are counted, too.
+    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    pub(crate) fn of_store(&self, home: &Home, traced: &Command) -> Command {
+        const ENDINGS: [&str; 6] = ["", ".lock", "-wal", "-shm", "-journal", ".new"];
+        let store = Path::new(home.store().trim_start_matches("json:"));
+        let mut narrowed = Command::new("strace");
+        for path in ENDINGS.map(|ending| format!("{}{ending}", store.display())) {
+            narrowed.args(["-P", &path]);
+        }
+        narrowed.arg("-P").arg(store.parent().unwrap());
+        narrowed.args(traced.get_args());
+        home.prepare(&mut narrowed);
+        narrowed
+    }
+
+    /// Returns `command` so that its calls fail as `inject` says, in the words of strace.
+    #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
+    pub(crate) fn injecting(&self, home: &Home, call: &str, inject: &str, command: &Command) -> Command {
+        let mut traced = Command::new("strace");
+        traced.args(["-f", "-q", "--seccomp-bpf", "-o", "/dev/null", "-e"]).arg(format!("trace={call}"));
+        traced.arg("-e").arg(format!("inject={inject}"));
+        traced.arg(command.get_program()).args(command.get_args());
+        home.prepare(&mut traced);
+        traced
+    }
+
     /// Returns `command` so that the thread is killed with its process which begins its `number`th `call`.
     #[expect(clippy::unused_self, reason = "whoever has one knows that strace is there")]
     pub(crate) fn killing(&self, home: &Home, call: &str, number: usize, command: &Command) -> Command {
