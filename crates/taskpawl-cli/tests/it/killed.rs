@@ -1,6 +1,10 @@
 //! What is seen of a run that was killed, and what commands do about its tasks.
 
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::process::{Child, Stdio};
+
+use serde_json::Value;
 
 use crate::harness::Cli;
 
@@ -65,4 +69,40 @@ fn the_next_run_takes_everything_back_and_closes_the_record() {
         &["logs", "work"],
         &["history", "--fields", "type,run,task,status"],
     ]));
+}
+
+#[test]
+fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
+    let cli = killed();
+    let files = cli.path("tasks.db.files");
+    let results = files.join("output").join("results");
+    fs::DirBuilder::new().mode(0o700).create(&results).unwrap();
+    // No process has the number 0, and this one lives.
+    let dead = results.join("aa.0-1.part");
+    let alive = results.join(format!("bb.{}-1.part", std::process::id()));
+    for path in [&dead, &alive] {
+        fs::write(path, "half").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let found = cli.run(&["doctor", "--json"]);
+    assert_eq!(found.code, Some(1), "{found}");
+    let mut checks = checks(&found.json()["data"], false);
+    checks.sort_unstable();
+    assert_eq!(checks, ["dead_run", "left_over", "orphan", "orphan", "orphan", "run_lock"], "{found}");
+    let mended = cli.run(&["doctor", "--fix", "--json"]).ok().json();
+    assert_eq!(self::checks(&mended["data"], true).len(), 6, "{mended}");
+    assert_eq!(cli.run(&["doctor"]).ok().stdout, "all is well\n");
+    assert_eq!((dead.exists(), alive.exists()), (false, true));
+    assert_eq!(fs::read_dir(files.join("runs")).unwrap().count(), 0);
+    let task = |id| cli.run(&["show", id, "--json"]).ok().json()["data"].clone();
+    // A pause may be repeated; what a program has done nobody knows.
+    assert_eq!(task("wait")["status"], "todo");
+    assert_eq!(task("work")["blockedReason"]["type"], "interrupted", "{}", task("work"));
+}
+
+/// Returns the checks that found something, mended or not.
+fn checks(findings: &Value, is_mended: bool) -> Vec<String> {
+    let findings = findings.as_array().unwrap().iter();
+    let findings = findings.filter(|finding| finding["isMended"].as_bool().unwrap_or(false) == is_mended);
+    findings.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect()
 }
