@@ -191,6 +191,7 @@ impl Engine {
             recovered_at: None,
             output_pruned_at: None,
             counts: std::collections::BTreeMap::new(),
+            ending: std::collections::BTreeMap::new(),
         }
     }
 }

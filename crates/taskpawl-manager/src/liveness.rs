@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use taskpawl_model::{
-    ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Task, TaskState, View, ViewResult, resolve,
+    ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskState, View, ViewResult, resolve,
 };
 
 use crate::error::Error;
@@ -64,6 +64,19 @@ impl Manager {
         }
     }
 
+    /// Says of each task that was cancelled which run still ends calls of it.
+    pub(crate) fn mark_ending<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) -> Result<(), Error> {
+        let mut ending = None;
+        for task in tasks.into_iter().filter(|task| task.status == Status::Cancelled) {
+            let ending = match &mut ending {
+                Some(ending) => ending,
+                None => ending.insert(self.store().view(taskpawl_model::ending)?),
+            };
+            task.ended_by = ending.get(&task.id).filter(|run| self.is_alive(run)).cloned();
+        }
+        Ok(())
+    }
+
     /// Takes back what dead runs hold of the tasks that a refused command names, and returns whether there was any.
     pub(crate) fn recover_named(&self, command: &Command, refusal: &Refusal) -> Result<bool, Error> {
         let Some(liveness) = self.liveness().filter(|_| self.is_by_hand()) else { return Ok(false) };
@@ -83,6 +96,9 @@ fn concerned(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResul
     let mut keys = BTreeSet::new();
     // A name that is wrong is what the command was refused for.
     keys.extend(command.names().into_iter().filter_map(|name| resolve(view, name).ok()));
+    if let Refusal::StillEnding { id, .. } = refusal {
+        keys.extend(view.key(id.as_str())?);
+    }
     if let Refusal::InProgress { tasks } = refusal {
         for id in tasks {
             keys.extend(view.key(id.as_str())?);
@@ -99,11 +115,13 @@ fn concerned(view: &dyn View, command: &Command, refusal: &Refusal) -> ViewResul
     Ok(keys)
 }
 
+/// Returns those of the tasks that a run holds or still ends.
 fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, RunId)>> {
-    let mut held = Vec::new();
+    let (mut held, ending) = (Vec::new(), taskpawl_model::ending(view)?);
     for key in keys {
-        let state = view.task(*key)?.map(|task| task.body.state);
-        if let Some(TaskState::InProgress { claim }) = state
+        let Some(task) = view.task(*key)? else { continue };
+        held.extend(ending.get(&task.id).map(|run| (*key, run.clone())));
+        if let TaskState::InProgress { claim } = task.body.state
             && let Some(run) = claim.run
         {
             held.push((*key, run));

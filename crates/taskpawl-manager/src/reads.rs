@@ -45,6 +45,7 @@ impl Manager {
             Ok(read_task(view, key)?.ok_or_else(unknown)?)
         })?;
         self.mark_ended_claims([&mut task]);
+        self.mark_ending([&mut task])?;
         Ok(task)
     }
 
@@ -70,6 +71,7 @@ impl Manager {
             Ok(Page { tasks, total: total(view, query)?, truncated })
         })?;
         self.mark_ended_claims(&mut page.tasks);
+        self.mark_ending(&mut page.tasks)?;
         Ok(page)
     }
 

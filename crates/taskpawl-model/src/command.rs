@@ -319,8 +319,8 @@ pub struct Apply {
     pub fresh: bool,
 }
 
-/// One round of a run. What is of no account any more (a report about a task that was taken away, a claim of a task that is no
-/// longer ready) is left out; the rest is done.
+/// One round of a run. What is of no account any more (a claim of a task that is no longer ready) is left out; the rest is done.
+/// Of a report about a task that was cancelled counts that the call has ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Round {
     /// How calls ended.

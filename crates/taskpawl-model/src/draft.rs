@@ -12,7 +12,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::TaskSpec;
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, TaskId, Timestamp, undo};
+use crate::{Key, RunId, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -33,6 +33,8 @@ pub(crate) struct Draft<'a> {
     /// Tasks of which the command only prolonged a lease, by the way.
     pub(crate) renewed: BTreeSet<Key>,
     pub(crate) queue: VecDeque<Key>,
+    /// Cancelled tasks whose calls have not ended, with the runs that end them; read at most once.
+    pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
 }
 
 /// Edges that the draft added and removed.
@@ -61,6 +63,7 @@ impl<'a> Draft<'a> {
             reused: BTreeSet::new(),
             renewed: BTreeSet::new(),
             queue: VecDeque::new(),
+            ending: None,
         }
     }
 

@@ -149,7 +149,8 @@ impl Intake {
             events = self.take_foreign(view, before)?;
         }
         if self.seen > answer.revision {
-            self.retain_own(view, &mut answer.started)?;
+            let lost = self.take_lost(view, &mut answer.started)?;
+            events.extend((!lost.is_empty()).then_some(Event::Lost(lost)));
         }
         self.refresh_scope(view, &answer.ready)?;
         events.push(self.take_plain(answer));
@@ -212,18 +213,20 @@ impl Intake {
         self.scope.as_ref().is_none_or(|scope| scope.contains(&key))
     }
 
-    /// Drops calls whose tasks were taken away between the commit and its answer.
-    fn retain_own(&self, view: &dyn View, started: &mut Vec<StartedCall>) -> ViewResult<()> {
-        let mut own = Vec::with_capacity(started.len());
+    /// Takes out calls whose tasks were taken away between the commit and its answer.
+    fn take_lost(&self, view: &dyn View, started: &mut Vec<StartedCall>) -> ViewResult<Vec<StartedCall>> {
+        let (mut own, mut lost) = (Vec::with_capacity(started.len()), Vec::new());
         for call in started.drain(..) {
             let body = view.task(call.key)?.map(|task| task.body);
             if body.is_some_and(|body| holder(&body.state) == Some(&self.run) && body.attempt == call.attempt)
             {
                 own.push(call);
+            } else {
+                lost.push(call);
             }
         }
         *started = own;
-        Ok(())
+        Ok(lost)
     }
 
     fn has_unknown(&self, ready: &[Node]) -> bool {

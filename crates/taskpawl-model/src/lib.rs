@@ -41,9 +41,10 @@ pub use plan::{
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     task_from_json,
 };
-pub use read::{blocked_reason, resolve};
+pub use read::{blocked_reason, ending, resolve};
 pub use record::{
-    CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TaskBody, TaskRecord, Work,
+    CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TakenAway, TaskBody,
+    TaskRecord, Work,
 };
 pub use refusal::{Refusal, Since, Touch};
 pub use scope::{Selector, select};

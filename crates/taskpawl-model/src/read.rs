@@ -1,13 +1,15 @@
 //! Facts that are derived on reading: what a task waits for, and what keeps it from starting.
 
+use std::collections::BTreeMap;
+
 use crate::command::DecideError;
 use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::record::Node;
 use crate::refusal::Refusal;
 use crate::spec::Trigger;
 use crate::status::BlockedReason;
-use crate::view::{View, ViewError};
-use crate::{Key, TaskId};
+use crate::view::{View, ViewError, ViewResult};
+use crate::{Key, RunId, TaskId};
 
 /// What these rules need to see: a plain view or a draft.
 pub(crate) trait Edges {
@@ -134,4 +136,13 @@ fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     near.retain(|(distance, _)| *distance <= 2);
     near.sort();
     Ok(near.into_iter().take(3).map(|(_, id)| id).collect())
+}
+
+/// Returns the tasks that were cancelled and of which calls have not ended, with the runs that end them.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn ending(view: &dyn View) -> ViewResult<BTreeMap<TaskId, RunId>> {
+    let runs = view.open_runs()?.into_iter();
+    Ok(runs.flat_map(|run| run.ending.into_keys().map(move |task| (task, run.id.clone()))).collect())
 }

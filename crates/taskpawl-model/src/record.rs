@@ -1,5 +1,7 @@
 //! Tasks, calls and runs as a store keeps them: data lives in the variant it belongs to, edges and counts stand apart.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -329,7 +331,19 @@ pub struct RunRecord {
     pub output_pruned_at: Option<Timestamp>,
     /// How many tasks of the scope it ended, by what they became.
     #[serde(default)]
-    pub counts: std::collections::BTreeMap<String, u64>,
+    pub counts: BTreeMap<String, u64>,
+    /// Tasks that were cancelled while its calls ran: as long as these have not ended, no new attempt starts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ending: BTreeMap<TaskId, TakenAway>,
+}
+
+/// An attempt that was taken away from a run, and what of it has not ended yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenAway {
+    /// The attempt.
+    pub attempt: u32,
+    /// Its calls that the run has not reported yet.
+    pub calls: BTreeSet<CallId>,
 }
 
 impl RunRecord {

@@ -33,6 +33,8 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct DeadRun {
     tasks: Vec<Orphan>,
+    /// Tasks that were cancelled and whose calls it can no longer report, with the attempt.
+    ending: Vec<(Key, u32)>,
     /// Whether its record is closed by this plan.
     is_closed: bool,
 }
@@ -103,6 +105,7 @@ impl Plan {
         let mut plan = Self::default();
         if let Some(tasks) = tasks {
             planner.add_tasks(&mut plan, tasks.iter().copied())?;
+            planner.add_ending(&mut plan, tasks)?;
         } else {
             let held = view.find(&Query { status: vec![Status::InProgress], ..Query::default() })?;
             planner.add_tasks(&mut plan, held)?;
@@ -120,7 +123,7 @@ impl Plan {
     pub fn commands(&self) -> Vec<(Option<RunId>, Command)> {
         let mut commands = Vec::new();
         for (id, run) in &self.dead {
-            if !run.tasks.is_empty() {
+            if !(run.tasks.is_empty() && run.ending.is_empty()) {
                 commands.push((Some(id.clone()), Command::Round(Box::new(run.round()))));
             }
             if run.is_closed {
@@ -153,11 +156,10 @@ impl Plan {
 impl DeadRun {
     fn round(&self) -> Round {
         // What was never started is nobody's either: other runs wait for as long as a run seems to hold something.
-        let (idle, running): (Vec<&Orphan>, Vec<&Orphan>) =
-            self.tasks.iter().partition(|orphan| orphan.running.is_empty());
+        let idle = self.tasks.iter().filter(|orphan| orphan.running.is_empty());
         Round {
-            reports: running.into_iter().flat_map(Orphan::reports).collect(),
-            releases: idle.into_iter().map(|orphan| (orphan.key, orphan.attempt)).collect(),
+            reports: self.tasks.iter().flat_map(Orphan::reports).collect(),
+            releases: idle.map(|orphan| (orphan.key, orphan.attempt)).chain(self.ending.clone()).collect(),
             ..Round::default()
         }
     }
@@ -215,6 +217,21 @@ impl Planner<'_> {
             (call.id, repeatable)
         });
         Ok(Orphan { key, id: task.id, attempt: task.body.attempt, running: running.collect() })
+    }
+
+    /// A record that is closed has nothing that is still to end; these stay open.
+    fn add_ending(&mut self, plan: &mut Plan, tasks: &[Key]) -> ViewResult<()> {
+        for run in self.view.open_runs()? {
+            for (id, ending) in &run.ending {
+                let key = self.view.key(id.as_str())?.filter(|key| tasks.contains(key));
+                if let Some(key) = key
+                    && !self.lives(&run.id)
+                {
+                    plan.dead.entry(run.id.clone()).or_default().ending.push((key, ending.attempt));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn add_records(&mut self, plan: &mut Plan) -> ViewResult<()> {

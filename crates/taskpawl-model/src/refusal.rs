@@ -1,10 +1,10 @@
 //! Refusals: a command that the rules do not allow. Nothing was changed; the hint says what to do instead.
 
-use crate::TaskId;
 use crate::event::Event;
 use crate::id::IdError;
 use crate::spec::Timestamp;
 use crate::status::{BlockedReason, Status};
+use crate::{RunId, TaskId};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -188,6 +188,14 @@ pub enum Refusal {
         /// Some of them.
         tasks: Vec<TaskId>,
     },
+    /// The task was cancelled, and its calls have not ended yet.
+    #[error("run `{run}` still ends a call of task `{id}`, which was cancelled")]
+    StillEnding {
+        /// The task.
+        id: TaskId,
+        /// The run.
+        run: RunId,
+    },
     /// Something depends on the task or is below it.
     #[error("task `{id}` is still needed by {}", quoted(.by))]
     StillNeeded {
@@ -333,6 +341,7 @@ impl Refusal {
             Self::WorkStarted { .. } => Some("wait until it has ended, then `reopen` it".to_owned()),
             Self::DependentsRan { .. } => Some("add `--cascade` to start those again, too".to_owned()),
             Self::InProgress { .. } => Some("wait until it has ended, or `cancel` it first".to_owned()),
+            Self::StillEnding { .. } => Some("ask again in a moment".to_owned()),
             Self::StillNeeded { .. } => {
                 Some("remove those dependencies first, or `cancel` the task: it then stays in the record".to_owned())
             }

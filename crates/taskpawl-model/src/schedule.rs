@@ -90,6 +90,8 @@ pub enum Event {
     },
     /// A task of this run was taken away: its calls are ended.
     Revoked(Key),
+    /// Calls that the store has recorded as started, of tasks that were taken away meanwhile: they do not start.
+    Lost(Vec<StartedCall>),
     /// Somebody asks the run to stop, or to stop harder.
     Stop,
     /// Whether tasks that others hold may still bring work.
@@ -203,6 +205,7 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
             state.add_ready(ready);
         }
         Event::Revoked(key) => revoke(state, key, &mut actions),
+        Event::Lost(calls) => calls.into_iter().for_each(|call| give_up(state, call)),
         Event::Stop => stop(state, &mut actions),
         Event::MoreMayCome(more) => state.more_may_come = more,
         Event::Settled => {
@@ -229,11 +232,23 @@ fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) 
 }
 
 fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
-    state.started.retain(|call| call.key != key);
+    let (lost, kept): (VecDeque<StartedCall>, _) =
+        std::mem::take(&mut state.started).into_iter().partition(|call| call.key == key);
+    state.started = kept;
+    for call in lost {
+        give_up(state, call);
+    }
     if state.running.contains_key(&key) {
         state.revoked.insert(key);
         actions.push(Action::Kill(key));
     }
+}
+
+/// Reports a call that the store knows as started and that never will be.
+fn give_up(state: &mut State, call: StartedCall) {
+    let end = CallEnd::Interrupted { repeatable: true };
+    let (task, attempt) = (call.key, call.attempt);
+    state.reports.push(Report { task, attempt, call: call.call.id, end, usage: None, go_on: false });
 }
 
 fn stop(state: &mut State, actions: &mut Vec<Action>) {
@@ -261,9 +276,7 @@ fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
 fn give_back_started(state: &mut State) {
     for call in std::mem::take(&mut state.started) {
         if state.running.contains_key(&call.key) && !state.revoked.contains(&call.key) {
-            let end = CallEnd::Interrupted { repeatable: true };
-            let (task, attempt) = (call.key, call.attempt);
-            state.reports.push(Report { task, attempt, call: call.call.id, end, usage: None, go_on: false });
+            give_up(state, call);
         } else if !state.releases.contains(&(call.key, call.attempt)) {
             state.releases.push((call.key, call.attempt));
         }

@@ -220,7 +220,11 @@ pub struct Changes {
 impl Changes {
     /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.tasks.is_empty() && self.nodes.is_empty() && self.applied.is_empty()
+        self.events.is_empty()
+            && self.tasks.is_empty()
+            && self.nodes.is_empty()
+            && self.applied.is_empty()
+            && self.runs.is_empty()
     }
 }
 

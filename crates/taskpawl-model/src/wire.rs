@@ -8,7 +8,7 @@ use crate::record::{CallBody, CallError, CallRecord, Node, Note, TaskBody, TaskR
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, Status, TaskState};
 use crate::view::{View, ViewError};
-use crate::{CallId, Key, TaskId};
+use crate::{CallId, Key, RunId, TaskId};
 
 /// A task, flat, with camelCase names: what `show --json` prints, what the library returns, what a JSON store keeps.
 ///
@@ -52,6 +52,9 @@ pub struct Task {
     /// How the claim ended, if it did and nobody has taken the task back yet. No store keeps it: reads find out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ended: Option<ClaimEnd>,
+    /// The run that still ends calls of the task, which was cancelled while they ran. No store keeps it here: reads find out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<RunId>,
     /// The result: what was reported by hand, else that of the last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
@@ -193,6 +196,7 @@ impl Task {
             plan,
             claim,
             claim_ended: None,
+            ended_by: None,
             result,
             notes: body.notes,
             error,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::{ClaimEnd, Priority, Task, TaskId};
+use taskpawl::model::{ClaimEnd, Priority, RunId, Task, TaskId};
 use taskpawl::{Manager, Page};
 
 use crate::app::App;
@@ -147,9 +147,15 @@ fn beside(task: &Task) -> String {
         due.map(|due| format!("due {}", due.trim_end_matches("T00:00:00Z"))),
         assignee.map(|assignee| format!("for {assignee}")),
         claim,
+        task.ended_by.as_ref().map(ending),
         task.blocked_reason.as_ref().map(reason),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Says that calls of a cancelled task have not ended.
+pub(super) fn ending(run: &RunId) -> String {
+    format!("its call is still being ended by run {run}")
 }
 
 /// Says why a task is blocked.

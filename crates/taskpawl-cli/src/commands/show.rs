@@ -51,6 +51,7 @@ impl<'a> Sheet<'a> {
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
         self.field("error", task.error.clone());
         self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended)));
+        self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);
         self.field("plan", task.plan.clone());

@@ -32,8 +32,15 @@ async fn a_task_that_somebody_cancels_is_ended_and_the_others_go_on() {
     );
     let (summary, ()) = join!(lab.run(), async {
         lab.next_start().await;
-        lab.until("a", "in_progress").await;
-        lab.manager.cancel(&["a".to_owned()], None).unwrap();
+        for attempt in 1..=2 {
+            lab.until("a", "in_progress").await;
+            assert_eq!(lab.task("a").attempt, attempt);
+            lab.manager.cancel(&["a".to_owned()], None).unwrap();
+            lab.until_its_calls_ended("a").await;
+            if attempt == 1 {
+                lab.manager.retry(&["a".to_owned()], true).unwrap();
+            }
+        }
         lab.release(1);
     });
     assert_eq!((lab.states(), summary.exit), ("a=cancelled b=done c=done".into(), 0));

@@ -159,6 +159,16 @@ impl Lab {
         })
         .await;
     }
+
+    /// Waits until nothing lives any more of a task that was cancelled.
+    pub(crate) async fn until_its_calls_ended(&self, id: &str) {
+        within(async {
+            while self.task(id).ended_by.is_some() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
 }
 
 fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &str) -> Engine {

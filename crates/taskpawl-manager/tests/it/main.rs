@@ -7,6 +7,7 @@ mod apply;
 mod authors;
 mod claims;
 mod cycles;
+mod ending;
 mod gates;
 mod hand;
 mod limits;

@@ -13,7 +13,7 @@ use taskpawl_store::{Location, open};
 use crate::support::{Desk, LEASE, end, ids};
 
 /// Recovers everything, or what is named, as if the runs of `dead` were dead. The tool `safe` may be started again.
-fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -> Plan {
+pub(crate) fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -> Plan {
     let is_alive = |run: &RunId| !dead.contains(&run.as_str());
     let now = manager.source().now();
     let plan = manager
@@ -27,7 +27,7 @@ fn recover(manager: &Manager, tasks: Option<&[Key]>, dead: &[&str]) -> Plan {
     plan
 }
 
-fn start_run(desk: &Desk, id: &str) {
+pub(crate) fn start_run(desk: &Desk, id: &str) {
     let record = RunRecord {
         id: RunId::from(id),
         scope: Vec::new(),
@@ -40,6 +40,7 @@ fn start_run(desk: &Desk, id: &str) {
         recovered_at: None,
         output_pruned_at: None,
         counts: BTreeMap::new(),
+        ending: BTreeMap::new(),
     };
     desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::StartRun(record)));
 }

@@ -129,6 +129,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn start_one_again(&mut self, key: Key, how: How) -> Decided<()> {
+        self.refuse_ending(key)?;
         match how {
             How::Retry => self.clear_unfinished_calls(key)?,
             How::Reopen => self.clear_all(key)?,

@@ -275,6 +275,7 @@ impl Draft<'_> {
             if self.free(*key)? == Phase::InProgress {
                 return Err(Refusal::InProgress { tasks: vec![id] }.into());
             }
+            self.refuse_ending(*key)?;
             let needed = self.dependents(*key)?.into_iter().chain(self.subtasks(*key)?);
             let by: Vec<_> = needed.filter(|other| !named.contains(other)).take(5).collect();
             if !by.is_empty() {

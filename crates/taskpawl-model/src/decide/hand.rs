@@ -9,7 +9,7 @@ use crate::draft::{Decided, Draft};
 use crate::record::{CallError, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
-use crate::{Key, limits};
+use crate::{CallId, Key, limits};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -220,22 +220,25 @@ impl Draft<'_> {
     }
 
     fn cancel_one(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
-        let state = TaskState::Cancelled { reason: reason.cloned() };
+        let (before, state) = (self.task(key)?, TaskState::Cancelled { reason: reason.cloned() });
         self.set_state(key, state, Cause::Cancel, reason.cloned())?;
-        self.stop_running_calls(key, CallStatus::Cancelled)
+        let calls = self.stop_running_calls(key, CallStatus::Cancelled)?;
+        self.note_ending(before, calls)
     }
 
-    fn stop_running_calls(&mut self, key: Key, status: CallStatus) -> Decided<()> {
-        let now = self.now();
+    /// Returns the calls that were running.
+    fn stop_running_calls(&mut self, key: Key, status: CallStatus) -> Decided<BTreeSet<CallId>> {
+        let (now, mut stopped) = (self.now(), BTreeSet::new());
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
-                self.update_call(key, position, |call| {
+                let call = self.update_call(key, position, |call| {
                     call.body.status = status;
                     call.body.finished_at = Some(now);
                 })?;
+                stopped.insert(call.id);
             }
         }
-        Ok(())
+        Ok(stopped)
     }
 
     pub(super) fn block(&mut self, ids: &[String], text: &str) -> Decided<()> {

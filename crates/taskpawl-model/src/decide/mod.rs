@@ -4,6 +4,7 @@ mod again;
 mod apply;
 mod author;
 mod claim;
+mod ending;
 mod hand;
 mod prune;
 mod run;

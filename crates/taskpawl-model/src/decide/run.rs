@@ -25,6 +25,7 @@ impl Draft<'_> {
         run.finished_at = Some(self.now());
         run.exit = Some(exit);
         run.counts.clone_from(counts);
+        run.ending.clear();
         self.changes.runs.insert(id.clone(), run);
         self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
     }
@@ -35,6 +36,7 @@ impl Draft<'_> {
         };
         if run.is_open() {
             run.recovered_at = Some(self.now());
+            run.ending.clear();
             self.changes.runs.insert(id.clone(), run);
             self.emit(None, EventKind::RunKilled {})?;
         }
@@ -138,7 +140,12 @@ impl Draft<'_> {
 
     pub(super) fn report(&mut self, report: &Report) -> Decided<()> {
         let key = report.task;
-        let record = self.check_report(key, report.attempt)?;
+        let record = match self.check_report(key, report.attempt) {
+            Err(DecideError::Refused(_)) if self.has_ended(key, report.attempt, Some(&report.call))? => {
+                return Ok(());
+            }
+            checked => checked?,
+        };
         let position = self.running_call(key, &record, &report.call)?;
         let now = self.now();
         let call = self.update_call(key, position, |call| end_call(call, report, now))?;
@@ -214,7 +221,10 @@ impl Draft<'_> {
     }
 
     fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
-        self.check_report(key, attempt)?;
+        match self.check_report(key, attempt) {
+            Err(DecideError::Refused(_)) if self.has_ended(key, attempt, None)? => return Ok(()),
+            checked => drop(checked?),
+        }
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
                 self.update_call(key, position, |call| {

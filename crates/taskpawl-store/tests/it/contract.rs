@@ -104,6 +104,7 @@ fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
             recovered_at: None,
             output_pruned_at: None,
             counts: std::collections::BTreeMap::new(),
+            ending: std::collections::BTreeMap::new(),
         };
         accept(&store, request(Command::StartRun(run)));
     }

@@ -130,6 +130,7 @@ impl Reference {
         let keys = self.find_all(ids)?;
         for key in &keys {
             require(!matches!(self.item(*key).stand, Stand::Held(_)))?;
+            self.check_ended(*key)?;
             let needed = [self.dependents(*key), self.directly_below(*key)].concat();
             require(needed.iter().all(|other| keys.contains(other)))?;
         }

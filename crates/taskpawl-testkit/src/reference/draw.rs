@@ -207,6 +207,7 @@ impl Draw<'_> {
             output_pruned_at: None,
             exit: None,
             counts: std::collections::BTreeMap::new(),
+            ending: std::collections::BTreeMap::new(),
         }
     }
 
@@ -234,7 +235,11 @@ impl Draw<'_> {
     }
 
     fn held_key(&mut self) -> u32 {
-        let is_held = |key: &u32| matches!(self.reference.item(*key).stand, Stand::Held(Holder::Run(_)));
+        let ending = &self.reference.ending;
+        let is_held = |key: &u32| {
+            matches!(self.reference.item(*key).stand, Stand::Held(Holder::Run(_)))
+                || ending.iter().any(|(_, task, ..)| task == key)
+        };
         let held: Vec<u32> = self.reference.keys().into_iter().filter(is_held).collect();
         if self.random.chance(5) { self.key() } else { self.random.one_of(&held).copied().unwrap_or(0) }
     }
@@ -245,7 +250,9 @@ impl Draw<'_> {
         let calls: Vec<&super::items::Call> = item.iter().flat_map(|item| &item.calls).collect();
         let running: Vec<&str> = calls
             .iter()
-            .filter(|call| call.status == CallStatus::Running || self.random.chance(5))
+            .filter(|call| {
+                matches!(call.status, CallStatus::Running | CallStatus::Cancelled) || self.random.chance(5)
+            })
             .map(|call| call.id.as_str())
             .collect();
         let call = CallId::from(self.random.one_of(&running).copied().unwrap_or("c9"));

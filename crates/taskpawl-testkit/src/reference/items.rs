@@ -19,13 +19,15 @@ pub enum Flaw {
     CancelLeavesSubtasks,
     /// A task may depend on one that it is below.
     NeedsFromAbove,
+    /// A cancelled task may start again while its calls run.
+    AgainBesideItsEnd,
 }
 
 /// Who holds a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holder {
     Run(String),
-    Actor { name: String, until: i64 },
+    Actor { name: String, lease: i64, until: i64 },
 }
 
 /// Where a task stands; the blocked ones by their reasons.
@@ -118,6 +120,13 @@ pub(super) struct Reference {
     pub(super) next: u32,
     /// Runs, each with whether it goes on.
     pub(super) runs: BTreeMap<String, bool>,
+    /// Calls of cancelled tasks that have not ended: the run, the task, its attempt, the call.
+    pub(super) ending: BTreeSet<(String, u32, u32, String)>,
+    /// Who of the agents and people made which attempt of which task.
+    pub(super) makers: BTreeMap<(u32, u32), String>,
+    /// Who gives the command that is carried out, and when.
+    pub(super) actor: String,
+    pub(super) now: i64,
     pub(super) flaw: Option<Flaw>,
 }
 
@@ -129,8 +138,11 @@ impl Reference {
     /// Gives a command; returns whether it was accepted. A refused one changes nothing.
     pub(super) fn give(&mut self, command: &Command, context: &Context) -> bool {
         let before = self.clone();
+        (self.actor, self.now) = (context.actor.clone(), context.now.timestamp_millis());
+        self.meet(command);
         let is_accepted = self.carry_out(command, context).is_some();
         if is_accepted {
+            self.renew_own(command, context);
             self.settle();
         } else {
             *self = before;
@@ -175,6 +187,12 @@ impl Reference {
             }
         }
         Some(keys)
+    }
+
+    /// A cancelled task does not start again and does not go while its calls run.
+    pub(super) fn check_ended(&self, key: u32) -> Taken {
+        let is_ending = self.ending.iter().any(|(_, task, ..)| *task == key);
+        require(!is_ending || self.has(Flaw::AgainBesideItsEnd))
     }
 
     pub(super) fn directly_below(&self, key: u32) -> Vec<u32> {
@@ -323,6 +341,7 @@ impl Reference {
     pub(super) fn skip_with_all_below(&mut self, key: u32) {
         self.change(key).stand = Stand::Skipped;
         for below in self.below(key) {
+            self.free(below);
             let stand = &mut self.change(below).stand;
             if !matches!(stand, Stand::Held(_) | Stand::Done | Stand::Cancelled | Stand::Skipped) {
                 *stand = Stand::Skipped;

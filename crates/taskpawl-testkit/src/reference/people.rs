@@ -24,8 +24,11 @@ impl Reference {
                 Some(())
             }
             Command::Release { ids } => self.each(ids, |this, key| {
-                this.check_holder(key, context)?;
-                this.change(key).stand = Stand::Todo;
+                // Who asks twice gets the same answer.
+                if this.item(key).stand != Stand::Todo || !this.has_made(key, this.item(key).attempt) {
+                    this.check_holder(key, context)?;
+                    this.change(key).stand = Stand::Todo;
+                }
                 Some(())
             }),
             Command::Done { ids, attempt, .. } => {
@@ -76,10 +79,47 @@ impl Reference {
         Some(())
     }
 
-    pub(super) fn return_expired(&mut self, key: u32, context: &Context) {
-        let now = context.now.timestamp_millis();
+    /// Gives tasks back that a command names and whose leases others have let end.
+    pub(super) fn meet(&mut self, command: &Command) {
+        for name in command.names() {
+            if let Some(key) = self.find(name) {
+                self.free(key);
+            }
+        }
+    }
+
+    pub(super) fn free(&mut self, key: u32) {
+        let stand = &self.item(key).stand;
+        if matches!(stand, Stand::Held(Holder::Actor { name, .. }) if *name != self.actor) {
+            self.return_expired(key);
+        }
+    }
+
+    /// Whoever gives commands is at work: leases of which less than half is left begin anew.
+    pub(super) fn renew_own(&mut self, command: &Command, context: &Context) {
+        let is_by_hand =
+            !command.names().is_empty() || matches!(command, Command::Create(_) | Command::Claim { .. });
+        if context.run.is_some() || !is_by_hand {
+            return;
+        }
+        for item in self.items.values_mut() {
+            if let Stand::Held(Holder::Actor { name, lease, until }) = &mut item.stand
+                && *name == self.actor
+                && *until > self.now
+                && 2 * (*until - self.now) < *lease
+            {
+                *until = self.now + *lease;
+            }
+        }
+    }
+
+    fn has_made(&self, key: u32, attempt: u32) -> bool {
+        self.makers.get(&(key, attempt)) == Some(&self.actor)
+    }
+
+    pub(super) fn return_expired(&mut self, key: u32) {
         if let Stand::Held(Holder::Actor { until, .. }) = self.item(key).stand
-            && until <= now
+            && until <= self.now
         {
             self.change(key).stand = Stand::Todo;
             self.settle();
@@ -94,14 +134,13 @@ impl Reference {
 
     fn claim(&mut self, id: Option<&str>, lease: Duration, context: &Context) -> Taken {
         let Some(id) = id else {
-            self.keys().into_iter().for_each(|key| self.return_expired(key, context));
+            self.keys().into_iter().for_each(|key| self.return_expired(key));
             let ready = self.keys().into_iter().filter(|key| self.is_ready(*key));
             let manual = ready.filter(|key| self.work(*key) == Work::Hand);
             let first = manual.min_by_key(|key| (self.item(*key).priority, *key))?;
             return self.take(first, lease, context);
         };
         let key = self.find(id)?;
-        self.return_expired(key, context);
         if let Stand::Held(_) = self.item(key).stand {
             self.check_holder(key, context)?;
             self.change(key).stand = held(lease, context);
@@ -116,12 +155,13 @@ impl Reference {
         let item = self.change(key);
         item.stand = held(lease, context);
         item.attempt += 1;
+        let attempt = item.attempt;
+        self.makers.insert((key, attempt), context.actor.clone());
         Some(())
     }
 
     fn end(&mut self, ids: &[String], end: &End, context: &Context) -> Taken {
         for key in self.find_all(ids)? {
-            self.return_expired(key, context);
             let is_right = end.attempt.is_none_or(|attempt| attempt == self.item(key).attempt);
             require(is_right || self.has(Flaw::AnyAttempt))?;
             match self.item(key).stand.clone() {
@@ -132,6 +172,8 @@ impl Reference {
                 }
                 Stand::Todo => {
                     require(self.work(key) == Work::Hand)?;
+                    let mut past = end.attempt.filter(|attempt| *attempt > 0).into_iter();
+                    require(past.all(|attempt| self.has_made(key, attempt)) || self.has(Flaw::AnyAttempt))?;
                     self.take(key, Duration::ZERO, context)?;
                     self.change(key).stand = ended(end.good);
                 }
@@ -167,9 +209,9 @@ impl Reference {
         require(
             is_done || !matches!(stand, Stand::Held(_) | Stand::Done | Stand::Cancelled | Stand::Skipped),
         )?;
+        self.skip_with_all_below(key);
         let below = self.below(key);
         require(!below.iter().any(|below| matches!(self.item(*below).stand, Stand::Held(_))))?;
-        self.skip_with_all_below(key);
         Some(())
     }
 
@@ -181,15 +223,24 @@ impl Reference {
             concerned.extend(self.below(key));
         }
         for key in concerned {
-            let item = self.change(key);
-            if !is_over(&item.stand) {
-                item.stand = Stand::Cancelled;
-                for call in item.calls.iter_mut().filter(|call| call.status == CallStatus::Running) {
-                    call.status = CallStatus::Cancelled;
-                }
+            if !is_over(&self.item(key).stand) {
+                self.cancel_one(key);
             }
         }
         Some(())
+    }
+
+    fn cancel_one(&mut self, key: u32) {
+        let item = self.items.get_mut(&key).expect("BUG: only tasks that are there are cancelled");
+        let stand = std::mem::replace(&mut item.stand, Stand::Cancelled);
+        for call in item.calls.iter_mut().filter(|call| call.status == CallStatus::Running) {
+            call.status = CallStatus::Cancelled;
+            if let Stand::Held(Holder::Run(run)) = &stand
+                && self.runs.get(run) == Some(&true)
+            {
+                self.ending.insert((run.clone(), key, item.attempt, call.id.clone()));
+            }
+        }
     }
 
     /// Makes calls pending: all of them, or those that have not ended well.
@@ -210,6 +261,7 @@ impl Reference {
         }
         let named: BTreeSet<u32> = again.iter().copied().collect();
         let behind = self.ran_behind(&named, cascade)?;
+        named.iter().try_for_each(|key| self.check_ended(*key))?;
         for key in named {
             self.clear(key, from_the_beginning);
             self.change(key).stand = Stand::Todo;
@@ -226,24 +278,30 @@ impl Reference {
     }
 
     /// Skipping and cancelling cover what is below, so does taking that back; reopening takes all that has ended.
-    fn covered_below(&self, key: u32, from_the_beginning: bool) -> Option<Vec<u32>> {
-        let own = &self.item(key).stand;
+    fn covered_below(&mut self, key: u32, from_the_beginning: bool) -> Option<Vec<u32>> {
+        let own = self.item(key).stand.clone();
         let mut below = self.below(key);
+        if from_the_beginning || matches!(own, Stand::Cancelled | Stand::Skipped) {
+            for below in &below {
+                self.free(*below);
+            }
+        }
         if from_the_beginning {
             require(!below.iter().any(|below| matches!(self.item(*below).stand, Stand::Held(_))))?;
             below.retain(|below| self.is_finished(*below));
         } else {
             let covers = matches!(own, Stand::Cancelled | Stand::Skipped);
-            below.retain(|below| covers && self.item(*below).stand == *own);
+            below.retain(|below| covers && self.item(*below).stand == own);
         }
         Some(below)
     }
 
     /// Returns what ran because one of these tasks, or one of what ran behind them, had ended.
-    fn ran_behind(&self, named: &BTreeSet<u32>, cascade: bool) -> Option<BTreeSet<u32>> {
+    fn ran_behind(&mut self, named: &BTreeSet<u32>, cascade: bool) -> Option<BTreeSet<u32>> {
         let (mut all, mut queue) = (BTreeSet::new(), named.iter().copied().collect::<Vec<_>>());
         while let Some(key) = queue.pop() {
             for other in self.let_start_by(key, named) {
+                self.free(other);
                 let stand = &self.item(other).stand;
                 let has_run = matches!(stand, Stand::Held(_) | Stand::Done | Stand::Failed);
                 if !has_run || named.contains(&other) || all.contains(&other) {
@@ -280,5 +338,5 @@ fn ended(good: bool) -> Stand {
 fn held(lease: Duration, context: &Context) -> Stand {
     let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let until = context.now.timestamp_millis() + lease;
-    Stand::Held(Holder::Actor { name: context.actor.clone(), until })
+    Stand::Held(Holder::Actor { name: context.actor.clone(), lease, until })
 }

@@ -1,6 +1,6 @@
 //! The same commands for both models, and what they make of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
     BlockedReason, Command, EventKind, Key, Query, Request, Status, TaskState, View, ViewResult, Work as Ends,
@@ -168,6 +168,10 @@ fn compare(view: &dyn View, reference: &Reference) -> ViewResult<Vec<String>> {
             lines.push(format!("found {found:?}, {node:?}\nexpected {wanted:?}, {:?}", (is_ready, work)));
         }
     }
+    let ending = ending(view)?;
+    if ending != reference.ending {
+        lines.push(format!("still ending {ending:?}, expected {:?}", reference.ending));
+    }
     let mut kept = view.counts()?;
     kept.retain(|_, count| *count > 0);
     if kept != counts {
@@ -177,6 +181,19 @@ fn compare(view: &dyn View, reference: &Reference) -> ViewResult<Vec<String>> {
         lines.push("there is a circle".to_owned());
     }
     Ok(lines)
+}
+
+fn ending(view: &dyn View) -> ViewResult<BTreeSet<(String, u32, u32, String)>> {
+    let mut ending = BTreeSet::new();
+    for run in view.open_runs()? {
+        for (task, taken) in &run.ending {
+            let key = view.key(task.as_str())?.map_or(u32::MAX, |key| key.0);
+            let call =
+                |call: &taskpawl_model::CallId| (run.id.to_string(), key, taken.attempt, call.to_string());
+            ending.extend(taken.calls.iter().map(call));
+        }
+    }
+    Ok(ending)
 }
 
 fn ends(work: Ends) -> Work {
@@ -215,7 +232,13 @@ fn stand(state: TaskState) -> Stand {
         TaskState::InProgress { claim } => Stand::Held(match (claim.run, claim.lease_until) {
             (Some(run), _) => Holder::Run(run.to_string()),
             (None, until) => {
-                Holder::Actor { name: claim.actor, until: until.map_or(0, |until| until.timestamp_millis()) }
+                let lease =
+                    claim.lease.map_or(0, |lease| i64::try_from(lease.0.as_millis()).unwrap_or(i64::MAX));
+                Holder::Actor {
+                    name: claim.actor,
+                    lease,
+                    until: until.map_or(0, |until| until.timestamp_millis()),
+                }
             }
         }),
         TaskState::Blocked { reason } => match reason {

@@ -11,10 +11,12 @@ impl Reference {
         match command {
             Command::StartRun(run) => {
                 self.runs.insert(run.id.to_string(), true);
+                self.ending.retain(|(other, ..)| other != run.id.as_str());
                 Some(())
             }
             Command::FinishRun { id, .. } | Command::CloseRun { id } => {
                 *self.runs.get_mut(id.as_str())? = false;
+                self.ending.retain(|(other, ..)| other != id.as_str());
                 Some(())
             }
             Command::Round(round) => {
@@ -25,7 +27,7 @@ impl Reference {
             Command::RunOne { id, missing_tool } => self.run_one(id, missing_tool.is_some()),
             Command::ReturnExpired { tasks } => {
                 for key in tasks.iter().filter(|key| self.items.contains_key(&key.0)).collect::<Vec<_>>() {
-                    self.return_expired(key.0, context);
+                    self.return_expired(key.0);
                 }
                 Some(())
             }
@@ -94,6 +96,10 @@ impl Reference {
 
     fn report(&mut self, report: &Report, context: &Context) -> Taken {
         let key = report.task.0;
+        let end = (run_of(context), key, report.attempt, report.call.to_string());
+        if self.ending.remove(&end) {
+            return Some(());
+        }
         self.check_attempt(key, report.attempt, context)?;
         let mut calls = self.change(key).calls.iter_mut();
         let call = calls.find(|call| call.id == report.call.as_str())?;
@@ -109,6 +115,11 @@ impl Reference {
     }
 
     fn give_back(&mut self, key: u32, attempt: u32, context: &Context) -> Taken {
+        let (run, before) = (run_of(context), self.ending.len());
+        self.ending.retain(|(other, task, past, _)| (other, *task, *past) != (&run, key, attempt));
+        if self.ending.len() < before {
+            return Some(());
+        }
         self.check_attempt(key, attempt, context)?;
         for call in self.change(key).calls.iter_mut().filter(|call| call.status == CallStatus::Running) {
             call.status = CallStatus::Pending;

@@ -250,6 +250,7 @@ fn short(event: &Event) -> String {
             format!("committed, to start {started:?}, ready {ready:?}")
         }
         Event::Revoked(key) => format!("{key} is no longer its own"),
+        Event::Lost(calls) => format!("{:?} was taken away", keys(calls.iter().map(|call| call.key))),
         Event::Stop => "stop".to_owned(),
         Event::MoreMayCome(_) | Event::Settled => format!("{event:?}"),
     }

@@ -93,13 +93,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the start of a tool against what is on record and what lives; returns whether an attempt lives that was taken away.
-    pub(super) fn start(
-        &mut self,
-        run: usize,
-        started: &StartedCall,
-        living: impl Iterator<Item = Living>,
-    ) -> bool {
+    /// Checks the start of a tool against what is on record and what lives.
+    pub(super) fn start(&mut self, started: &StartedCall, living: impl Iterator<Item = Living>) {
         let StartedCall { key, task, attempt, call, .. } = started;
         let what = || format!("call `{}` of `{task}` in attempt {attempt}", call.id);
         if !self.recorded.contains(&(task.clone(), call.id.clone(), *attempt, call.body.attempts)) {
@@ -118,28 +113,9 @@ impl Oracle {
             }
         }
         let others = living.filter(|other| other.call.key == *key && other.call.attempt != *attempt);
-        let is_cancelled = self.taken_away.contains(&(task.clone(), *attempt));
-        self.check_overlap(run, is_cancelled, &what(), others)
-    }
-
-    fn check_overlap(
-        &mut self,
-        run: usize,
-        is_cancelled: bool,
-        what: &str,
-        others: impl Iterator<Item = Living>,
-    ) -> bool {
-        let mut is_beside_cancelled = false;
         for other in others {
-            let before = (other.call.task.clone(), other.call.attempt);
-            // One of the two runs has not noticed yet that its attempt was cancelled: it is fenced, and will be ended.
-            if (is_cancelled || self.taken_away.contains(&before)) && other.run != run {
-                is_beside_cancelled = true;
-            } else {
-                self.fail(format!("{what} is started while attempt {} lives", before.1));
-            }
+            self.fail(format!("{} is started while attempt {} lives", what(), other.call.attempt));
         }
-        is_beside_cancelled
     }
 
     /// Checks that a report that was answered is on record, unless its attempt was taken away.
@@ -214,6 +190,10 @@ impl World {
         });
         if !held.is_empty() {
             self.fail(format!("run {run} is over and holds {held:?}"));
+        }
+        let record = self.look(|view| view.run(&id));
+        if let Some(record) = record.filter(|record| !record.ending.is_empty()) {
+            self.fail(format!("run {run} is over and has not said how these ended: {:?}", record.ending));
         }
         if !was_stopped && !ready.is_empty() {
             self.fail(format!("run {run} is over while {ready:?} are ready"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::{
     Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Phase, Query, Refusal,
-    Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work,
+    Round, Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work,
 };
 
 use super::happening::{Happening, Held};
@@ -197,9 +197,27 @@ impl World {
         if !is_cancel || !self.random.chance(50) {
             return;
         }
+        if self.has_fault(Fault::ForgottenEnding) {
+            self.forget_ending();
+        }
         let ids = cancelled.tasks.iter().map(ToString::to_string).collect();
-        if self.command("person", None, Command::Retry { ids, cascade: true }).is_ok() {
-            self.coverage.add("cancelled and retried at once");
+        match self.command("person", None, Command::Retry { ids, cascade: true }).map_err(|refusal| *refusal)
+        {
+            Ok(_) => self.coverage.add("cancelled and retried at once"),
+            Err(Refusal::StillEnding { .. }) => self.coverage.add("retries refused while calls end"),
+            Err(_) => {}
+        }
+    }
+
+    fn forget_ending(&mut self) {
+        for run in self.look(|view| view.open_runs()) {
+            for (task, taken) in run.ending {
+                let key = self.look(|view| view.key(task.as_str()));
+                let releases = key.map(|key| (key, taken.attempt)).into_iter().collect();
+                let round = Round { releases, ..Round::default() };
+                // It is never refused.
+                let _ = self.command("runner", Some(run.id.clone()), Command::Round(Box::new(round)));
+            }
         }
     }
 

@@ -15,6 +15,8 @@ pub enum Fault {
     LostCommit,
     /// Runs do not hear that some tasks became ready.
     DroppedReady,
+    /// Nobody remembers that calls of cancelled tasks have not ended.
+    ForgottenEnding,
 }
 
 /// How often what happened.

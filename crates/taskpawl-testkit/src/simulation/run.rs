@@ -126,6 +126,7 @@ impl World {
             output_pruned_at: None,
             exit: None,
             counts: BTreeMap::new(),
+            ending: BTreeMap::new(),
         };
         self.runner(run, Command::StartRun(record));
         self.plan_interruptions(run);

@@ -60,6 +60,7 @@ fn a_rule_that_is_turned_round_is_noticed() {
         Flaw::AnyAttempt,
         Flaw::CancelLeavesSubtasks,
         Flaw::NeedsFromAbove,
+        Flaw::AgainBesideItsEnd,
     ];
     for flaw in flaws {
         let failure = first_failure(SEEDS, |seed| play(seed, LENGTH, Some(flaw)).err());

@@ -36,6 +36,7 @@ const COVERED: &[&str] = &[
     "answers behind others",
     "commands by hand",
     "commands by hand refused",
+    "retries refused while calls end",
     "simulations with hands",
     "simulations compared with the interpreter",
 ];
@@ -122,4 +123,9 @@ fn a_commit_that_is_answered_and_not_written_is_noticed() {
 #[test]
 fn tasks_that_become_ready_and_are_not_heard_of_are_noticed() {
     assert!(red(Fault::DroppedReady).contains("are ready"));
+}
+
+#[test]
+fn attempts_that_start_while_the_calls_of_a_cancelled_one_run_are_noticed() {
+    assert!(red(Fault::ForgottenEnding).contains("lives"));
 }
