@@ -1,6 +1,7 @@
 //! Looking for what runs and calls left behind, and taking it back.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,11 @@ impl Engine {
         for (path, finding) in removable(files)? {
             found.push(finding);
             if mend {
-                fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
+                let removed = match run_of_lock(&path) {
+                    Some(run) => liveness::remove_lock(files, &run),
+                    None => fs::remove_file(&path),
+                };
+                removed.map_err(|error| failed("remove", &path, error))?;
                 mark_mended(found.last_mut());
             }
         }
@@ -65,7 +70,8 @@ impl Engine {
                     found.push(nobodys(&path, &format!("there is no task `{task}`")));
                 }
             }
-            let unwanted = results.iter().filter(|path| !wanted.contains(*path));
+            let is_wanted = |path: &&PathBuf| path.file_name().is_some_and(|name| wanted.contains(name));
+            let unwanted = results.iter().filter(|path| !is_wanted(path));
             found.extend(unwanted.map(|path| nobodys(path, "no call has it as its result")));
             Ok(found)
         })
@@ -120,7 +126,7 @@ fn mark_mended<'a>(findings: impl IntoIterator<Item = &'a mut Finding>) {
 fn removable(files: &Path) -> Result<Vec<(PathBuf, Finding)>, Error> {
     let mut found = Vec::new();
     for path in entries(&files.join("runs"))? {
-        let Some(run) = name(&path).strip_suffix(".lock").map(RunId::new) else { continue };
+        let Some(run) = run_of_lock(&path) else { continue };
         if !liveness::is_alive(files, &run) {
             let message = "no process holds this lock of a run";
             let finding = Finding::new("run_lock", Severity::Mendable, path.display(), message, "remove it");
@@ -137,19 +143,25 @@ fn removable(files: &Path) -> Result<Vec<(PathBuf, Finding)>, Error> {
     Ok(found)
 }
 
+fn run_of_lock(path: &Path) -> Option<RunId> {
+    name(path).strip_suffix(".lock").map(RunId::new)
+}
+
 /// The name is `SHA256.PROCESS-NUMBER.part`. A process that is not ours may have taken the number: then the file waits.
 fn writer_lives(path: &Path) -> bool {
     let process = name(path).rsplit('.').nth(1).and_then(|middle| middle.split('-').next());
     process.is_some_and(|process| Path::new("/proc").join(process).exists())
 }
 
-fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<PathBuf>> {
+fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<OsString>> {
     let mut keys = Vec::new();
     view.each_node(&mut |node| keys.push(node.key))?;
     let mut wanted = BTreeSet::new();
     for key in keys {
         let results = view.calls(key)?.into_iter().filter_map(|call| call.body.result);
-        let file = |result: Value| result.get("resultFile")?.as_str().map(PathBuf::from);
+        // The name is what counts: a store may have been moved since.
+        let file =
+            |result: Value| Path::new(result.get("resultFile")?.as_str()?).file_name().map(OsString::from);
         wanted.extend(results.filter_map(file));
     }
     Ok(wanted)

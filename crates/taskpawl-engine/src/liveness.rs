@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +35,15 @@ impl LiveRun {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(|source| failed("create", directory, source))?;
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = file.map_err(|source| failed("create", &path, source))?;
-        file.lock().map_err(|source| failed("lock", &path, source))?;
+        let file = loop {
+            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+            let file = file.map_err(|source| failed("create", &path, source))?;
+            file.lock().map_err(|source| failed("lock", &path, source))?;
+            // Whoever took it for a leftover before it was locked has removed it: then nobody would see this lock.
+            if file.metadata().is_ok_and(|data| data.nlink() > 0) {
+                break file;
+            }
+        };
         Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)) })
     }
 
@@ -64,6 +70,21 @@ pub(crate) fn is_alive(files: &Path, run: &RunId) -> bool {
     };
     // Shared: several may ask at once, and none takes the other for the run.
     file.try_lock_shared().is_err()
+}
+
+/// Removes the lock of a run that is over; leaves it where it is held after all.
+pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
+    let path = lock_path(files, run);
+    let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
+    let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        Ok(file) => file,
+        Err(error) => return gone(error),
+    };
+    // Held until the file is gone: a run that begins meanwhile notices.
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    std::fs::remove_file(&path).or_else(gone)
 }
 
 fn lock_path(files: &Path, run: &RunId) -> PathBuf {

@@ -1,5 +1,6 @@
 //! What a command leaves behind so that it can be undone: everything that it changed, as it was before.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -193,8 +194,13 @@ impl Image {
         for edge in changes.edges.iter().filter(|edge| stays(&edge.task)) {
             last.insert((edge.task, edge.on), edge.add);
         }
+        let mut before = BTreeMap::new();
         for ((task, on), is_there) in last {
-            match (view.dependencies(task)?.contains(&on), is_there) {
+            let before = match before.entry(task) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(BTreeSet::from_iter(view.dependencies(task)?)),
+            };
+            match (before.contains(&on), is_there) {
                 (false, true) => self.added.push((task, on)),
                 (true, false) => self.removed.push((task, on)),
                 (true, true) | (false, false) => {}

@@ -9,6 +9,9 @@ use crate::handle::{Handle, Reader};
 use crate::store::Store;
 use crate::{json, memory, sqlite};
 
+/// As many as the kernel follows.
+const MOST_LINKS: u32 = 40;
+
 /// What a store is and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,6 +34,17 @@ impl Location {
                 Some(path) => Self::Json(directory.join(path)),
                 None => Self::Sqlite(directory.join(path)),
             },
+        }
+    }
+
+    /// Returns the same location as every other name of it comes to: absolute, with links resolved, so that all who mean one file use
+    /// one lock, one log and one directory of output.
+    #[must_use]
+    pub fn resolved(&self) -> Self {
+        match self {
+            Self::Memory => Self::Memory,
+            Self::Sqlite(path) => Self::Sqlite(resolve(path, MOST_LINKS)),
+            Self::Json(path) => Self::Json(resolve(path, MOST_LINKS)),
         }
     }
 
@@ -67,8 +81,22 @@ impl fmt::Display for Location {
     }
 }
 
+/// Follows links, also to files that are not there yet. Where that fails the path stays: opening it tells why.
+fn resolve(path: &Path, links: u32) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return path };
+    match path.read_link() {
+        Ok(target) if links > 0 => resolve(&directory.join(target), links - 1),
+        _ => directory.canonicalize().map(|directory| directory.join(name)).unwrap_or(path),
+    }
+}
+
 /// Opens the store at `location`. Nothing is touched before the first use, and only a write makes the file.
 pub fn open(location: &Location) -> Arc<dyn Store> {
+    let location = location.resolved();
     let (backend, reader) = location.sides();
     Arc::new(Handle::new(backend, reader, location.file()))
 }

@@ -120,7 +120,9 @@ impl Builder {
     ///
     /// # Errors
     /// Two tools have the same name, a schema of a tool is invalid, or a directory cannot be found or made.
-    pub fn open(self) -> Result<Taskpawl, OpenError> {
+    pub fn open(mut self) -> Result<Taskpawl, OpenError> {
+        let name = self.location.to_string();
+        self.location = self.location.resolved();
         let mut registry = if self.builtin { Registry::builtin() } else { Registry::new() };
         for tool in self.tools {
             registry.register(tool)?;
@@ -138,7 +140,7 @@ impl Builder {
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };
         let project = Project {
-            id: self.project_id.unwrap_or_else(|| self.location.to_string()),
+            id: self.project_id.unwrap_or(name),
             root: root.map_err(OpenError::Root)?,
             files,
             host: self.host,

@@ -13,7 +13,7 @@ pub(super) fn look(path: &Path) -> Result<Vec<Finding>, StoreError> {
     let mut found = Vec::new();
     for file in siblings(path)? {
         found.extend(wide_mode(&file));
-        if is_left_over(&file) {
+        if is_left_over(path, &file) {
             let message = "a write that did not come to its end left it behind";
             let remedy = "remove it: what it was to replace is whole";
             found.push(Finding::new("left_over", Severity::Mendable, file.display(), message, remedy));
@@ -27,7 +27,7 @@ pub(super) fn mend(path: &Path) -> Result<(), StoreError> {
     let lock = LockFile::open(path)?;
     lock.lock()?;
     for file in siblings(path)? {
-        if is_left_over(&file) {
+        if is_left_over(path, &file) {
             fs::remove_file(&file).map_err(|error| StoreError::io("remove", &file, error))?;
         } else {
             narrow_mode(&file)?;
@@ -61,8 +61,12 @@ pub fn narrow_mode(path: &Path) -> Result<(), StoreError> {
     narrow().map_err(|error| StoreError::io("change the mode of", path, error))
 }
 
-fn is_left_over(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b".new")
+/// Returns whether `file` is a copy that was not finished. What stands behind the name of the store tells: the store itself, and
+/// files of others beside it, may have any name.
+fn is_left_over(store: &Path, file: &Path) -> bool {
+    let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
+    let suffix = bytes(file).strip_prefix(bytes(store).as_slice()).map(<[u8]>::to_vec).unwrap_or_default();
+    suffix.ends_with(b".bak.new")
 }
 
 /// Returns the files that a store makes beside `path`, itself included.
@@ -86,5 +90,5 @@ fn siblings(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn is_ours(suffix: &str) -> bool {
     let is_copy = suffix.starts_with(".v") || suffix.starts_with(".mended-");
     let end = suffix.strip_suffix(".new").unwrap_or(suffix).rsplit('.').next();
-    ["", "-wal", "-shm", "-journal", ".lock", ".new"].contains(&suffix) || is_copy && end == Some("bak")
+    ["", "-wal", "-shm", "-journal", ".lock"].contains(&suffix) || is_copy && end == Some("bak")
 }

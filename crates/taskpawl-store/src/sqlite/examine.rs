@@ -13,6 +13,9 @@ use crate::StoreError;
 use crate::examine::{Derived, Finding, Findings, Severity, check_nodes, check_rows};
 use crate::files::{self, LockFile};
 
+/// What is found where a row cannot be understood.
+const UNREADABLE: &str = "unreadable";
+
 const RESTORE: &str = "put a copy of an earlier state in the place of the store";
 
 /// Tasks whose numbers can be used.
@@ -54,7 +57,12 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
     let keys: Vec<Key> = kept.nodes.keys().copied().collect();
     found.extend(check_rows(session, &keys)?);
     found.extend(numbers(session)?);
+    let has_lost_tasks = found.iter().any(|finding| finding.check == UNREADABLE);
     found.extend(records(session)?);
+    if has_lost_tasks {
+        // Without a task the gates behind it would seem open: what stands of them is all that is known.
+        return Ok(found);
+    }
     match session.counters() {
         Ok(counters) => {
             let derived = Derived::new(session, &kept.parents)?;
@@ -188,6 +196,12 @@ fn last_revision(session: &Session) -> ViewResult<u64> {
     Ok(last.unwrap_or(0))
 }
 
+/// Returns a key that no task has, nor had as far as the history knows.
+fn next_key(session: &Session) -> ViewResult<u32> {
+    let sql = "SELECT max((SELECT coalesce(max(key), -1) FROM tasks), (SELECT coalesce(max(task), -1) FROM events)) + 1";
+    Ok(session.one(sql, [], |row| row.get(0))?.unwrap_or(0))
+}
+
 fn revision(session: &Session, counters: Counters) -> ViewResult<Vec<Finding>> {
     let last = last_revision(session)?;
     let mut found = Findings::new("counters", Severity::Mendable, "count anew");
@@ -229,6 +243,10 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
         session.execute(&format!("DELETE FROM {table} WHERE {condition}"), [])?;
     }
     let kept = Kept::read(session).map_err(StoreError::from_view)?;
+    let keys: Vec<Key> = kept.nodes.keys().copied().collect();
+    if !check_rows(session, &keys).map_err(StoreError::from_view)?.is_empty() {
+        return Ok(());
+    }
     let derived = Derived::new(session, &kept.parents).map_err(StoreError::from_view)?;
     let before = session.counters().unwrap_or_default();
     session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
@@ -240,7 +258,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
         }
     }
     let last = last_revision(session).map_err(StoreError::from_view)?;
-    let next = derived.nodes.last_key_value().map_or(0, |(key, _)| key.0 + 1);
+    let next = next_key(session).map_err(StoreError::from_view)?;
     let counters = &mut session.live.as_mut().expect("BUG: it was put in above").counters;
     counters.tasks = [0; 7];
     for node in derived.nodes.values() {

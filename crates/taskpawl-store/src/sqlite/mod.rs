@@ -59,6 +59,8 @@ struct Writer {
     session: Session,
     lock: LockFile,
     identity: Option<Identity>,
+    /// The version of the schema that it writes.
+    version: i64,
     /// Whether every commit succeeded; after a failed sync nothing more is written, not even a checkpoint.
     is_sound: bool,
 }
@@ -78,7 +80,8 @@ impl SqliteBackend {
         lock.lock()?;
         let session = open::writing(&self.path, self.setup)?;
         let identity = files::identity(&self.path)?;
-        self.writer = Some(Writer { session, lock, identity, is_sound: true });
+        self.writer =
+            Some(Writer { session, lock, identity, version: self.setup.schema.version(), is_sound: true });
         Ok(())
     }
 }
@@ -89,9 +92,22 @@ impl Writer {
             return Err(StoreError::Replaced { path: path.to_owned() });
         }
         self.session.execute("BEGIN IMMEDIATE", [])?;
+        self.check_version(path)?;
         let counters = self.session.counters().map_err(StoreError::from_view)?;
         self.session.live = Some(Live::new(counters));
         Ok(())
+    }
+
+    /// A newer program may have brought the store up while this one had it open.
+    fn check_version(&self, path: &Path) -> Result<(), StoreError> {
+        let found =
+            self.session.one("PRAGMA user_version", [], |row| row.get(0)).map_err(StoreError::from_view)?;
+        match found {
+            Some(found) if found > self.version => {
+                Err(StoreError::Newer { path: path.to_owned(), found, known: self.version })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {

@@ -89,12 +89,14 @@ CREATE INDEX undo_last ON undo(actor, revision) WHERE undoes IS NULL AND undone_
 CREATE TABLE pruned_runs (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
-/// What every command and every run looks for: there are few of either, among any number of others.
+/// What every command and every run looks for: there are few of either, among any number of others. A row that is damaged must not
+/// stand in the way of the others, hence the checks.
 const V3: &str = "
-CREATE INDEX leases ON bodies(json_extract(body, '$.state.claim.actor'))
-    WHERE json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL;
+CREATE INDEX leases ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END)
+    WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL;
 CREATE INDEX runs_open ON runs(position)
-    WHERE json_extract(record, '$.finishedAt') IS NULL AND json_extract(record, '$.recoveredAt') IS NULL;
+    WHERE CASE WHEN json_valid(record) THEN coalesce(json_extract(record, '$.finishedAt'), json_extract(record, '$.recoveredAt')) END
+    IS NULL;
 ";
 
 /// What a file is.

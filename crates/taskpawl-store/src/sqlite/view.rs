@@ -37,11 +37,14 @@ pub(super) mod sql {
         "SELECT task FROM dependencies INDEXED BY dependents WHERE dependency = ?1 ORDER BY task";
     pub(crate) const SUBTASKS: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_parent WHERE parent = ?1 ORDER BY key";
-    pub(crate) const OPEN_RUNS: &str = "SELECT record FROM runs WHERE json_extract(record, '$.finishedAt') IS NULL \
-         AND json_extract(record, '$.recoveredAt') IS NULL ORDER BY position DESC";
-    pub(crate) const LEASES: &str = "SELECT key FROM bodies WHERE json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL ORDER BY key";
-    pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies WHERE json_extract(body, '$.state.claim.actor') = ?1 \
-         AND json_extract(body, '$.state.claim.leaseUntil') IS NOT NULL ORDER BY key";
+    pub(crate) const OPEN_RUNS: &str = "SELECT record FROM runs INDEXED BY runs_open \
+         WHERE CASE WHEN json_valid(record) THEN coalesce(json_extract(record, '$.finishedAt'), json_extract(record, '$.recoveredAt')) END \
+         IS NULL ORDER BY position DESC";
+    pub(crate) const LEASES: &str = "SELECT key FROM bodies INDEXED BY leases \
+         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
+    pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies INDEXED BY leases \
+         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END = ?1 \
+         AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
     pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \

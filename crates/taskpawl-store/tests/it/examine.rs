@@ -51,6 +51,10 @@ impl Scene {
         connection.execute_batch(sql).unwrap();
     }
 
+    fn row(&self, sql: &str) -> String {
+        Connection::open(self.path()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     fn examine(&self, mend: bool) -> Vec<Finding> {
         let context = Context { now: at(0), actor: "ann".to_owned(), run: None, origin: Origin::Cli };
         examine(&self.location, mend.then_some(&context)).unwrap()
@@ -154,6 +158,7 @@ fn an_index_that_does_not_fit_its_table_is_made_anew() {
 fn what_is_lost_is_said_and_left_alone() {
     let cases = [
         ("state", "UPDATE bodies SET body = '{\"state\":1}' WHERE key = 0"),
+        ("text", "UPDATE bodies SET body = '{' WHERE key = 0"),
         ("specification", "UPDATE tasks SET spec = 'x' WHERE key = 0"),
         ("body", "DELETE FROM bodies WHERE key = 0"),
         ("call", "UPDATE calls SET origin = 'nobody'"),
@@ -207,20 +212,48 @@ fn a_newer_store_is_no_finding_but_an_error() {
 
 #[test]
 fn files_that_others_may_read_or_that_are_left_over_are_put_in_order() {
-    for (scene, left) in [(Scene::new(), "tasks.db.v1.bak.new"), (Scene::json(), "plan.json.new")] {
-        let left = scene.directory.path().join(left);
-        fs::write(&left, "half").unwrap();
-        for path in [scene.path(), left.clone()] {
-            fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
-        }
-        let found = scene.examine(false);
-        let checks: Vec<_> = found.iter().map(|finding| finding.check).collect();
-        assert_eq!(checks, ["mode", "mode", "left_over"]);
-        assert!(scene.examine(true).iter().all(|finding| finding.is_mended));
-        assert_eq!(scene.examine(false), []);
-        assert!(!left.exists());
-        assert_eq!(fs::metadata(scene.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    let scene = Scene::new();
+    let left = scene.directory.path().join("tasks.db.v1.bak.new");
+    // Nobody but its owner knows what this is for.
+    let foreign = scene.directory.path().join("tasks.db.new");
+    for path in [&left, &foreign] {
+        fs::write(path, "half").unwrap();
     }
+    for path in [scene.path(), left.clone(), foreign.clone()] {
+        fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+    }
+    let found = scene.examine(false);
+    let checks: Vec<_> = found.iter().map(|finding| finding.check).collect();
+    assert_eq!(checks, ["mode", "mode", "left_over"]);
+    assert!(scene.examine(true).iter().all(|finding| finding.is_mended));
+    assert_eq!(scene.examine(false), []);
+    assert!(!left.exists() && foreign.exists());
+    assert_eq!(fs::metadata(scene.path()).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn gates_behind_a_task_that_cannot_be_read_stay_shut() {
+    let scene = Scene::new();
+    scene.break_with("UPDATE tasks SET spec = 'x' WHERE key = 0; UPDATE nodes SET priority = 0");
+    let before = scene.row("SELECT group_concat(dependencies_open || gate_state) FROM nodes");
+    let found = scene.examine(true);
+    assert!(found.iter().any(|finding| finding.check == "unreadable"), "{found:?}");
+    assert_eq!(scene.row("SELECT group_concat(dependencies_open || gate_state) FROM nodes"), before);
+}
+
+#[test]
+fn every_name_of_a_store_comes_to_the_same_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap().join("real.db");
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink("real.db", &link).unwrap();
+    for _ in 0..2 {
+        assert_eq!(Location::Sqlite(link.clone()).resolved(), Location::Sqlite(real.clone()));
+        fs::write(&real, "").unwrap();
+    }
+    std::os::unix::fs::symlink("b", directory.path().join("a")).unwrap();
+    std::os::unix::fs::symlink("a", directory.path().join("b")).unwrap();
+    assert!(Location::Json(directory.path().join("a")).resolved().path().unwrap().is_absolute());
 }
 
 #[test]
