@@ -51,14 +51,14 @@ pub(super) enum ReadOnly {
 pub(super) fn read_only(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     match usable_length(path)? {
         0 => Ok(ReadOnly::Absent),
-        _ if has_log(path) && setup.medium(path) == Medium::Local => shared(path, setup),
+        _ if has_log(path)? && setup.medium(path) == Medium::Local => shared(path, setup),
         _ => frozen(path, setup),
     }
 }
 
 /// Opens the database at `path` to be asked whether others changed it; `None` if it has no write-ahead log, or is not there.
 pub(super) fn watching(path: &Path, setup: Setup) -> Result<Option<Session>, StoreError> {
-    if usable_length(path)? == 0 || !has_log(path) || setup.medium(path) != Medium::Local {
+    if usable_length(path)? == 0 || !has_log(path)? || setup.medium(path) != Medium::Local {
         return Ok(None);
     }
     let session = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, "")?;
@@ -84,11 +84,11 @@ fn newer_copy(session: &Session, setup: Setup, version: i64) -> Result<ReadOnly,
 
 fn frozen(path: &Path, setup: Setup) -> Result<ReadOnly, StoreError> {
     let mut lock = lock_shared(path)?;
-    if has_log(path) && setup.medium(path) == Medium::Local {
+    if has_log(path)? && setup.medium(path) == Medium::Local {
         // The writer that held the lock has made it.
         return shared(path, setup);
     }
-    if needs_a_writer(path) {
+    if needs_a_writer(path)? {
         drop(lock);
         settle(path, setup)?;
         lock = lock_shared(path)?;
@@ -111,8 +111,8 @@ fn lock_shared(path: &Path) -> Result<Option<LockFile>, StoreError> {
 
 /// Returns whether the file alone does not say what the store holds: a writer that died left a journal, or somebody wrote on
 /// another medium, with a log that cannot be shared here.
-fn needs_a_writer(path: &Path) -> bool {
-    has_hot_journal(path) || has_log(path)
+fn needs_a_writer(path: &Path) -> Result<bool, StoreError> {
+    Ok(has_hot_journal(path)? || has_log(path)?)
 }
 
 /// Has a writer put the file in order.
@@ -132,7 +132,7 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
     if usable_length(path)? == 0 {
         let made = files::private_file().write(true).create(true).truncate(false).open(path);
         made.map_err(|error| StoreError::io("make", path, error))?;
-    } else if !has_log(path) && !has_hot_journal(path) {
+    } else if !has_log(path)? && !has_hot_journal(path)? {
         // A file that is not ours must not get a write-ahead log from us.
         let check = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;
         setup.schema.identify(&check.connection, path)?;
@@ -195,13 +195,14 @@ fn usable_length(path: &Path) -> Result<u64, StoreError> {
     Ok(length)
 }
 
-fn has_log(path: &Path) -> bool {
-    with_suffix(path, "-wal").exists()
+/// Returns whether there is a write-ahead log. One that cannot be looked at is not taken for none: the file alone may be empty.
+fn has_log(path: &Path) -> Result<bool, StoreError> {
+    Ok(files::identity(&with_suffix(path, "-wal"))?.is_some())
 }
 
 /// Returns whether a transaction that was not finished stands in the file, to be undone with its journal.
-fn has_hot_journal(path: &Path) -> bool {
-    std::fs::metadata(with_suffix(path, "-journal")).is_ok_and(|data| data.len() > 0)
+fn has_hot_journal(path: &Path) -> Result<bool, StoreError> {
+    Ok(files::length(&with_suffix(path, "-journal"))? > 0)
 }
 
 /// Every connection is used by one thread at a time, and none cleans up when it closes: the last one would write the log back
