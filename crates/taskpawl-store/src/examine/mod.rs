@@ -12,7 +12,7 @@ use taskpawl_model::{Command, Context, Request};
 
 use crate::committer::Committer;
 use crate::medium::Medium;
-use crate::{Location, StoreError, json, sqlite};
+use crate::{Location, StoreError, files, json, sqlite};
 
 pub(crate) use nodes::{Derived, check_nodes};
 pub(crate) use rows::check_rows;
@@ -110,7 +110,10 @@ impl Findings {
 /// # Errors
 /// The store cannot be opened for another reason than damage, or mending failed.
 pub fn examine(location: &Location, mend: Option<&Context>) -> Result<Vec<Finding>, StoreError> {
-    let Some(path) = location.path().filter(|path| path.exists()) else { return Ok(Vec::new()) };
+    let Some(path) = location.path() else { return Ok(Vec::new()) };
+    if files::identity(path)?.is_none() {
+        return Ok(Vec::new());
+    }
     let mut found = look(location, path)?;
     let Some(context) = mend.filter(|_| found.iter().any(|finding| finding.severity == Severity::Mendable))
     else {
