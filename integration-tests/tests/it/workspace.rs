@@ -167,3 +167,29 @@ fn every_crate_states_edition_version_and_licence() {
         assert!(package["rust_version"].is_string(), "{name}");
     }
 }
+
+/// Returns the features with which a package is built by itself.
+fn features(package: &str) -> String {
+    let args = [
+        "tree",
+        "--locked",
+        "--offline",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p} {f}",
+    ];
+    let output = Command::new(env!("CARGO")).args(args).args(["--package", package]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_people_run_has_no_faults() {
+    for package in ["taskpawl-cli", "taskpawl"] {
+        assert!(!features(package).contains("faults"), "{package}");
+    }
+    assert!(features("integration-tests").contains("faults"), "the control");
+}
