@@ -69,7 +69,7 @@ impl Executor {
         let output = self.output.clone();
         async move {
             let begin = Instant::now();
-            let args = Value::Object(started.call.spec.args.clone());
+            let args = Value::Object(started.args);
             let end = match tool {
                 Some(tool) => run(tool, context, args, started.call.spec.idempotent, &output).await,
                 None => unknown_tool(&started.call.spec.tool_name),
@@ -83,7 +83,7 @@ impl Executor {
         let call = &started.call;
         let project = &self.engine.project;
         let output = self.output.stem(&started.task, &call.id, call.body.attempts);
-        let timeout = call.spec.timeout.or(started.timeout).map_or(DEFAULT_TIMEOUT, |period| period.0);
+        let timeout = self.time_left(started);
         let mut context = CallContext::new(&project.root, output);
         context.task = started.task.to_string();
         context.call = call.id.to_string();
@@ -98,6 +98,18 @@ impl Executor {
         context.progress = self.progress(started);
         context.programs = self.programs.clone();
         context
+    }
+
+    /// Returns how long a call may take: its own time, and no longer than what is left of its task's.
+    fn time_left(&self, started: &StartedCall) -> Duration {
+        let own = started.call.spec.timeout.map(|period| period.0);
+        let now = self.engine.manager.source().now();
+        let left = started.deadline.map(|deadline| (deadline - now).to_std().unwrap_or_default());
+        match (own, left) {
+            (Some(own), Some(left)) => own.min(left),
+            (Some(time), None) | (None, Some(time)) => time,
+            (None, None) => DEFAULT_TIMEOUT,
+        }
     }
 
     /// The same for every start of a call, until its task is reopened.

@@ -292,7 +292,8 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     match reason {
         BlockedReason::Dependency { ids } => format!("cannot start because of {}", list(ids)),
         BlockedReason::Waiting { ids } => format!("waits for {}", list(ids)),
-        BlockedReason::Approval { call } => format!("call `{call}` waits for an approval"),
+        BlockedReason::Approval { call: Some(call), .. } => format!("call `{call}` waits for an approval"),
+        BlockedReason::Approval { call: None, .. } => "waits for an approval".to_owned(),
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {
             format!(

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
-use crate::spec::{Map, NewCall, Origin, TaskSpec, Timestamp};
+use crate::spec::{Map, NewCall, Origin, Retry, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{CallId, Key, Plan, RunId, TaskId};
+use crate::{CallId, Key, Period, Plan, RunId, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -217,6 +217,29 @@ pub enum Command {
         /// The tasks.
         tasks: Vec<Key>,
     },
+    /// Lets tasks or calls start that wait for a decision.
+    Approve {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// The answer to the question.
+        answer: Option<Value>,
+        /// The arguments to run with instead.
+        args: Option<Map>,
+        /// The hash of what was looked at; what is asked for meanwhile must be the same.
+        hash: Option<String>,
+    },
+    /// Cancels tasks that wait for a decision.
+    Reject {
+        /// The tasks.
+        ids: Vec<TaskRef>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Lets those of the tasks go the way that their plan says which nobody has decided about in time.
+    ExpireApprovals {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
     /// Frees tasks that wait for a tool that this process knows.
     ToolsKnown {
         /// The tasks.
@@ -247,7 +270,9 @@ impl Command {
             | Self::Unblock { ids }
             | Self::Retry { ids, .. }
             | Self::Reopen { ids, .. }
-            | Self::Cancel { ids, .. } => ids.iter().map(String::as_str).collect(),
+            | Self::Cancel { ids, .. }
+            | Self::Approve { ids, .. }
+            | Self::Reject { ids, .. } => ids.iter().map(String::as_str).collect(),
             Self::Claim { id: None, .. }
             | Self::Apply(_)
             | Self::Undo { .. }
@@ -259,6 +284,7 @@ impl Command {
             | Self::Report(_)
             | Self::Settle
             | Self::ReturnExpired { .. }
+            | Self::ExpireApprovals { .. }
             | Self::ToolsKnown { .. } => Vec::new(),
         }
     }
@@ -329,12 +355,64 @@ pub struct Round {
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
+    /// Tasks that this run holds and that go on, with the attempt: their pause is over, or there is a place again.
+    pub resumes: Vec<(Key, u32)>,
+    /// What claims with limits were given.
+    pub grants: BTreeMap<Key, Grant>,
     /// How many more may be claimed of those that become ready by this.
     pub places: usize,
+    /// How many more calls of a tool may start; tools that are not named have no limit.
+    pub tool_places: BTreeMap<String, usize>,
+    /// What holds for all tasks of the run.
+    pub rules: Arc<RunRules>,
     /// The tools that the run knows: tasks whose next calls need another stay as they are.
     pub tools: Arc<BTreeSet<String>>,
     /// What the run is restricted to.
     pub scope: Option<Arc<BTreeSet<Key>>>,
+}
+
+/// What holds for all tasks of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunRules {
+    /// How much there is of each resource; 1 of what is not named.
+    pub capacities: BTreeMap<String, u32>,
+    /// The retries of calls where neither they nor their tasks say anything.
+    pub retry: Option<Retry>,
+    /// The longest that each attempt of a task may take where it says nothing.
+    pub timeout: Option<Period>,
+}
+
+/// What a task needs beside a place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Needs {
+    /// Units of resources.
+    pub resources: BTreeMap<String, u32>,
+    /// Paths that it writes.
+    pub writes: Vec<String>,
+    /// Whether it is to be found out if its last success can stand for it.
+    pub cache: bool,
+    /// Whether another run, or somebody, holds what it needs: then the store has to change first.
+    pub is_held_elsewhere: bool,
+}
+
+/// What a claim was given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grant {
+    /// The SHA-256, in hexadecimal, of everything that a task with `cache` depends on.
+    pub fingerprint: Option<String>,
+}
+
+/// A task that the run holds and of which nothing more runs for now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paused {
+    /// The task.
+    pub key: Key,
+    /// The attempt.
+    pub attempt: u32,
+    /// When it goes on; `None` where it waits for a place.
+    pub until: Option<Timestamp>,
+    /// The tool of whose places none was left.
+    pub tool: Option<String>,
 }
 
 /// How a call ended.
@@ -369,6 +447,8 @@ pub struct Report {
     pub end: CallEnd,
     /// What it used up.
     pub usage: Option<Value>,
+    /// Files that changed while it ran although its task does not say that it writes them.
+    pub changed_beyond: Vec<String>,
     /// Whether the next call of the task starts; else the task is given back.
     pub go_on: bool,
 }
@@ -386,8 +466,12 @@ pub struct StartedCall {
     pub generation: u32,
     /// The call.
     pub call: CallRecord,
-    /// The longest that each call of the task may take, where the call says nothing.
-    pub timeout: Option<crate::Period>,
+    /// Its arguments, evaluated.
+    pub args: Map,
+    /// When the time of the task is over.
+    pub deadline: Option<Timestamp>,
+    /// The plan of the task.
+    pub plan: Option<String>,
 }
 
 /// What a command answers.
@@ -403,6 +487,10 @@ pub struct Answer {
     pub ready: Vec<Node>,
     /// Tasks that were not claimed because nobody here knows a tool that they need.
     pub missing_tools: Vec<(Key, String)>,
+    /// Tasks that were not claimed because they need something first.
+    pub needs: Vec<(Key, Needs)>,
+    /// Tasks of this run that pause.
+    pub paused: Vec<Paused>,
     /// What an apply did.
     pub applied: Option<ApplyReport>,
     /// What an undo undid.

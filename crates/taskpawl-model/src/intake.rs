@@ -122,7 +122,7 @@ impl Intake {
     pub fn round(&self, commit: Commit) -> Round {
         let Commit { reports, releases, claims, places } = commit;
         let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
-        Round { reports, releases, claims, places, tools, scope }
+        Round { reports, releases, claims, places, tools, scope, ..Round::default() }
     }
 
     /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a

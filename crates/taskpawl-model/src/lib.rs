@@ -26,8 +26,8 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, NewTask, Prune, Report,
-    Request, Round, StartedCall, TaskRef, Undone,
+    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, Grant, Needs, NewTask,
+    Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
 };
 pub use decide::decide;
 pub use event::{Change, Event, EventKind};
@@ -43,8 +43,8 @@ pub use plan::{
 };
 pub use read::{blocked_reason, ending, resolve};
 pub use record::{
-    CallBody, CallError, CallRecord, Node, Note, Phase, PlanRecord, RunRecord, TakenAway, TaskBody,
-    TaskRecord, Work,
+    Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanRecord, Progress,
+    RunRecord, TakenAway, TaskBody, TaskRecord, Work,
 };
 pub use refusal::{Refusal, Since, Touch};
 pub use scope::{Selector, select};

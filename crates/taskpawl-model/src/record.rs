@@ -9,7 +9,7 @@ use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::limits::undecided;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
-use crate::{CallId, Key, RunId, TaskId};
+use crate::{CallId, Key, Period, RunId, TaskId};
 
 /// A task without its edges and calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,81 @@ pub struct TaskBody {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// What its expressions call other tasks, where that is not their id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, TaskId>,
+    /// What is known of it since it was opened.
+    #[serde(skip_serializing_if = "crate::spec::is_default")]
+    pub progress: Progress,
+}
+
+/// What a task has come to since it was opened: what was decided about it, and what its rounds left.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Progress {
+    /// Its condition holds and its list is known: nothing has to be decided any more before it starts.
+    #[serde(skip_serializing_if = "crate::spec::is_default")]
+    pub opened: bool,
+    /// Of an item of a `forEach`: which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<Item>,
+    /// How many rounds of `repeat` are over.
+    #[serde(skip_serializing_if = "crate::spec::is_default")]
+    pub round: u32,
+    /// When the time of this attempt is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// How long it ran when it last ended well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took: Option<Period>,
+    /// The decision that lets it start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Granted>,
+    /// What its last success may stand for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Cached>,
+    /// Files that changed while it ran although it does not say that it writes them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_beyond: Vec<String>,
+}
+
+/// One element of the list of a `forEach`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its place in the list, from 0.
+    pub index: u64,
+    /// The element.
+    pub value: Value,
+}
+
+/// A decision that lets a task or a call start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Granted {
+    /// The SHA-256, in hexadecimal, of what was decided about.
+    pub hash: String,
+    /// Who decided.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// The answer to the question that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    /// The arguments to run with instead of those that were asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map>,
+}
+
+/// A recorded success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cached {
+    /// The SHA-256, in hexadecimal, of everything that it depends on.
+    pub fingerprint: String,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The results of the calls.
+    pub results: BTreeMap<CallId, Value>,
 }
 
 /// A remark on a task.
@@ -100,6 +175,18 @@ pub struct CallBody {
     pub error: Option<CallError>,
     /// How often it was started.
     pub attempts: u32,
+    /// The arguments that it was last started with, where they are not those that its author wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Map>,
+    /// How often it failed since it last began from the start.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub failures: u32,
+    /// When it is due, while it waits to be started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// The decision that lets it start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Granted>,
     /// When it was last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -116,6 +203,10 @@ impl Default for CallBody {
             usage: None,
             error: None,
             attempts: 0,
+            args: None,
+            failures: 0,
+            due: None,
+            approval: None,
             started_at: None,
             finished_at: None,
         }
@@ -366,6 +457,9 @@ pub struct PlanRecord {
     pub name: String,
     /// Everything of the file but its tasks, in the long form.
     pub header: Map,
+    /// The values of its parameters.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub params: Map,
     /// When it was applied last.
     pub applied_at: Option<Timestamp>,
 }

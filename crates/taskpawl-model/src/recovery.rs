@@ -173,6 +173,7 @@ impl Orphan {
             call: call.clone(),
             end: CallEnd::Interrupted { repeatable: *repeatable },
             usage: None,
+            changed_beyond: Vec::new(),
             go_on: false,
         })
     }

@@ -228,7 +228,15 @@ fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) 
     }
     state.running_calls -= 1;
     let go_on = state.stop == Stop::No;
-    state.reports.push(Report { task: key, attempt, call, end, usage: None, go_on });
+    state.reports.push(Report {
+        task: key,
+        attempt,
+        call,
+        end,
+        usage: None,
+        changed_beyond: Vec::new(),
+        go_on,
+    });
 }
 
 fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
@@ -248,7 +256,15 @@ fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
 fn give_up(state: &mut State, call: StartedCall) {
     let end = CallEnd::Interrupted { repeatable: true };
     let (task, attempt) = (call.key, call.attempt);
-    state.reports.push(Report { task, attempt, call: call.call.id, end, usage: None, go_on: false });
+    state.reports.push(Report {
+        task,
+        attempt,
+        call: call.call.id,
+        end,
+        usage: None,
+        changed_beyond: Vec::new(),
+        go_on: false,
+    });
 }
 
 fn stop(state: &mut State, actions: &mut Vec<Action>) {

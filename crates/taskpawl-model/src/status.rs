@@ -75,10 +75,24 @@ pub enum BlockedReason {
         #[serde(default)]
         ids: Vec<TaskId>,
     },
-    /// A call waits for a decision.
+    /// It, or one of its calls, waits for a decision.
+    #[serde(rename_all = "camelCase")]
     Approval {
-        /// The call.
-        call: CallId,
+        /// The call; absent where the whole task waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The SHA-256, in hexadecimal, of what is to be decided about.
+        #[serde(default)]
+        hash: String,
+        /// The question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<String>,
+        /// The answers to choose from; none stands for yes or no.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        options: Vec<String>,
+        /// When the question no longer stands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
     },
     /// No tool of that name is known here.
     MissingTool {
@@ -237,6 +251,14 @@ word_enum! {
         Retry = "retry",
         /// `reopen` by hand.
         Reopen = "reopen",
+        /// Its inputs are those of its last success, whose results stand for running it.
+        Cached = "cached",
+        /// A decision is needed.
+        Ask = "ask",
+        /// `approve`: by hand, by an approver, or because the plan says so when nobody has decided in time.
+        Approve = "approve",
+        /// `reject`: likewise.
+        Reject = "reject",
         /// `undo` by hand: the state before, outside the table of states.
         Undo = "undo",
     }
@@ -278,11 +300,16 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         )
     );
     let interrupted = matches!(reason, Some(BlockedReason::Interrupted { .. }));
+    let asks = from == S::Blocked && matches!(reason, Some(BlockedReason::Approval { .. }));
     match cause {
         Cause::Claim => from == S::Todo && to == S::InProgress,
-        Cause::Empty => from == S::Todo && to == S::Done,
+        Cause::Empty | Cause::Cached => from == S::Todo && to == S::Done,
+        Cause::Ask => matches!(from, S::Todo | S::InProgress) && to == S::Blocked,
+        Cause::Approve => asks && to == S::Todo,
+        Cause::Reject => asks && to == S::Cancelled,
         Cause::Gate => match (from, to) {
-            (S::Todo, S::Blocked | S::Skipped) => true,
+            // Failed: its condition or its list cannot be evaluated.
+            (S::Todo, S::Blocked | S::Skipped | S::Failed) => true,
             (S::Blocked, S::Todo) => by_itself,
             // What it waited for ended, and not well.
             (S::Blocked, S::Blocked) => matches!(reason, Some(BlockedReason::Waiting { .. })),
@@ -302,7 +329,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Cancel => {
             matches!(from, S::Todo | S::InProgress | S::Blocked | S::Failed) && to == S::Cancelled
         }
-        Cause::Unblock => from == S::Blocked && !by_itself && to == S::Todo,
+        Cause::Unblock => from == S::Blocked && !by_itself && !asks && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
         Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
         // It puts back what was, whatever that is, and so does not ask here.
@@ -312,7 +339,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
 
 /// Returns what may be done by hand with a task in this state, as words of the command line.
 pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'static str> {
-    const HAND: [(Cause, Status); 9] = [
+    const HAND: [(Cause, Status); 11] = [
         (Cause::Claim, Status::InProgress),
         (Cause::Done, Status::Done),
         (Cause::Fail, Status::Failed),
@@ -320,6 +347,8 @@ pub fn allowed_by_hand(from: Status, reason: Option<&BlockedReason>) -> Vec<&'st
         (Cause::Cancel, Status::Cancelled),
         (Cause::Block, Status::Blocked),
         (Cause::Unblock, Status::Todo),
+        (Cause::Approve, Status::Todo),
+        (Cause::Reject, Status::Cancelled),
         (Cause::Retry, Status::Todo),
         (Cause::Reopen, Status::Todo),
     ];

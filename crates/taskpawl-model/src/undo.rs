@@ -275,6 +275,8 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Retry { .. }
         | Command::Reopen { .. }
         | Command::Cancel { .. }
+        | Command::Approve { .. }
+        | Command::Reject { .. }
         | Command::AddCall { .. }
         | Command::AddDependency { .. }
         | Command::RemoveDependency { .. }
@@ -292,6 +294,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::RunOne { .. }
         | Command::Settle
         | Command::ReturnExpired { .. }
+        | Command::ExpireApprovals { .. }
         | Command::ToolsKnown { .. } => false,
     }
 }

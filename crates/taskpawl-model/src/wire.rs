@@ -1,10 +1,12 @@
 //! The task as it is seen from outside: one flat object.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
-use crate::record::{CallBody, CallError, CallRecord, Node, Note, TaskBody, TaskRecord};
+use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, Status, TaskState};
 use crate::view::{View, ViewError};
@@ -83,6 +85,12 @@ pub struct Task {
     /// How often it changed.
     #[serde(default)]
     pub version: u64,
+    /// What its expressions call other tasks, where that is not their id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, TaskId>,
+    /// What is known of it since it was opened.
+    #[serde(flatten)]
+    pub progress: Progress,
     /// All other fields that authors write, and those that this version does not know.
     #[serde(flatten)]
     pub options: Map,
@@ -131,6 +139,18 @@ pub struct ToolCall {
     /// How often it was started.
     #[serde(default)]
     pub attempts: u32,
+    /// The arguments that it was last started with, where they are not those that its author wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated_args: Option<Map>,
+    /// How often it failed since it last began from the start.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub failures: u32,
+    /// When it is due, while it waits to be started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// The decision that lets it start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<Granted>,
     /// When it was last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -207,6 +227,8 @@ impl Task {
             started_at: body.started_at,
             finished_at: body.finished_at,
             version,
+            names: body.names,
+            progress: body.progress,
             options,
         }
     }
@@ -238,6 +260,8 @@ impl Task {
             generation: self.generation,
             started_at: self.started_at,
             finished_at: self.finished_at,
+            names: self.names,
+            progress: self.progress,
         };
         let record = TaskRecord {
             id: self.id,
@@ -342,6 +366,10 @@ impl From<CallRecord> for ToolCall {
             error,
             error_class,
             attempts: body.attempts,
+            evaluated_args: body.args,
+            failures: body.failures,
+            due: body.due,
+            granted: body.approval,
             started_at: body.started_at,
             finished_at: body.finished_at,
             origin,
@@ -366,6 +394,10 @@ impl TryFrom<ToolCall> for CallRecord {
             usage: said(call.usage),
             error: call.error.map(|message| CallError { class, message }),
             attempts: call.attempts,
+            args: call.evaluated_args,
+            failures: call.failures,
+            due: call.due,
+            approval: call.granted,
             started_at: call.started_at,
             finished_at: call.finished_at,
         };

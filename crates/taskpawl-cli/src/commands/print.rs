@@ -164,7 +164,8 @@ pub(super) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
     match reason {
         Reason::Dependency { ids } => format!("because of {}", some(ids)),
         Reason::Waiting { ids } => format!("waits for {}", some(ids)),
-        Reason::Approval { call } => format!("call {call} waits for approval"),
+        Reason::Approval { call: Some(call), .. } => format!("call {call} waits for approval"),
+        Reason::Approval { call: None, .. } => "waits for approval".to_owned(),
         Reason::MissingTool { name } => format!("no tool {name} here"),
         Reason::Interrupted { call } => format!("call {call} was interrupted: nobody knows how it ended"),
         Reason::Manual { text } => text.clone(),

@@ -49,6 +49,7 @@ fn a_report_about_a_deleted_task_disturbs_no_other() {
         call: started.call.id.clone(),
         end: CallEnd::Succeeded(Value::Null),
         usage: None,
+        changed_beyond: Vec::new(),
         go_on: true,
     });
     let round = Round { reports: reports.collect(), ..Round::default() };

@@ -288,6 +288,7 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
         call: call.call.id.clone(),
         end,
         usage: None,
+        changed_beyond: Vec::new(),
         go_on: true,
     }
 }

@@ -357,7 +357,12 @@ impl<'p> Work<'p> {
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
-            draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, applied_at });
+            draft.changes.plans.push(PlanRecord {
+                name: report.plan.clone(),
+                header,
+                applied_at,
+                ..PlanRecord::default()
+            });
             draft.emit(
                 None,
                 EventKind::Applied {

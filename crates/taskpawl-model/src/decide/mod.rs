@@ -69,6 +69,9 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Settle => draft.settle_all(),
         Command::CloseRun { id } => draft.close_run(id),
         Command::ReturnExpired { tasks } => draft.return_some_expired(tasks),
+        Command::Approve { .. } | Command::Reject { .. } | Command::ExpireApprovals { .. } => {
+            Err(author::invalid("approval", "nothing waits for a decision here".to_owned()).into())
+        }
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
     }
 }

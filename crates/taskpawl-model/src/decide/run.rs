@@ -88,7 +88,16 @@ impl Draft<'_> {
         let claim = Claim { run, actor, lease_until: None, lease: None };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
         self.answer.tasks.push(self.id(key)?);
+        self.set_deadline(key)?;
         self.go_on(key)
+    }
+
+    /// The time of a task begins with its claim.
+    fn set_deadline(&mut self, key: Key) -> Decided<()> {
+        let (now, timeout) = (self.now(), self.task(key)?.spec.timeout);
+        let end = timeout.and_then(|timeout| chrono::TimeDelta::from_std(timeout.0).ok());
+        let deadline = end.and_then(|end| now.checked_add_signed(end));
+        self.update_task(key, |record| record.body.progress.deadline = deadline)
     }
 
     /// Starts what comes next in a task whose calls all stand still, or ends it.
@@ -132,8 +141,10 @@ impl Draft<'_> {
             task: record.id.clone(),
             attempt,
             generation: record.body.generation,
+            args: call.spec.args.clone(),
+            deadline: record.body.progress.deadline,
+            plan: record.plan.clone(),
             call,
-            timeout: record.spec.timeout,
         });
         Ok(())
     }

@@ -72,7 +72,9 @@ fn started(key: u32, call: &str) -> StartedCall {
         attempt: 1,
         generation: 0,
         call: record,
-        timeout: None,
+        args: taskpawl_model::Map::new(),
+        deadline: None,
+        plan: None,
     }
 }
 

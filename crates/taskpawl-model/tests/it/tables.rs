@@ -13,7 +13,13 @@ fn reasons() -> Vec<BlockedReason> {
         BlockedReason::Dependency { ids: Vec::new() },
         BlockedReason::Waiting { ids: Vec::new() },
         BlockedReason::MissingTool { name: "t".to_owned() },
-        BlockedReason::Approval { call: call.clone() },
+        BlockedReason::Approval {
+            call: Some(call.clone()),
+            hash: String::new(),
+            ask: None,
+            options: Vec::new(),
+            expires_at: None,
+        },
         BlockedReason::Interrupted { call },
         BlockedReason::Manual { text: "why".to_owned() },
     ]

@@ -266,7 +266,15 @@ impl Draw<'_> {
             8 => CallEnd::Interrupted { repeatable: true },
             _ => CallEnd::Interrupted { repeatable: false },
         };
-        Report { task: Key(key), attempt, call, end, usage: None, go_on: self.random.chance(85) }
+        Report {
+            task: Key(key),
+            attempt,
+            call,
+            end,
+            usage: None,
+            changed_beyond: Vec::new(),
+            go_on: self.random.chance(85),
+        }
     }
 
     fn new_task(&mut self) -> NewTask {
