@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::command::{Answer, Context, DecideError, Decision};
+use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRules};
 use crate::event::EventKind;
 use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
@@ -35,6 +35,51 @@ pub(crate) struct Draft<'a> {
     pub(crate) queue: VecDeque<Key>,
     /// Cancelled tasks whose calls have not ended, with the runs that end them; read at most once.
     pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
+    /// What calls may still be started with; without bounds where no round of a run is decided.
+    pub(crate) room: Room,
+}
+
+/// What is left of a round of a run for the calls that it starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Room {
+    /// How many more calls may start.
+    pub(crate) places: usize,
+    /// How many more calls of a tool may start; tools that are not named have no limit.
+    pub(crate) tool_places: BTreeMap<String, usize>,
+    /// What claims with limits were given.
+    #[expect(dead_code, reason = "nothing is limited yet")]
+    pub(crate) grants: BTreeMap<Key, Grant>,
+    /// What holds for all tasks of the run.
+    pub(crate) rules: Arc<RunRules>,
+    /// The tools that the run knows.
+    pub(crate) tools: Arc<BTreeSet<String>>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        let (tool_places, grants, rules, tools) = Default::default();
+        Self { places: usize::MAX, tool_places, grants, rules, tools }
+    }
+}
+
+impl Room {
+    pub(crate) fn of(round: &Round) -> Self {
+        Self {
+            places: round.places,
+            tool_places: round.tool_places.clone(),
+            grants: round.grants.clone(),
+            rules: Arc::clone(&round.rules),
+            tools: Arc::clone(&round.tools),
+        }
+    }
+
+    /// Takes a place for a call of a tool.
+    pub(crate) fn take(&mut self, tool: &str) {
+        self.places = self.places.saturating_sub(1);
+        if let Some(places) = self.tool_places.get_mut(tool) {
+            *places = places.saturating_sub(1);
+        }
+    }
 }
 
 /// Edges that the draft added and removed.
@@ -64,6 +109,7 @@ impl<'a> Draft<'a> {
             renewed: BTreeSet::new(),
             queue: VecDeque::new(),
             ending: None,
+            room: Room::default(),
         }
     }
 

@@ -2,10 +2,12 @@
 
 mod again;
 mod apply;
+mod approval;
 mod author;
 mod claim;
 mod ending;
 mod hand;
+mod needs;
 mod prune;
 mod run;
 mod undo;

@@ -1,9 +1,10 @@
 //! Commands of runs: claim, report, give back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::command::{CallEnd, DecideError, Report, Round, StartedCall};
-use crate::draft::{Decided, Draft};
+use crate::draft::{Decided, Draft, Room};
 use crate::event::EventKind;
 use crate::gate::GateState;
 use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
@@ -44,6 +45,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
+        self.room = Room::of(round);
         for report in &round.reports {
             leave_out_refused(self.report(report))?;
         }
@@ -51,10 +53,10 @@ impl Draft<'_> {
             leave_out_refused(self.release_from_run(*task, *attempt))?;
         }
         self.settle()?;
-        self.claim_for_run(&round.claims, &round.tools)?;
+        self.claim_for_run(&round.claims)?;
         if round.places > 0 {
             let next = self.became_ready(round);
-            self.claim_for_run(&next, &round.tools)?;
+            self.claim_for_run(&next)?;
         }
         Ok(())
     }
@@ -67,21 +69,25 @@ impl Draft<'_> {
         nodes.iter().filter(|node| node.work == Work::Calls).take(round.places).map(|node| node.key).collect()
     }
 
-    fn claim_for_run(&mut self, tasks: &[Key], tools: &BTreeSet<String>) -> Decided<()> {
+    fn claim_for_run(&mut self, tasks: &[Key]) -> Decided<()> {
         for key in tasks {
             let Some(node) = self.find_node(*key)? else { continue };
             if node.is_ready() && node.work == Work::Calls {
-                self.claim_one(*key, tools)?;
+                self.claim_one(*key)?;
             }
         }
         Ok(())
     }
 
-    fn claim_one(&mut self, key: Key, tools: &BTreeSet<String>) -> Decided<()> {
+    fn claim_one(&mut self, key: Key) -> Decided<()> {
+        let (tools, record) = (Arc::clone(&self.room.tools), self.task(key)?);
         let mut left = self.calls(key)?.iter().filter(|call| !call.body.status.is_settled());
         if let Some(call) = left.find(|call| !tools.contains(&call.spec.tool_name)) {
             let name = call.spec.tool_name.clone();
             self.answer.missing_tools.push((key, name));
+            return Ok(());
+        }
+        if !self.take_needs(key, &record)? {
             return Ok(());
         }
         let (run, actor) = (self.context.run.clone(), self.context.actor.clone());
@@ -94,7 +100,7 @@ impl Draft<'_> {
 
     /// The time of a task begins with its claim.
     fn set_deadline(&mut self, key: Key) -> Decided<()> {
-        let (now, timeout) = (self.now(), self.task(key)?.spec.timeout);
+        let (now, timeout) = (self.now(), self.task(key)?.spec.timeout.or(self.room.rules.timeout));
         let end = timeout.and_then(|timeout| chrono::TimeDelta::from_std(timeout.0).ok());
         let deadline = end.and_then(|end| now.checked_add_signed(end));
         self.update_task(key, |record| record.body.progress.deadline = deadline)
@@ -112,6 +118,9 @@ impl Draft<'_> {
             Mode::Parallel => &waiting,
         };
         for position in now {
+            if !self.ask_approval(key, Some(*position))? {
+                return Ok(());
+            }
             self.start_call(key, &record, *position)?;
         }
         if now.is_empty() {
@@ -131,6 +140,7 @@ impl Draft<'_> {
             body.result = None;
             body.error = None;
         })?;
+        self.room.take(&call.spec.tool_name);
         let attempt = record.body.attempt;
         self.emit(
             Some(key),
