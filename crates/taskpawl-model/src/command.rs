@@ -487,6 +487,8 @@ pub struct Answer {
     pub ready: Vec<Node>,
     /// Tasks that were not claimed because nobody here knows a tool that they need.
     pub missing_tools: Vec<(Key, String)>,
+    /// Tasks that wait for a decision since this.
+    pub asked: Vec<Key>,
     /// Tasks that were not claimed because they need something first.
     pub needs: Vec<(Key, Needs)>,
     /// Tasks of this run that pause.

@@ -12,6 +12,7 @@ mod intake;
 mod limits;
 mod period;
 mod plan;
+mod question;
 mod read;
 mod record;
 pub mod recovery;
@@ -29,7 +30,7 @@ pub use command::{
     Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, Grant, Needs, NewTask,
     Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
 };
-pub use decide::decide;
+pub use decide::{approval_request, decide};
 pub use event::{Change, Event, EventKind};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use graph::{Graph, rebuild_nodes};
@@ -41,6 +42,7 @@ pub use plan::{
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     task_from_json,
 };
+pub use question::{ApprovalRequest, AskedCall};
 pub use read::{blocked_reason, ending, resolve};
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanRecord, Progress,

@@ -85,7 +85,7 @@ pub struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Period>,
     /// The decision that lets it start.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "granted", skip_serializing_if = "Option::is_none")]
     pub approval: Option<Granted>,
     /// What its last success may stand for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::command::{CallEnd, Command, Report, Round};
-use crate::record::{CallRecord, TaskRecord};
-use crate::status::{CallStatus, Claim, Status, TaskState};
+use crate::record::{CallRecord, Phase, TaskRecord};
+use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
 use crate::{CallId, Key, RunId, TaskId, Timestamp};
 
@@ -22,11 +22,13 @@ use crate::{CallId, Key, RunId, TaskId, Timestamp};
 ///   says how the call ended.
 /// - A task of a dead run of which no call runs is given back.
 /// - A task whose lease has ended is given back.
+/// - A task about which nobody decided in time goes the way that its plan says.
 /// - The record of a dead run is closed: without an end and an exit code, which nobody knows, but with the time of the recovery.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     dead: BTreeMap<RunId, DeadRun>,
     expired: Vec<(Key, TaskId)>,
+    undecided: Vec<(Key, TaskId)>,
 }
 
 /// What a dead run left behind.
@@ -62,6 +64,8 @@ pub struct Recovered {
     pub interrupted: Vec<TaskId>,
     /// Tasks of agents and people whose leases had ended.
     pub expired: Vec<TaskId>,
+    /// Tasks about which nobody has decided in time.
+    pub undecided: Vec<TaskId>,
 }
 
 impl Recovered {
@@ -110,13 +114,14 @@ impl Plan {
             let held = view.find(&Query { status: vec![Status::InProgress], ..Query::default() })?;
             planner.add_tasks(&mut plan, held)?;
             planner.add_records(&mut plan)?;
+            planner.add_undecided(&mut plan)?;
         }
         Ok(plan)
     }
 
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.dead.is_empty() && self.expired.is_empty()
+        self.dead.is_empty() && self.expired.is_empty() && self.undecided.is_empty()
     }
 
     /// Returns the commands that do it, each with the run in whose name it is given. They fit into one commit.
@@ -134,6 +139,10 @@ impl Plan {
             let tasks = self.expired.iter().map(|(key, _)| *key).collect();
             commands.push((None, Command::ReturnExpired { tasks }));
         }
+        if !self.undecided.is_empty() {
+            let tasks = self.undecided.iter().map(|(key, _)| *key).collect();
+            commands.push((None, Command::ExpireApprovals { tasks }));
+        }
         commands
     }
 
@@ -149,6 +158,7 @@ impl Plan {
             returned: ids(false),
             interrupted: ids(true),
             expired: self.expired.iter().map(|(_, id)| id.clone()).collect(),
+            undecided: self.undecided.iter().map(|(_, id)| id.clone()).collect(),
         }
     }
 }
@@ -181,6 +191,26 @@ impl Orphan {
     fn is_lost(&self) -> bool {
         self.running.iter().any(|(_, repeatable)| !repeatable)
     }
+}
+
+/// Returns the tasks that wait for a decision, by key, and until when there is time for it.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn open_questions(view: &dyn View) -> ViewResult<Vec<(Key, Option<Timestamp>)>> {
+    let mut open = Vec::new();
+    for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
+        // Most of those that are blocked wait for another task: their texts are not read.
+        if view.node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+            continue;
+        }
+        let task = view.task(key)?;
+        let reason = task.as_ref().and_then(|task| task.body.state.blocked_reason());
+        if let Some(BlockedReason::Approval { expires_at, .. }) = reason {
+            open.push((key, *expires_at));
+        }
+    }
+    Ok(open)
 }
 
 struct Planner<'a> {
@@ -230,6 +260,17 @@ impl Planner<'_> {
                 {
                     plan.dead.entry(run.id.clone()).or_default().ending.push((key, ending.attempt));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_undecided(&self, plan: &mut Plan) -> ViewResult<()> {
+        for (key, end) in open_questions(self.view)? {
+            if end.is_some_and(|end| end <= self.now)
+                && let Some(id) = self.view.id(key)?
+            {
+                plan.undecided.push((key, id));
             }
         }
         Ok(())

@@ -250,6 +250,60 @@ pub enum Refusal {
         /// What happened last to each task.
         touches: Vec<Touch>,
     },
+    /// The task does not wait for a decision.
+    #[error("task `{id}` does not wait for a decision: it is `{status}`{}", decided(.by.as_ref()))]
+    NotAsked {
+        /// The task.
+        id: TaskId,
+        /// Its state.
+        status: Status,
+        /// Who approved it last, and when.
+        by: Option<(String, Timestamp)>,
+    },
+    /// Nobody has decided in time.
+    #[error("the time to decide about task `{id}` ended at {}", crate::format_time(*.at))]
+    QuestionOver {
+        /// The task.
+        id: TaskId,
+        /// When.
+        at: Timestamp,
+        /// Whether its plan lets it go on by that.
+        goes_on: bool,
+    },
+    /// What is to be decided about is no longer what was looked at.
+    #[error("what task `{id}` waits for has the hash `{current}`, not `{given}`")]
+    StaleHash {
+        /// The task.
+        id: TaskId,
+        /// The hash of what was looked at.
+        given: String,
+        /// The hash of what is asked about.
+        current: String,
+    },
+    /// The question has other answers.
+    #[error("{} the question of task `{id}`", answer_problem(.answer.as_ref()))]
+    WrongAnswer {
+        /// The task.
+        id: TaskId,
+        /// What was answered.
+        answer: Option<String>,
+        /// The answers that there are.
+        options: Vec<String>,
+    },
+    /// Arguments were given, and it is not clear for which call.
+    #[error("task `{id}` asks about {calls} calls, and arguments can be given for one")]
+    ManyCalls {
+        /// The task.
+        id: TaskId,
+        /// How many calls it asks about.
+        calls: usize,
+    },
+    /// A run decides about its own tasks.
+    #[error("a run cannot decide about tasks: `{by}` is for people and approvers")]
+    RunDecides {
+        /// The command.
+        by: &'static str,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -350,6 +404,19 @@ impl Refusal {
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--as NAME` for a separate instance"
                     .to_owned(),
             ),
+            Self::NotAsked { id, .. } => Some(format!("`taskpawl show {id}` shows how it stands")),
+            Self::QuestionOver { id, goes_on: false, .. } => {
+                Some(format!("that counts as a rejection; `taskpawl retry {id}` lets it ask anew"))
+            }
+            Self::QuestionOver { .. } => {
+                Some("its plan lets it go on by that: `taskpawl run-all-ready`".to_owned())
+            }
+            Self::StaleHash { id, .. } => Some(format!("`taskpawl show {id}` shows what it asks about now")),
+            Self::WrongAnswer { id, answer, options } => Some(answer_hint(id, answer.as_deref(), options)),
+            Self::ManyCalls { .. } => {
+                Some("leave the arguments out, or change the calls in the plan and apply it".to_owned())
+            }
+            Self::RunDecides { .. } => Some("ask a person".to_owned()),
             Self::NothingToUndo { .. } => {
                 Some("`taskpawl history` shows what others did; `taskpawl undo REVISION` undoes that".to_owned())
             }
@@ -440,5 +507,29 @@ fn waits_for(open: &[TaskId], failed: &[TaskId]) -> String {
         (true, true) => "the task above it has not opened".to_owned(),
         (false, true) => format!("it waits for {}", quoted(open)),
         (_, false) => format!("it cannot start because of {}", quoted(failed)),
+    }
+}
+
+fn decided(by: Option<&(String, Timestamp)>) -> String {
+    by.map_or_else(String::new, |(by, at)| format!(" (approved by {by} at {})", crate::format_time(*at)))
+}
+
+fn answer_problem(answer: Option<&String>) -> String {
+    answer.map_or_else(
+        || "an answer is needed to".to_owned(),
+        |answer| format!("`{answer}` is none of the answers to"),
+    )
+}
+
+fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String {
+    let all = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
+    let nearest = |answer: &str| {
+        let distance = |option: &&String| strsim::osa_distance(&answer.to_lowercase(), &option.to_lowercase());
+        let limit = (answer.chars().count() / 3).max(1);
+        options.iter().min_by_key(distance).filter(|option| distance(option) <= limit)
+    };
+    match answer.and_then(nearest) {
+        Some(nearest) => format!("did you mean `{nearest}`? The answers are {all}"),
+        None => format!("the answers are {all}: `taskpawl approve {id} --answer ANSWER`"),
     }
 }

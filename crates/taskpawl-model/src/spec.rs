@@ -405,6 +405,19 @@ pub struct Question {
     /// How long the question stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Period>,
+    /// What counts when nobody has answered by then: `reject`, which is the default, `approve`, or one of the options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<String>,
+}
+
+impl Approval {
+    /// Returns the question, where there is more to it than yes or no.
+    pub fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Word(ApprovalWord::Required) => None,
+            Self::Question(question) => Some(question),
+        }
+    }
 }
 
 /// When a recorded result may stand for running a task.

@@ -304,7 +304,8 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
     match cause {
         Cause::Claim => from == S::Todo && to == S::InProgress,
         Cause::Empty | Cause::Cached => from == S::Todo && to == S::Done,
-        Cause::Ask => matches!(from, S::Todo | S::InProgress) && to == S::Blocked,
+        // What is asked about may change while the question stands: then it is asked anew.
+        Cause::Ask => (matches!(from, S::Todo | S::InProgress) || asks) && to == S::Blocked,
         Cause::Approve => asks && to == S::Todo,
         Cause::Reject => asks && to == S::Cancelled,
         Cause::Gate => match (from, to) {

@@ -1,16 +1,458 @@
-//! Decisions that tasks and calls wait for.
+//! Decisions: what waits for one, `approve` and `reject`, and what counts when nobody decides in time.
+//!
+//! A decision is about exactly what would run. What is approved starts only while it still is that: when its arguments or its
+//! calls change before, it is asked anew.
 
-use crate::Key;
+use serde_json::Value;
+
+use crate::command::{Context, DecideError};
 use crate::draft::{Decided, Draft};
+use crate::event::{Change, EventKind};
+use crate::question::{ApprovalRequest, AskedCall, hash};
+use crate::record::{CallRecord, Granted, Phase, TaskRecord};
+use crate::refusal::Refusal;
+use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
+use crate::status::{BlockedReason, Cause, TaskState};
+use crate::view::View;
+use crate::{CallId, Key, format_time};
+
+/// The name in the context of a task under which its expressions find the answer.
+const ANSWER: &str = "approval";
+
+/// The least that is taken for the beginning of a hash.
+const SHORT_HASH: usize = 8;
+
+/// What is said with an approval.
+pub(super) struct Yes<'a> {
+    pub(super) answer: &'a Option<Value>,
+    pub(super) args: &'a Option<Map>,
+    pub(super) hash: Option<&'a str>,
+}
+
+/// Why a task waits for a decision.
+struct Open {
+    call: Option<CallId>,
+    hash: String,
+    options: Vec<String>,
+    expires_at: Option<Timestamp>,
+}
+
+impl Open {
+    fn of(state: &TaskState) -> Option<Self> {
+        let Some(BlockedReason::Approval { call, hash, options, expires_at, .. }) = state.blocked_reason()
+        else {
+            return None;
+        };
+        let (call, hash, options) = (call.clone(), hash.clone(), options.clone());
+        Some(Self { call, hash, options, expires_at: *expires_at })
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// What counts when nobody has decided in time.
+enum OnExpiry {
+    Reject,
+    Approve(Option<String>),
+}
+
+/// Returns what a task asks, when it waits for a decision.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequest>, DecideError> {
+    let context =
+        Context { now: Timestamp::default(), actor: String::new(), run: None, origin: Origin::Library };
+    let mut draft = Draft::new(view, &context);
+    if draft.find_node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
+        return Ok(None);
+    }
+    draft.request(key)
+}
 
 impl Draft<'_> {
+    // Asking.
+
     /// Returns whether a task, or the call at a position of it, may start as far as decisions go; else it is blocked now and
     /// waits for one.
     ///
     /// Of a task it is asked when everything else lets it start, before its list is known; of a call when its arguments are
-    /// known and none of the calls of its task runs.
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "nothing asks for a decision yet")]
-    pub(crate) fn ask_approval(&mut self, _key: Key, _call: Option<usize>) -> Decided<bool> {
-        Ok(true)
+    /// known and none of the calls of its task runs. Where other arguments were approved, the call has them after this.
+    pub(crate) fn ask_approval(&mut self, key: Key, call: Option<usize>) -> Decided<bool> {
+        let record = self.task(key)?;
+        if !self.asks(key, &record, call)? {
+            self.take_args_of_task(key, &record, call)?;
+            return Ok(true);
+        }
+        let (calls, items) = self.work(key, &record, call)?;
+        let hash = hash(&record.id, &calls, items.as_deref());
+        match self.granted(key, &record, call)? {
+            Some(granted) if granted.hash == hash => {
+                if let (Some(position), Some(args)) = (call, granted.args) {
+                    self.update_call(key, position, |call| call.body.args = Some(args))?;
+                }
+                Ok(true)
+            }
+            before => {
+                let text = before.map(|_| "what was approved has changed".to_owned());
+                self.ask(key, &record, call, hash, text)?;
+                Ok(false)
+            }
+        }
     }
+
+    fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
+        Ok(match call {
+            Some(position) => {
+                let spec = &self.calls(key)?[position].spec;
+                spec.approval.is_some() || is_raw(spec)
+            }
+            None => record.spec.approval.is_some(),
+        })
+    }
+
+    /// A task of which one call was asked about may have been approved with other arguments for that.
+    fn take_args_of_task(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<()> {
+        let args = record.body.progress.approval.as_ref().and_then(|granted| granted.args.clone());
+        if let (Some(position), Some(args)) = (call, args) {
+            self.update_call(key, position, |call| call.body.args = Some(args))?;
+        }
+        Ok(())
+    }
+
+    fn granted(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<Option<Granted>> {
+        Ok(match call {
+            Some(position) => self.calls(key)?[position].body.approval.clone(),
+            None => record.body.progress.approval.clone(),
+        })
+    }
+
+    fn ask(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<usize>,
+        hash: String,
+        text: Option<String>,
+    ) -> Decided<()> {
+        let call = call.map(|position| self.calls(key).map(|calls| calls[position].clone())).transpose()?;
+        let question = question_of(record, call.as_ref());
+        let expires_at = question.and_then(|question| question.expires).and_then(|period| {
+            let period = chrono::TimeDelta::from_std(period.0).ok()?;
+            self.now().checked_add_signed(period)
+        });
+        let reason = BlockedReason::Approval {
+            call: call.as_ref().map(|call| call.id.clone()),
+            hash,
+            ask: question.map(|question| question.ask.clone()),
+            options: question.map(|question| question.options.clone()).unwrap_or_default(),
+            expires_at,
+        };
+        self.set_state(key, TaskState::Blocked { reason }, Cause::Ask, text)?;
+        self.write_grant(key, call.as_ref().map(|call| &call.id), None)?;
+        self.answer.asked.push(key);
+        Ok(())
+    }
+
+    /// Asks a question anew when what it is about has changed since.
+    pub(crate) fn refresh_question(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let Some(open) = Open::of(&record.body.state) else { return Ok(()) };
+        let position = self.position_of(key, open.call.as_ref())?;
+        let (calls, items) = self.work(key, &record, position)?;
+        let hash = hash(&record.id, &calls, items.as_deref());
+        if hash == open.hash {
+            return Ok(());
+        }
+        self.ask(key, &record, position, hash, Some("what was asked about has changed".to_owned()))
+    }
+
+    /// Writes a decision down, or takes it away, and with it the answer that expressions see.
+    fn write_grant(&mut self, key: Key, call: Option<&CallId>, granted: Option<Granted>) -> Decided<()> {
+        let answer = granted.as_ref().map(|granted| granted.answer.clone().unwrap_or(Value::Bool(true)));
+        let position = self.position_of(key, call)?;
+        if let Some(position) = position {
+            let granted = granted.clone();
+            self.update_call(key, position, |call| call.body.approval = granted)?;
+        }
+        self.update_task(key, |record| {
+            let context = &mut record.body.context;
+            match answer {
+                Some(answer) => drop(context.insert(ANSWER.to_owned(), answer)),
+                None => drop(context.remove(ANSWER)),
+            }
+            if position.is_none() {
+                record.body.progress.approval = granted;
+            }
+        })
+    }
+
+    fn position_of(&mut self, key: Key, call: Option<&CallId>) -> Decided<Option<usize>> {
+        let Some(id) = call else { return Ok(None) };
+        Ok(self.calls(key)?.iter().position(|call| call.id == *id))
+    }
+
+    // What would run.
+
+    fn request(&mut self, key: Key) -> Decided<Option<ApprovalRequest>> {
+        let record = self.task(key)?;
+        let Some(BlockedReason::Approval { call, hash, ask, options, expires_at }) =
+            record.body.state.blocked_reason().cloned()
+        else {
+            return Ok(None);
+        };
+        let position = self.position_of(key, call.as_ref())?;
+        let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
+        let (calls, items) = self.work(key, &record, position)?;
+        let (task, name) = (record.id, record.spec.name);
+        let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
+        Ok(Some(ApprovalRequest {
+            task,
+            name,
+            call,
+            ask,
+            options,
+            expires_at,
+            on_expiry,
+            hash,
+            calls,
+            items,
+        }))
+    }
+
+    /// Returns the calls that a decision is about: one, or all that are left of a task and below it.
+    fn work(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<usize>,
+    ) -> Decided<(Vec<AskedCall>, Option<Vec<Value>>)> {
+        if let Some(position) = call {
+            let call = self.calls(key)?[position].clone();
+            let args = call.body.args.clone().unwrap_or_else(|| call.spec.args.clone());
+            return Ok((vec![asked(record, call, args, Vec::new())], None));
+        }
+        let mut asked = Vec::new();
+        for key in [vec![key], self.subtree(key)?].concat() {
+            self.add_work(key, &mut asked)?;
+        }
+        Ok((asked, None))
+    }
+
+    fn add_work(&mut self, key: Key, to: &mut Vec<AskedCall>) -> Decided<()> {
+        let record = self.task(key)?;
+        let calls = self.calls(key)?.clone();
+        for call in calls.into_iter().filter(|call| !call.body.status.is_settled()) {
+            let (args, unknown) = known_args(&call);
+            to.push(asked(&record, call, args, unknown));
+        }
+        Ok(())
+    }
+
+    // Deciding.
+
+    pub(super) fn approve(&mut self, ids: &[String], yes: &Yes<'_>) -> Decided<()> {
+        self.refuse_in_run("approve")?;
+        let keys = self.resolve_all(ids)?;
+        if keys.len() > 1 && (yes.args.is_some() || yes.hash.is_some()) {
+            let field = if yes.args.is_some() { "args" } else { "hash" };
+            return Err(super::author::invalid(field, "it is about one task, and several are named").into());
+        }
+        super::author::check_depth("answer", yes.answer)?;
+        for key in keys {
+            self.approve_one(key, yes)?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+
+    fn approve_one(&mut self, key: Key, yes: &Yes<'_>) -> Decided<()> {
+        let (record, open) = self.open_question(key)?;
+        check_hash(&record, &open, yes.hash)?;
+        check_answer(&record, &open, yes.answer.as_ref())?;
+        let mut said = yes.answer.iter().map(|answer| format!("answer: {}", plain(answer))).collect::<Vec<_>>();
+        if let Some(args) = yes.args {
+            self.note_edit(key, &record, &open, args)?;
+            said.push("with other arguments".to_owned());
+        }
+        let granted = Granted {
+            hash: open.hash,
+            by: self.context.actor.clone(),
+            at: self.now(),
+            answer: yes.answer.clone(),
+            args: yes.args.clone(),
+        };
+        self.write_grant(key, open.call.as_ref(), Some(granted))?;
+        let text = (!said.is_empty()).then(|| said.join("; "));
+        self.set_state(key, TaskState::Todo, Cause::Approve, text)
+    }
+
+    /// Checks that it is clear which call other arguments are for, and puts them into the history.
+    fn note_edit(&mut self, key: Key, record: &TaskRecord, open: &Open, args: &Map) -> Decided<()> {
+        let value = Some(Value::Object(args.clone()));
+        super::author::check_depth("args", &value)?;
+        let position = self.position_of(key, open.call.as_ref())?;
+        let (mut calls, items) = self.work(key, record, position)?;
+        let count = calls.len() * items.map_or(1, |items| items.len());
+        let (Some(call), 1) = (calls.pop(), count) else {
+            return Err(Refusal::ManyCalls { id: record.id.clone(), calls: count }.into());
+        };
+        let change = Change { from: Value::Object(call.args), to: value.unwrap_or_default() };
+        let fields = std::iter::once((format!("toolCalls.{}.args", call.call), change)).collect();
+        self.emit(Some(key), EventKind::Updated { fields })
+    }
+
+    pub(super) fn reject(&mut self, ids: &[String], reason: Option<&str>) -> Decided<()> {
+        self.refuse_in_run("reject")?;
+        for key in self.resolve_all(ids)? {
+            self.open_question(key)?;
+            self.reject_one(key, reason.unwrap_or("rejected"))?;
+            self.answer.tasks.push(self.id(key)?);
+        }
+        Ok(())
+    }
+
+    /// Cancels a task that asks, with everything below it that has not ended.
+    fn reject_one(&mut self, key: Key, reason: &str) -> Decided<()> {
+        let text = reason.to_owned();
+        let state = TaskState::Cancelled { reason: Some(text.clone()) };
+        self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
+        for below in self.subtasks(key)? {
+            if !matches!(self.node(below)?.phase, Phase::Done | Phase::Cancelled | Phase::Skipped) {
+                self.cancel_tree(below, Some(&text))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_in_run(&self, by: &'static str) -> Decided<()> {
+        if self.context.run.is_some() { Err(Refusal::RunDecides { by }.into()) } else { Ok(()) }
+    }
+
+    /// Returns the question of a task that waits for a decision; refuses where there is none, or none any more.
+    fn open_question(&mut self, key: Key) -> Decided<(TaskRecord, Open)> {
+        let record = self.task(key)?;
+        if let Some(open) = Open::of(&record.body.state) {
+            return Ok((record, open));
+        }
+        let before = self.view.task(key)?.and_then(|task| Open::of(&task.body.state));
+        let (id, status) = (record.id.clone(), record.body.state.status());
+        if let Some(at) = before.filter(|open| open.is_over(self.now())).and_then(|open| open.expires_at) {
+            let goes_on = !status.is_finished();
+            return Err(Refusal::QuestionOver { id, at, goes_on }.into());
+        }
+        let calls = self.calls(key)?.iter().filter_map(|call| call.body.approval.as_ref());
+        let granted = calls.chain(&record.body.progress.approval).max_by_key(|granted| granted.at);
+        let by = granted.map(|granted| (granted.by.clone(), granted.at));
+        Err(Refusal::NotAsked { id, status, by }.into())
+    }
+
+    // Expiry.
+
+    /// Lets those of the tasks go the way that their plan says about which nobody has decided in time.
+    pub(super) fn expire_questions(&mut self, tasks: &[Key]) -> Decided<()> {
+        for key in tasks {
+            if self.find_node(*key)?.is_some() {
+                self.expire_question(*key)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn expire_question(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let now = self.now();
+        let Some(open) = Open::of(&record.body.state).filter(|open| open.is_over(now)) else { return Ok(()) };
+        let question = self.question(key, &record, open.call.as_ref())?;
+        let end = open.expires_at.map(format_time).unwrap_or_default();
+        match on_expiry(question) {
+            OnExpiry::Reject => self.reject_one(key, &format!("nobody decided until {end}"))?,
+            OnExpiry::Approve(answer) => {
+                let said = answer.iter().map(|answer| format!("answer: {answer}; "));
+                let text = format!("{}nobody decided until {end}", said.collect::<String>());
+                let (by, answer) = ("onExpiry".to_owned(), answer.map(Value::String));
+                let granted = Granted { hash: open.hash, by, at: now, answer, args: None };
+                self.write_grant(key, open.call.as_ref(), Some(granted))?;
+                self.set_state(key, TaskState::Todo, Cause::Approve, Some(text))?;
+            }
+        }
+        self.settle()
+    }
+
+    fn question(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<&CallId>,
+    ) -> Decided<Option<Question>> {
+        let position = self.position_of(key, call)?;
+        let call = position.map(|position| self.calls(key).map(|calls| calls[position].clone())).transpose()?;
+        Ok(question_of(record, call.as_ref()).cloned())
+    }
+}
+
+fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Option<&'a Question> {
+    let approval = call.map_or(&record.spec.approval, |call| &call.spec.approval);
+    approval.as_ref().and_then(Approval::question)
+}
+
+fn on_expiry(question: Option<Question>) -> OnExpiry {
+    let Some((word, options)) =
+        question.and_then(|question| Some((question.on_expiry?, question.options)))
+    else {
+        return OnExpiry::Reject;
+    };
+    match word.as_str() {
+        "reject" => OnExpiry::Reject,
+        "approve" if options.is_empty() => OnExpiry::Approve(None),
+        _ => OnExpiry::Approve(Some(word)),
+    }
+}
+
+/// Returns whether a value stands in a command line without quotes: then nobody but a reader can tell what it does.
+fn is_raw(spec: &CallSpec) -> bool {
+    let command = spec.args.get("command").and_then(Value::as_str);
+    spec.tool_name == "shell"
+        && command.is_some_and(|command| {
+            let mut expressions = command.split("${{").skip(1);
+            expressions.any(|rest| rest.split('|').skip(1).any(|filter| filter.trim_start().starts_with("raw")))
+        })
+}
+
+fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {
+    let (task, origin) = (record.id.clone(), call.origin);
+    AskedCall { task, call: call.id, tool: call.spec.tool_name, args, unknown, origin }
+}
+
+/// Returns the arguments of a call as far as they are known now, and the names of the others.
+fn known_args(call: &CallRecord) -> (Map, Vec<String>) {
+    let is_open = |value: &Value| value.to_string().contains("${{");
+    let unknown = call.spec.args.iter().filter(|(_, value)| is_open(value)).map(|(name, _)| name.clone());
+    (call.spec.args.clone(), unknown.collect())
+}
+
+fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<()> {
+    let is_current = |given: &str| open.hash == given || (given.len() >= SHORT_HASH && open.hash.starts_with(given));
+    match given {
+        Some(given) if !is_current(given) => {
+            let (id, given, current) = (record.id.clone(), given.to_owned(), open.hash.clone());
+            Err(Refusal::StaleHash { id, given, current }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_answer(record: &TaskRecord, open: &Open, answer: Option<&Value>) -> Decided<()> {
+    let is_one = |answer: &Value| open.options.iter().any(|option| answer.as_str() == Some(option));
+    if open.options.is_empty() || answer.is_some_and(is_one) {
+        return Ok(());
+    }
+    let answer = answer.map(plain);
+    Err(Refusal::WrongAnswer { id: record.id.clone(), answer, options: open.options.clone() }.into())
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

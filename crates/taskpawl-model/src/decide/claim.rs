@@ -220,7 +220,8 @@ impl Draft<'_> {
 
     // Leases that have ended, and those that go on.
 
-    /// Gives those of the tasks back that the command names and whose leases others have let end.
+    /// Gives those of the tasks back that the command names and whose leases others have let end, and decides about those that
+    /// nobody has decided about in time.
     pub(super) fn meet(&mut self, ids: &[&str]) -> Decided<()> {
         for id in ids {
             // What is wrong with a name is for the command to say.
@@ -231,9 +232,14 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Returns the phase of a task, which is given back first if somebody else has let its lease end.
+    /// Returns the phase of a task, which is given back first if somebody else has let its lease end, and decided about if the
+    /// time for that is over.
     pub(super) fn free(&mut self, key: Key) -> Decided<Phase> {
         let phase = self.node(key)?.phase;
+        if phase == Phase::BlockedOther {
+            self.expire_question(key)?;
+            return Ok(self.node(key)?.phase);
+        }
         if phase != Phase::InProgress {
             return Ok(phase);
         }

@@ -12,6 +12,8 @@ mod prune;
 mod run;
 mod undo;
 
+pub use approval::approval_request;
+
 use crate::command::{Command, Context, DecideError, Decision};
 use crate::draft::{Decided, Draft};
 use crate::view::View;
@@ -71,9 +73,12 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Settle => draft.settle_all(),
         Command::CloseRun { id } => draft.close_run(id),
         Command::ReturnExpired { tasks } => draft.return_some_expired(tasks),
-        Command::Approve { .. } | Command::Reject { .. } | Command::ExpireApprovals { .. } => {
-            Err(author::invalid("approval", "nothing waits for a decision here".to_owned()).into())
+        Command::Approve { ids, answer, args, hash } => {
+            let verdict = approval::Yes { answer, args, hash: hash.as_deref() };
+            draft.approve(ids, &verdict)
         }
+        Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
+        Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
     }
 }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::PlanProblem;
-use super::node::{Content, Node};
+use super::node::{shortened, Content, Node};
 use super::reader::{Reader, Segment, Shape};
 use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
@@ -45,7 +45,7 @@ const SANDBOX: Shape = Shape {
 const QUESTION: Shape = Shape {
     what: "`approval`",
     expected: "`required`, or an object with `ask`",
-    fields: &["ask", "options", "expires"],
+    fields: &["ask", "options", "expires", "onExpiry"],
     required: &[("ask", "`ask`")],
 };
 
@@ -142,13 +142,34 @@ impl<'n> Reader<'n> {
     }
 
     fn question(&mut self, node: &'n Node<'n>) -> Option<Question> {
-        let mut question = Question { ask: String::new(), options: Vec::new(), expires: None };
+        let mut question =
+            Question { ask: String::new(), options: Vec::new(), expires: None, on_expiry: None };
+        let mut on_expiry = None;
         self.object(node, &QUESTION, |reader, key, value| match key {
             "ask" => question.ask = reader.filled_text(value).unwrap_or_default(),
             "options" => question.options = reader.texts(value),
-            _ => question.expires = reader.period(value),
+            "expires" => question.expires = reader.period(value),
+            _ => on_expiry = Some(value),
         })?;
+        if let Some(value) = on_expiry {
+            question.on_expiry =
+                self.within(Segment::Key("onExpiry"), |reader| reader.on_expiry(value, &question));
+        }
         Some(question)
+    }
+
+    fn on_expiry(&mut self, node: &'n Node<'n>, question: &Question) -> Option<String> {
+        let word = self.filled_text(node)?;
+        let mut known = vec!["reject".to_owned()];
+        // A question with options wants one of them: a plain yes would be no answer.
+        known.extend(question.options.is_empty().then(|| "approve".to_owned()));
+        known.extend(question.options.iter().cloned());
+        if known.contains(&word) {
+            return Some(word);
+        }
+        let hint = super::vocabulary::word_hint(&word, &known);
+        self.report_with(node.at, PlanProblem::UnknownWord { what: "answer", word: super::node::shortened(&word) }, hint);
+        None
     }
 
     pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {

@@ -1,0 +1,108 @@
+//! What a decision is about: everything that would run, with the arguments as far as they are known, and its hash.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::spec::{Map, Origin, Timestamp};
+use crate::{CallId, TaskId};
+
+/// A question that a task or a call asks before it starts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRequest {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// The call; absent where the whole task waits, with all below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The question in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
+    /// The answers to choose from; none stands for yes or no.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// When the question no longer stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// What counts then: `reject`, `approve`, or one of the options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<String>,
+    /// The SHA-256, in hexadecimal, of what would run: an approval is good for that alone.
+    pub hash: String,
+    /// The calls that would run.
+    pub calls: Vec<AskedCall>,
+    /// The elements of the list that each of the calls would run for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<Value>>,
+}
+
+/// A call that would run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCall {
+    /// The task.
+    pub task: TaskId,
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: String,
+    /// Its arguments, evaluated.
+    pub args: Map,
+    /// The arguments whose values nobody knows before other calls have run: they stand as their author wrote them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// Who added it.
+    pub origin: Origin,
+}
+
+impl ApprovalRequest {
+    /// Returns whether the time to decide is over at `now`.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// Returns the hash of what would run.
+pub(crate) fn hash(task: &TaskId, calls: &[AskedCall], items: Option<&[Value]>) -> String {
+    let calls: Vec<Value> = calls
+        .iter()
+        .map(|call| json!({"task": call.task, "call": call.call, "tool": call.tool, "args": call.args}))
+        .collect();
+    let mut text = String::new();
+    canonical(&json!({"task": task, "calls": calls, "items": items}), &mut text);
+    hex(&Sha256::digest(text))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+/// Writes a value so that equal ones have equal texts: objects by the order of their keys.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in entries {
+                canonical(&Value::from(key.as_str()), text);
+                text.push(':');
+                canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+    }
+}
