@@ -248,6 +248,7 @@ fn question() -> Value {
             "ask": {"type": "string"},
             "options": {"$ref": "#/$defs/texts"},
             "expires": {"$ref": "#/$defs/duration"},
+            "onExpiry": {"type": "string"},
         },
     })
 }

@@ -115,6 +115,14 @@ fn findings(left: &Recovered) -> Vec<Finding> {
             "give it back: somebody else may claim it",
         ));
     }
+    for id in &left.undecided {
+        found.push(finding(
+            "question",
+            task(id),
+            "nobody has decided about it in time",
+            "let it go the way that its plan says",
+        ));
+    }
     found
 }
 

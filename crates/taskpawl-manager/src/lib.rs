@@ -14,6 +14,6 @@ mod source;
 pub use error::Error;
 pub use history::{HistoryEntry, HistoryFilter};
 pub use liveness::{Liveness, RunState};
-pub use manager::{ApplyOptions, Ending, Manager};
+pub use manager::{ApplyOptions, Approving, Ending, Manager};
 pub use reads::{Page, RunFilter};
 pub use source::{FixedSource, Source, SystemSource};

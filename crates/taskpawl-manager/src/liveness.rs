@@ -5,7 +5,8 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use taskpawl_model::{
-    ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskState, View, ViewResult, resolve,
+    BlockedReason, ClaimEnd, Command, Key, Refusal, RunId, RunRecord, Status, Task, TaskState, View,
+    ViewResult, resolve,
 };
 
 use crate::error::Error;
@@ -48,11 +49,15 @@ impl Manager {
         self.liveness().is_none_or(|liveness| liveness.is_alive(run))
     }
 
-    /// Says of each task whether its claim has ended though nobody has taken it back yet. Each run is asked for once.
+    /// Says of each task whether its claim, or the time to decide about it, has ended though nobody has taken note of that yet.
+    /// Each run is asked for once.
     pub(crate) fn mark_ended_claims<'a>(&self, tasks: impl IntoIterator<Item = &'a mut Task>) {
         let mut lives = BTreeMap::new();
         let mut now = None;
         for task in tasks {
+            if let Some(BlockedReason::Approval { expires_at: Some(end), .. }) = &task.blocked_reason {
+                task.question_over = *end <= *now.get_or_insert_with(|| self.source().now());
+            }
             let Some(claim) = &task.claim else { continue };
             let is_dead = |run: &RunId| !*lives.entry(run.clone()).or_insert_with(|| self.is_alive(run));
             let is_expired = claim.is_expired(*now.get_or_insert_with(|| self.source().now()));

@@ -37,6 +37,17 @@ pub struct Ending {
     pub attempt: Option<u32>,
 }
 
+/// What somebody says who approves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Approving {
+    /// The answer, where a question was asked; without one it is yes.
+    pub answer: Option<Value>,
+    /// The arguments to run with instead of those that were asked about; only where that is one call.
+    pub args: Option<Map>,
+    /// The hash of what was looked at, or at least 8 characters of it: refused where something else is asked about by now.
+    pub hash: Option<String>,
+}
+
 impl Manager {
     /// Returns a manager of `store` in the name of `actor`.
     pub fn new(store: Arc<dyn Store>, actor: impl Into<String>) -> Self {
@@ -235,6 +246,20 @@ impl Manager {
     /// Gives tasks, with all below, up.
     pub fn cancel(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
         self.tasks(Command::Cancel { ids: ids.to_vec(), reason })
+    }
+
+    /// Lets tasks start, or go on, that wait for a decision.
+    ///
+    /// # Errors
+    /// A task does not ask, or no longer; the answer is none of the options; what it asks about is not what was looked at.
+    pub fn approve(&self, ids: &[String], approval: Approving) -> Result<Vec<TaskId>, Error> {
+        let Approving { answer, args, hash } = approval;
+        self.tasks(Command::Approve { ids: ids.to_vec(), answer, args, hash })
+    }
+
+    /// Cancels tasks that wait for a decision, with all below.
+    pub fn reject(&self, ids: &[String], reason: Option<String>) -> Result<Vec<TaskId>, Error> {
+        self.tasks(Command::Reject { ids: ids.to_vec(), reason })
     }
 
     /// Adds a tool call to a task.

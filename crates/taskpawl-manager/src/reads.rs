@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
 use taskpawl_model::{
-    DecideError, Event, GateState, Key, Priority, Query, Refusal, RunId, RunRecord, Selector, Status, Task,
-    TaskState, Timestamp, View, ViewResult, Work, read_task, resolve, select,
+    ApprovalRequest, DecideError, Event, GateState, Key, Priority, Query, Refusal, RunId, RunRecord,
+    Selector, Status, Task, TaskState, Timestamp, View, ViewResult, Work, approval_request, read_task,
+    recovery::open_questions, resolve, select,
 };
 use taskpawl_store::StoreError;
 
@@ -106,6 +107,25 @@ impl Manager {
                 }
             }
             Ok(ids)
+        })
+    }
+
+    /// Returns what a task asks; nothing when it does not wait for a decision.
+    pub fn approval_request(&self, id: &str) -> Result<Option<ApprovalRequest>, Error> {
+        self.read(|view| approval_request(view, resolve(view, id)?))
+    }
+
+    /// Returns what all tasks ask that wait for a decision, by age; where there are selectors, of those that these select.
+    pub fn approval_requests(&self, selectors: &[Selector]) -> Result<Vec<ApprovalRequest>, Error> {
+        self.read(|view| {
+            let scope = select(view, selectors)?;
+            let mut requests = Vec::new();
+            for (key, _) in open_questions(view)? {
+                if scope.as_ref().is_none_or(|scope| scope.contains(&key)) {
+                    requests.extend(approval_request(view, key)?);
+                }
+            }
+            Ok(requests)
         })
     }
 

@@ -77,7 +77,11 @@ pub(crate) fn hash(task: &TaskId, calls: &[AskedCall], items: Option<&[Value]>) 
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// Writes a value so that equal ones have equal texts: objects by the order of their keys.
@@ -103,6 +107,8 @@ fn canonical(value: &Value, text: &mut String) {
             }
             text.push('}');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string());
+        }
     }
 }

@@ -524,7 +524,8 @@ fn answer_problem(answer: Option<&String>) -> String {
 fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String {
     let all = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
     let nearest = |answer: &str| {
-        let distance = |option: &&String| strsim::osa_distance(&answer.to_lowercase(), &option.to_lowercase());
+        let distance =
+            |option: &&String| strsim::osa_distance(&answer.to_lowercase(), &option.to_lowercase());
         let limit = (answer.chars().count() / 3).max(1);
         options.iter().min_by_key(distance).filter(|option| distance(option) <= limit)
     };

@@ -54,6 +54,9 @@ pub struct Task {
     /// How the claim ended, if it did and nobody has taken the task back yet. No store keeps it: reads find out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ended: Option<ClaimEnd>,
+    /// Whether the time to decide about it is over, though nobody has taken note of that yet.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub question_over: bool,
     /// The run that still ends calls of the task, which was cancelled while they ran. No store keeps it here: reads find out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<RunId>,
@@ -216,6 +219,7 @@ impl Task {
             plan,
             claim,
             claim_ended: None,
+            question_over: false,
             ended_by: None,
             result,
             notes: body.notes,

@@ -35,7 +35,7 @@ pub use taskpawl_engine::{
     PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSummary, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page,
+    ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page,
     RunFilter, RunState, Source, SystemSource,
 };
 pub use taskpawl_model as model;

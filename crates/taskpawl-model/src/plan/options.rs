@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::PlanProblem;
-use super::node::{shortened, Content, Node};
+use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
@@ -168,7 +168,7 @@ impl<'n> Reader<'n> {
             return Some(word);
         }
         let hint = super::vocabulary::word_hint(&word, &known);
-        self.report_with(node.at, PlanProblem::UnknownWord { what: "answer", word: super::node::shortened(&word) }, hint);
+        self.report_with(node.at, PlanProblem::UnknownWord { what: "answer", word: shortened(&word) }, hint);
         None
     }
 
