@@ -346,8 +346,9 @@ pub struct Apply {
 }
 
 /// One round of a run. What is of no account any more (a claim of a task that is no longer ready) is left out; the rest is done.
-/// Of a report about a task that was cancelled counts that the call has ended.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Of a report about a task that was cancelled counts that the call has ended. By default there is no bound on places, and nothing is
+/// claimed that only becomes ready.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Round {
     /// How calls ended.
     pub reports: Vec<Report>,
@@ -359,16 +360,40 @@ pub struct Round {
     pub resumes: Vec<(Key, u32)>,
     /// What claims with limits were given.
     pub grants: BTreeMap<Key, Grant>,
-    /// How many more may be claimed of those that become ready by this.
+    /// How many calls may start with this: of tasks that go on, of claims, then of what becomes ready by it. A claim for which
+    /// no place is left is not made: the answer has it among its `needs`, where it needs nothing else.
     pub places: usize,
+    /// Whether tasks that become ready by this may be claimed, too.
+    pub takes_new: bool,
     /// How many more calls of a tool may start; tools that are not named have no limit.
     pub tool_places: BTreeMap<String, usize>,
     /// What holds for all tasks of the run.
     pub rules: Arc<RunRules>,
+    /// Plans of whose tasks nothing more starts in this run: their time or their budget is used up.
+    pub ended_plans: Arc<BTreeSet<String>>,
     /// The tools that the run knows: tasks whose next calls need another stay as they are.
     pub tools: Arc<BTreeSet<String>>,
     /// What the run is restricted to.
     pub scope: Option<Arc<BTreeSet<Key>>>,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self {
+            reports: Vec::new(),
+            releases: Vec::new(),
+            claims: Vec::new(),
+            resumes: Vec::new(),
+            grants: BTreeMap::new(),
+            places: usize::MAX,
+            takes_new: false,
+            tool_places: BTreeMap::new(),
+            rules: Arc::default(),
+            ended_plans: Arc::default(),
+            tools: Arc::default(),
+            scope: None,
+        }
+    }
 }
 
 /// What holds for all tasks of a run.
@@ -380,25 +405,44 @@ pub struct RunRules {
     pub retry: Option<Retry>,
     /// The longest that each attempt of a task may take where it says nothing.
     pub timeout: Option<Period>,
+    /// Recorded results do not stand for running a task.
+    pub no_cache: bool,
 }
 
-/// What a task needs beside a place.
+/// What a task needs before it starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Needs {
     /// Units of resources.
     pub resources: BTreeMap<String, u32>,
     /// Paths that it writes.
     pub writes: Vec<String>,
-    /// Whether it is to be found out if its last success can stand for it.
-    pub cache: bool,
+    /// The task whose items it is one of, and how many of these run at once.
+    pub items: Option<(Key, u32)>,
+    /// The tool of its first call, of whose places none is left.
+    pub tool: Option<String>,
+    /// What decides whether its last success can stand for it.
+    pub cache: Option<CacheInputs>,
     /// Whether another run, or somebody, holds what it needs: then the store has to change first.
     pub is_held_elsewhere: bool,
+}
+
+/// What the success of a task with `cache` depends on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CacheInputs {
+    /// The SHA-256, in hexadecimal, of its calls, their arguments and its key.
+    pub work: String,
+    /// The files whose contents count, as globs.
+    pub files: Vec<String>,
+    /// The fingerprint of the last success that may be taken.
+    pub recorded: Option<String>,
 }
 
 /// What a claim was given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grant {
-    /// The SHA-256, in hexadecimal, of everything that a task with `cache` depends on.
+    /// Of a task with `cache`: what its success depends on, as it was asked for.
+    pub work: Option<String>,
+    /// The SHA-256, in hexadecimal, of that and of the contents of its files; none where a file changed while it was read.
     pub fingerprint: Option<String>,
 }
 
@@ -449,6 +493,10 @@ pub struct Report {
     pub usage: Option<Value>,
     /// Files that changed while it ran although its task does not say that it writes them.
     pub changed_beyond: Vec<String>,
+    /// Why these are not known.
+    pub changes_unknown: Option<String>,
+    /// Whether the files that the success of its task depends on are not those that they were when it was claimed.
+    pub inputs_changed: bool,
     /// Whether the next call of the task starts; else the task is given back.
     pub go_on: bool,
 }
@@ -472,6 +520,10 @@ pub struct StartedCall {
     pub deadline: Option<Timestamp>,
     /// The plan of the task.
     pub plan: Option<String>,
+    /// The paths that its task says it writes.
+    pub writes: Vec<String>,
+    /// What the success of its task depends on, with the fingerprint that it was claimed with.
+    pub cache: Option<CacheInputs>,
 }
 
 /// What a command answers.

@@ -53,12 +53,15 @@ pub(crate) struct Room {
     pub(crate) rules: Arc<RunRules>,
     /// The tools that the run knows.
     pub(crate) tools: Arc<BTreeSet<String>>,
+    /// Plans of whose tasks nothing more starts.
+    #[expect(dead_code, reason = "nothing ends early yet")]
+    pub(crate) ended_plans: Arc<BTreeSet<String>>,
 }
 
 impl Default for Room {
     fn default() -> Self {
-        let (tool_places, grants, rules, tools) = Default::default();
-        Self { places: usize::MAX, tool_places, grants, rules, tools }
+        let (tool_places, grants, rules, tools, ended_plans) = Default::default();
+        Self { places: usize::MAX, tool_places, grants, rules, tools, ended_plans }
     }
 }
 
@@ -70,6 +73,7 @@ impl Room {
             grants: round.grants.clone(),
             rules: Arc::clone(&round.rules),
             tools: Arc::clone(&round.tools),
+            ended_plans: Arc::clone(&round.ended_plans),
         }
     }
 

@@ -120,9 +120,9 @@ impl Intake {
 
     /// Returns what the store is asked for one commit.
     pub fn round(&self, commit: Commit) -> Round {
-        let Commit { reports, releases, claims, places } = commit;
+        let Commit { reports, releases, claims, places, takes_new } = commit;
         let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
-        Round { reports, releases, claims, places, tools, scope, ..Round::default() }
+        Round { reports, releases, claims, places, takes_new, tools, scope, ..Round::default() }
     }
 
     /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a

@@ -27,8 +27,8 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CallEnd, Command, Context, DecideError, Decision, Grant, Needs, NewTask,
-    Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
+    Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant, Needs,
+    NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, decide};
 pub use event::{Change, Event, EventKind};

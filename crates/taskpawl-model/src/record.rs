@@ -90,9 +90,18 @@ pub struct Progress {
     /// What its last success may stand for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<Cached>,
+    /// What a success of this attempt will depend on, where it is to be recorded: a SHA-256 in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// When the success was recorded that stood for running it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_from: Option<Timestamp>,
     /// Files that changed while it ran although it does not say that it writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<String>,
+    /// Why it is not known which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes_unknown: Option<String>,
 }
 
 /// One element of the list of a `forEach`.

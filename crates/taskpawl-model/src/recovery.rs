@@ -184,6 +184,8 @@ impl Orphan {
             end: CallEnd::Interrupted { repeatable: *repeatable },
             usage: None,
             changed_beyond: Vec::new(),
+            changes_unknown: None,
+            inputs_changed: false,
             go_on: false,
         })
     }

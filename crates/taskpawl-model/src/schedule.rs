@@ -61,8 +61,10 @@ pub struct Commit {
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
-    /// How many more may be claimed of those that become ready by it.
+    /// How many calls may start with it.
     pub places: usize,
+    /// Whether tasks that become ready by it may be claimed, too.
+    pub takes_new: bool,
 }
 
 /// Something happened.
@@ -235,6 +237,8 @@ fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) 
         end,
         usage: None,
         changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
         go_on,
     });
 }
@@ -263,6 +267,8 @@ fn give_up(state: &mut State, call: StartedCall) {
         end,
         usage: None,
         changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
         go_on: false,
     });
 }
@@ -306,11 +312,12 @@ fn commit(state: &mut State, actions: &mut Vec<Action>) {
     let places = if state.stop == Stop::No { state.free_places() } else { 0 };
     let claims = state.take_ready(places);
     // What becomes ready by the commit is not told apart there from what still has calls to end here.
-    let next = if state.revoked.is_empty() { places - claims.len() } else { 0 };
+    let takes_new = state.revoked.is_empty();
     let commit = Commit {
         reports: std::mem::take(&mut state.reports),
         releases: std::mem::take(&mut state.releases),
-        places: next,
+        places,
+        takes_new,
         claims,
     };
     if !(commit.reports.is_empty() && commit.releases.is_empty() && commit.claims.is_empty()) {

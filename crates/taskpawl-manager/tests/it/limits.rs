@@ -50,6 +50,8 @@ fn a_report_about_a_deleted_task_disturbs_no_other() {
         end: CallEnd::Succeeded(Value::Null),
         usage: None,
         changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
         go_on: true,
     });
     let round = Round { reports: reports.collect(), ..Round::default() };

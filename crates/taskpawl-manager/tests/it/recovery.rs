@@ -274,7 +274,14 @@ fn run(desk: &Desk, id: &str, starts: &mut Starts, mut commits: usize) {
         if claims.is_empty() && reports.is_empty() {
             return;
         }
-        let round = Round { reports, claims, places: 2, tools: Arc::clone(&tools), ..Round::default() };
+        let round = Round {
+            reports,
+            claims,
+            places: 2,
+            takes_new: true,
+            tools: Arc::clone(&tools),
+            ..Round::default()
+        };
         if !give(round, &mut running) {
             return;
         }
@@ -289,6 +296,8 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
         end,
         usage: None,
         changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
         go_on: true,
     }
 }

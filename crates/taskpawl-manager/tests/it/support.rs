@@ -192,7 +192,17 @@ impl Desk {
     ) -> Result<Answer, Error> {
         let attempt = self.task(id).attempt;
         let (task, call) = (self.key(id), CallId::from(call));
-        let report = Report { task, attempt, call, end, usage: None, changed_beyond: Vec::new(), go_on };
+        let report = Report {
+            task,
+            attempt,
+            call,
+            end,
+            usage: None,
+            changed_beyond: Vec::new(),
+            changes_unknown: None,
+            inputs_changed: false,
+            go_on,
+        };
         self.manager.clone().with_run(RunId::from("r1")).command(Command::Report(Box::new(report)))
     }
 

@@ -54,7 +54,7 @@ impl Draft<'_> {
         }
         self.settle()?;
         self.claim_for_run(&round.claims)?;
-        if round.places > 0 {
+        if round.takes_new && self.room.places > 0 {
             let next = self.became_ready(round);
             self.claim_for_run(&next)?;
         }
@@ -66,7 +66,12 @@ impl Draft<'_> {
         let is_inside = |key: &Key| round.scope.as_ref().is_none_or(|scope| scope.contains(key));
         let mut nodes: Vec<Node> = self.newly_ready().filter(|node| is_inside(&node.key)).collect();
         nodes.sort_by_key(|node| (node.priority, node.due, node.key));
-        nodes.iter().filter(|node| node.work == Work::Calls).take(round.places).map(|node| node.key).collect()
+        nodes
+            .iter()
+            .filter(|node| node.work == Work::Calls)
+            .take(self.room.places)
+            .map(|node| node.key)
+            .collect()
     }
 
     fn claim_for_run(&mut self, tasks: &[Key]) -> Decided<()> {
@@ -154,6 +159,8 @@ impl Draft<'_> {
             args: call.spec.args.clone(),
             deadline: record.body.progress.deadline,
             plan: record.plan.clone(),
+            writes: record.spec.writes.clone(),
+            cache: None,
             call,
         });
         Ok(())

@@ -273,6 +273,8 @@ impl Draw<'_> {
             end,
             usage: None,
             changed_beyond: Vec::new(),
+            changes_unknown: None,
+            inputs_changed: false,
             go_on: self.random.chance(85),
         }
     }
