@@ -5,6 +5,7 @@ mod cycle;
 mod decide;
 mod draft;
 mod event;
+pub mod expr;
 mod gate;
 mod graph;
 mod id;

@@ -1,0 +1,184 @@
+//! An expression as a tree.
+
+use serde_json::Value;
+
+use super::words::Word;
+
+/// The most levels of an expression, so that nothing that walks it can run out of stack.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// The most bytes of an expression.
+pub(super) const MAX_BYTES: usize = 65_536;
+
+/// A part of an expression, and where it stands in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Expr {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// How many levels it has.
+    pub(super) depth: usize,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    Value(Value),
+    Name(Name),
+    Attribute(Box<Expr>, String),
+    Index(Box<Expr>, Box<Expr>),
+    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    Binary(Op, Box<Expr>, Box<Expr>),
+    If { test: Box<Expr>, then: Box<Expr>, otherwise: Box<Expr> },
+    Filter { of: Box<Expr>, filter: &'static Word, arguments: Arguments },
+    Test { of: Box<Expr>, test: &'static Word, arguments: Vec<Expr>, negated: bool },
+    List(Vec<Expr>),
+    Object(Vec<(Expr, Expr)>),
+    Range(Vec<Expr>),
+}
+
+/// What stands in the parentheses of a filter.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Arguments {
+    pub(super) plain: Vec<Expr>,
+    pub(super) named: Vec<(String, Expr)>,
+}
+
+impl Arguments {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Expr> {
+        self.plain.iter().chain(self.named.iter().map(|(_, value)| value))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Or,
+    And,
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+    Add,
+    Subtract,
+    Concat,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+}
+
+impl Op {
+    /// Returns how tightly an operator binds.
+    pub(super) fn precedence(self) -> u8 {
+        match self {
+            Self::Or => 1,
+            Self::And => 2,
+            Self::Equal
+            | Self::Unequal
+            | Self::Less
+            | Self::LessOrEqual
+            | Self::Greater
+            | Self::GreaterOrEqual
+            | Self::In
+            | Self::NotIn => COMPARISON,
+            Self::Add | Self::Subtract => 5,
+            Self::Concat => 6,
+            Self::Multiply | Self::Divide | Self::FloorDivide | Self::Remainder => 7,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Or => "or",
+            Self::And => "and",
+            Self::Equal => "==",
+            Self::Unequal => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::In => "in",
+            Self::NotIn => "not in",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Concat => "~",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Remainder => "%",
+        }
+    }
+}
+
+/// `not` binds less than comparisons.
+pub(super) const NOT: u8 = 3;
+pub(super) const COMPARISON: u8 = 4;
+
+/// A name that an expression uses. There are no names that are only known when it is evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Name {
+    /// `params.NAME`.
+    Param(String),
+    /// `context.NAME`.
+    Context(String),
+    /// `tasks['TASK'].FIELD`.
+    Task {
+        /// The task as it is written.
+        task: String,
+        /// What of it.
+        field: TaskField,
+    },
+    /// `item`.
+    Item,
+    /// `index`.
+    Index,
+    /// `attempt`.
+    Attempt,
+}
+
+/// What expressions may ask of another task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskField {
+    /// `context.NAME`.
+    Context(String),
+    /// `result`.
+    Result,
+    /// `results`.
+    Results,
+    /// `status`.
+    Status,
+    /// `error`.
+    Error,
+}
+
+impl Expr {
+    /// Returns every part directly below this one.
+    fn parts(&self) -> Vec<&Self> {
+        match &self.kind {
+            Kind::Value(_) | Kind::Name(_) => Vec::new(),
+            Kind::Attribute(of, _) | Kind::Not(of) | Kind::Negate(of) => vec![of],
+            Kind::Index(left, right) | Kind::Binary(_, left, right) => vec![left, right],
+            Kind::Slice(of, from, to) => {
+                [Some(of), from.as_ref(), to.as_ref()].into_iter().flatten().map(|part| &**part).collect()
+            }
+            Kind::If { test, then, otherwise } => vec![then, test, otherwise],
+            Kind::Filter { of, arguments, .. } => std::iter::once(&**of).chain(arguments.iter()).collect(),
+            Kind::Test { of, arguments, .. } => std::iter::once(&**of).chain(arguments).collect(),
+            Kind::List(items) | Kind::Range(items) => items.iter().collect(),
+            Kind::Object(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
+        }
+    }
+
+    /// Gives every name in it and where it stands, in the order of the text.
+    pub(super) fn names(&self, found: &mut impl FnMut(&Name, usize)) {
+        if let Kind::Name(name) = &self.kind {
+            found(name, self.start);
+        }
+        self.parts().into_iter().for_each(|part| part.names(found));
+    }
+}

@@ -1,0 +1,169 @@
+//! The names that values begin with. What follows them is written out, so that everything that an expression refers
+//! to is known when it is read.
+
+use serde_json::Value;
+
+use super::ast::{Expr, Name, TaskField};
+use super::error::{ExprFault, Fault};
+use super::lexer::Lexeme;
+use super::parser::{Parser, call_of, is_name, shortened};
+use super::words::{self, closest};
+
+type Parse<T> = Result<T, Fault>;
+
+const TASK_FIELDS: [&str; 5] = ["context", "error", "result", "results", "status"];
+
+impl Parser<'_> {
+    /// Reads a name and what belongs to it.
+    pub(super) fn name(&mut self, start: usize, word: &str) -> Parse<Expr> {
+        let root = match word {
+            "params" => "params",
+            "context" => "context",
+            "tasks" => "tasks",
+            _ => return self.simple_name(start, word),
+        };
+        self.advance();
+        let (at, member) = self.member(root)?;
+        if root != "tasks" {
+            self.refuse_minus_after(at, start)?;
+            let name = if root == "params" { Name::Param(member) } else { Name::Context(member) };
+            return self.named(start, name);
+        }
+        let bracket = self.text[..self.last_end()].ends_with(']');
+        if !bracket && self.is_sign("-") && self.token().start == self.last_end() {
+            return Err(self.minus(at, start));
+        }
+        let field = self.task_field(start, &member, bracket)?;
+        self.named(start, Name::Task { task: member, field })
+    }
+
+    fn simple_name(&mut self, start: usize, word: &str) -> Parse<Expr> {
+        let name = match word {
+            "item" => Name::Item,
+            "index" => Name::Index,
+            "attempt" => Name::Attempt,
+            word => return Err(self.unknown_name(start, word)),
+        };
+        self.advance();
+        self.named(start, name)
+    }
+
+    fn unknown_name(&mut self, start: usize, word: &str) -> Fault {
+        self.advance();
+        if self.is_sign("(") {
+            return call_of(start, word);
+        }
+        let fault = Fault::new(start, ExprFault::UnknownName { name: shortened(word) });
+        fault.hint(unknown_hint(word))
+    }
+
+    /// Refuses `params.my-name`, unless what follows the dash is a value.
+    fn refuse_minus_after(&self, at: usize, start: usize) -> Parse<()> {
+        if self.text[..self.last_end()].ends_with(']') { Ok(()) } else { self.refuse_minus(at, start) }
+    }
+
+    /// Reads `.name` or `['name']`.
+    fn member(&mut self, root: &'static str) -> Parse<(usize, String)> {
+        if self.eat(".") {
+            let at = self.token().start;
+            let name = match self.peek() {
+                Lexeme::Word(name) => name.clone(),
+                Lexeme::Literal(Value::Number(number)) => number.to_string(),
+                Lexeme::Literal(_) | Lexeme::Sign(_) | Lexeme::End => {
+                    return Err(self.unexpected("a name after the dot"));
+                }
+            };
+            self.advance();
+            return Ok((at, name));
+        }
+        let at = self.token().start;
+        if !self.eat("[") {
+            return Err(Fault::new(at, ExprFault::Subscript { root })
+                .hint(format!("write `{root}.NAME` or `{root}['NAME']`")));
+        }
+        let Lexeme::Literal(Value::String(name)) = self.peek().clone() else {
+            return Err(
+                Fault::new(self.token().start, ExprFault::Subscript { root }).hint(subscript_hint(root))
+            );
+        };
+        self.advance();
+        if !self.eat("]") {
+            return Err(Fault::new(at, ExprFault::Subscript { root }).hint(subscript_hint(root)));
+        }
+        Ok((at, name))
+    }
+
+    fn task_field(&mut self, start: usize, task: &str, bracket: bool) -> Parse<TaskField> {
+        let written = self.text[start..self.last_end()].to_owned();
+        let at = self.token().start;
+        if !self.is_sign(".") && !self.is_sign("[") {
+            let fault = Fault::new(start, ExprFault::TaskAlone { task: shortened(&written) });
+            return Err(
+                fault.hint(format!("write `{written}.result`; there are also {}", list(&TASK_FIELDS)))
+            );
+        }
+        let (_, field) = self.member("tasks['ID']")?;
+        Ok(match field.as_str() {
+            "result" => TaskField::Result,
+            "results" => TaskField::Results,
+            "status" => TaskField::Status,
+            "error" => TaskField::Error,
+            "context" => TaskField::Context(self.member("tasks['ID'].context")?.1),
+            field => return Err(self.task_field_fault(at + 1, &written, task, field, bracket)),
+        })
+    }
+
+    fn task_field_fault(&self, at: usize, written: &str, task: &str, field: &str, bracket: bool) -> Fault {
+        let next_is_field = self.text[self.last_end()..]
+            .strip_prefix('.')
+            .is_some_and(|rest| TASK_FIELDS.iter().any(|field| rest.starts_with(field)));
+        let hint = match closest(field, TASK_FIELDS) {
+            _ if !bracket && next_is_field => {
+                format!("for the task `{task}.{field}`, write `tasks['{task}.{field}']`")
+            }
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "results of calls are in `{written}.result` or `{written}.context`; there are {}",
+                list(&TASK_FIELDS)
+            ),
+        };
+        let fault = ExprFault::TaskField { task: shortened(written), field: shortened(field) };
+        Fault::new(at, fault).hint(hint)
+    }
+}
+
+fn subscript_hint(root: &str) -> String {
+    match root {
+        "params" => "a parameter of type object can be asked for a field that is only known later".to_owned(),
+        "context" => {
+            "a value of the context can be asked for a field that is only known later: `context.NAME[…]`"
+                .to_owned()
+        }
+        _ => "which tasks an expression needs is checked before anything runs".to_owned(),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what was probably meant by a name that other tools have, or that is close to one of ours.
+fn unknown_hint(word: &str) -> String {
+    let instead = match word {
+        "null" | "nil" | "undefined" => "none",
+        "steps" | "needs" | "jobs" | "nodes" | "outputs" => "tasks['ID'].result",
+        "inputs" | "vars" | "variables" | "arguments" | "args" => "params.NAME",
+        "self" | "this" | "ctx" | "metadata" => "context.NAME",
+        "loop" | "i" => "index",
+        "each" | "it" | "element" => "item",
+        _ => {
+            let known = words::ROOTS.iter().map(|root| root.name);
+            return match closest(word, known.clone().chain(["none", "true", "false"])) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("text stands in quotes; the names are {}", list(&known.collect::<Vec<_>>())),
+            };
+        }
+    };
+    debug_assert!(is_name(instead.split(['.', '[']).next().unwrap_or(instead)));
+    format!("write `{instead}`")
+}

@@ -1,0 +1,122 @@
+//! Arithmetic: whole numbers stay whole and never wrap, results that JSON cannot hold are errors.
+
+use serde_json::{Number, Value};
+
+use super::ast::Op;
+use super::error::EvalFault;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Num {
+    Int(i128),
+    Float(f64),
+}
+
+impl Num {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let Value::Number(number) = value else { return None };
+        let int = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+        int.map(Self::Int).or_else(|| number.as_f64().map(Self::Float))
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "whole numbers and fractions are compared and added as fractions"
+    )]
+    pub(super) fn float(self) -> f64 {
+        match self {
+            Self::Int(int) => int as f64,
+            Self::Float(float) => float,
+        }
+    }
+
+    pub(super) fn value(self) -> Result<Value, EvalFault> {
+        let number = match self {
+            Self::Int(int) => {
+                i64::try_from(int).map(Number::from).or_else(|_| u64::try_from(int).map(Number::from)).ok()
+            }
+            Self::Float(float) => Number::from_f64(float),
+        };
+        number.map(Value::Number).ok_or(EvalFault::Range)
+    }
+
+    pub(super) fn compare(self, other: Self) -> std::cmp::Ordering {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => left.cmp(&right),
+            // JSON has no number that is none.
+            _ => self.float().total_cmp(&other.float()),
+        }
+    }
+
+    pub(super) fn equals(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => left == right,
+            #[expect(clippy::float_cmp, reason = "numbers are equal or not")]
+            _ => self.float() == other.float(),
+        }
+    }
+
+    pub(super) fn negate(self) -> Self {
+        match self {
+            Self::Int(int) => Self::Int(-int),
+            Self::Float(float) => Self::Float(-float),
+        }
+    }
+
+    pub(super) fn abs(self) -> Self {
+        match self {
+            Self::Int(int) => Self::Int(int.abs()),
+            Self::Float(float) => Self::Float(float.abs()),
+        }
+    }
+
+    /// Returns the whole number without the fraction; nothing when it is too large.
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
+    pub(super) fn truncate(self) -> Option<Self> {
+        match self {
+            Self::Int(_) => Some(self),
+            Self::Float(float) if float.abs() < 1.9e19 => Some(Self::Int(float.trunc() as i128)),
+            Self::Float(_) => None,
+        }
+    }
+}
+
+/// Returns what an operator makes of two numbers.
+pub(super) fn apply(op: Op, left: Num, right: Num) -> Result<Value, EvalFault> {
+    let number = match (op, left, right) {
+        (Op::Divide | Op::FloorDivide | Op::Remainder, _, right) if right.equals(Num::Int(0)) => {
+            return Err(EvalFault::Zero);
+        }
+        (Op::Divide, left, right) => Num::Float(left.float() / right.float()),
+        (op, Num::Int(left), Num::Int(right)) => Num::Int(whole(op, left, right).ok_or(EvalFault::Range)?),
+        (op, left, right) => Num::Float(fraction(op, left.float(), right.float())),
+    };
+    number.value()
+}
+
+/// Both come from 64 bits, so only a product can be too large.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other operators do not calculate")]
+fn whole(op: Op, left: i128, right: i128) -> Option<i128> {
+    let floor = left.div_euclid(right.max(1));
+    match op {
+        Op::Add => left.checked_add(right),
+        Op::Subtract => left.checked_sub(right),
+        Op::Multiply => left.checked_mul(right),
+        Op::FloorDivide if right > 0 => Some(floor),
+        Op::FloorDivide => Some((-left).div_euclid(-right)),
+        Op::Remainder if right > 0 => Some(left - floor * right),
+        Op::Remainder => Some(left - (-left).div_euclid(-right) * right),
+        _ => None,
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other operators do not calculate")]
+fn fraction(op: Op, left: f64, right: f64) -> f64 {
+    match op {
+        Op::Add => left + right,
+        Op::Subtract => left - right,
+        Op::Multiply => left * right,
+        Op::FloorDivide => (left / right).floor(),
+        Op::Remainder => left - (left / right).floor() * right,
+        _ => f64::NAN,
+    }
+}

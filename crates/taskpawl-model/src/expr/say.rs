@@ -1,0 +1,68 @@
+//! How values are named in messages.
+
+use serde_json::Value;
+
+use super::words::closest;
+use crate::spec::Map;
+
+/// Returns what kind a value is of.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "none",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Returns a value for a message: itself where it is short, else what kind it is of.
+pub(super) fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Number(number) => format!("the number `{number}`"),
+        Value::String(text) if text.is_empty() => "an empty text".to_owned(),
+        Value::String(text) => format!("the text {}", quoted(text)),
+        Value::Array(list) => format!("a list of {}", items(list.len())),
+        Value::Object(map) => format!("an object with {}", fields(map)),
+    }
+}
+
+/// Returns a text in backticks, on one line and not too long.
+pub(super) fn quoted(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+pub(super) fn items(count: usize) -> String {
+    match count {
+        0 => "no items".to_owned(),
+        1 => "1 item".to_owned(),
+        count => format!("{count} items"),
+    }
+}
+
+/// Returns the names of the fields of an object.
+pub(super) fn fields(map: &Map) -> String {
+    const MOST: usize = 8;
+    if map.is_empty() {
+        return "no fields".to_owned();
+    }
+    let shown: Vec<String> = map.keys().take(MOST).map(|key| quoted(key)).collect();
+    let more = match map.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+pub(super) fn near(name: &str, map: &Map) -> Option<String> {
+    const MOST: usize = 1_000;
+    closest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+}

@@ -1,0 +1,389 @@
+//! The expressions of values: what they refer to, and what they come to.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::ast::Name;
+use super::budget::Budget;
+use super::data::{Args, Data, References};
+use super::error::{EvalError, EvalFault, ExprError, ExprFault, Fault};
+use super::eval::{Eval, Machine, Stop};
+use super::parser::{Parsed, parse, shortened};
+use super::say::described;
+use super::scan::{OPEN, Piece, pieces};
+use super::shell::{Command, quote};
+use crate::spec::Map;
+
+/// A name that a value uses, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mention {
+    /// The text within the value, such as `argv[2]`; empty when the value is the text.
+    pub pointer: String,
+    /// Where in that text, in bytes from 0.
+    pub offset: usize,
+    /// The name.
+    pub name: Name,
+}
+
+/// What a text is to become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A value: the expression's own where there is nothing else, text otherwise.
+    Value,
+    /// A shell command.
+    Command,
+}
+
+/// Returns what the expressions anywhere in a value refer to.
+pub fn references(value: &Value) -> Result<References, ExprError> {
+    Ok(names(&mentions(value)?))
+}
+
+/// Returns what a condition refers to: an expression, within `${{ … }}` or bare.
+pub fn condition_references(text: &str) -> Result<References, ExprError> {
+    Ok(names(&condition_mentions(text)?))
+}
+
+/// Returns what the arguments of a call refer to, checked as [`evaluate_args`] evaluates them.
+pub fn args_references(tool: &str, args: &Map) -> Result<References, ExprError> {
+    Ok(names(&args_mentions(tool, args)?))
+}
+
+fn names(mentions: &[Mention]) -> References {
+    mentions.iter().map(|mention| &mention.name).collect()
+}
+
+/// Returns every name that the expressions anywhere in a value use.
+pub fn mentions(value: &Value) -> Result<Vec<Mention>, ExprError> {
+    let mut found = Vec::new();
+    walk(value, &mut String::new(), &mut |text, pointer| {
+        mentions_of(text, pointer, Form::Value, &mut found)
+    })?;
+    Ok(found)
+}
+
+/// Returns every name that a condition uses.
+pub fn condition_mentions(text: &str) -> Result<Vec<Mention>, ExprError> {
+    let read = || {
+        let (source, at) = alone(text)?;
+        let parsed = parse(source).map_err(|fault| shifted(fault, at))?;
+        refuse_raw(&parsed, at)?;
+        Ok((parsed, at))
+    };
+    let (parsed, at) = read().map_err(|fault: Fault| fault.at("", 0))?;
+    let mut found = Vec::new();
+    push_names(&parsed, at, "", &mut found);
+    Ok(found)
+}
+
+/// Returns every name that the arguments of a call use, with the argument at the beginning of each pointer.
+pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> {
+    let mut found = Vec::new();
+    for (name, value) in args {
+        check_key(name, "")?;
+        let form = form_of(tool, name, value);
+        walk(value, &mut name.clone(), &mut |text, pointer| mentions_of(text, pointer, form, &mut found))?;
+    }
+    Ok(found)
+}
+
+fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
+    let is_command = tool == "shell" && argument == "command" && value.is_string();
+    if is_command { Form::Command } else { Form::Value }
+}
+
+/// Gives every text of a value and its pointer.
+fn walk(
+    value: &Value,
+    pointer: &mut String,
+    found: &mut impl FnMut(&str, &str) -> Result<(), ExprError>,
+) -> Result<(), ExprError> {
+    let length = pointer.len();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => found(text, pointer)?,
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                push_index(pointer, index);
+                walk(item, pointer, found)?;
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                check_key(key, pointer)?;
+                push_key(pointer, key);
+                walk(item, pointer, found)?;
+                pointer.truncate(length);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_key(key: &str, pointer: &str) -> Result<(), ExprError> {
+    match key.find(OPEN) {
+        Some(at) => Err(Fault::new(at, ExprFault::Key)
+            .hint("make the whole object with one `${{ {…} }}`")
+            .at(pointer, 0)),
+        None => Ok(()),
+    }
+}
+
+fn push_index(pointer: &mut String, index: usize) {
+    write!(pointer, "[{index}]").expect("BUG: writing to a string failed");
+}
+
+fn push_key(pointer: &mut String, key: &str) {
+    if !pointer.is_empty() {
+        pointer.push('.');
+    }
+    pointer.push_str(&shortened(key));
+}
+
+fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) -> Result<(), ExprError> {
+    if !text.contains(OPEN) {
+        return Ok(());
+    }
+    let mut command = Command::default();
+    for piece in pieces(text).map_err(|fault| fault.at(pointer, 0))? {
+        match piece {
+            Piece::Text(text) => command.text(text),
+            Piece::Expression { source, at } => {
+                let parsed = parse(source).map_err(|fault| fault.at(pointer, at))?;
+                check_place(&parsed, form, &mut command, at).map_err(|fault| fault.at(pointer, 0))?;
+                push_names(&parsed, at, pointer, found);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an expression may stand where it does.
+fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) -> Result<(), Fault> {
+    match form {
+        Form::Value => refuse_raw(parsed, at),
+        Form::Command if parsed.raw.is_some() => Ok(()),
+        Form::Command => {
+            command.check(at.saturating_sub(OPEN.len()))?;
+            command.value();
+            Ok(())
+        }
+    }
+}
+
+fn refuse_raw(parsed: &Parsed, at: usize) -> Result<(), Fault> {
+    match parsed.raw {
+        Some(raw) => Err(Fault::new(at + raw, ExprFault::RawElsewhere)
+            .hint("leave it out: here a value is inserted as it is")),
+        None => Ok(()),
+    }
+}
+
+fn push_names(parsed: &Parsed, at: usize, pointer: &str, found: &mut Vec<Mention>) {
+    parsed.expr.names(&mut |name, offset| {
+        found.push(Mention { pointer: pointer.to_owned(), offset: at + offset, name: name.clone() });
+    });
+}
+
+fn shifted(fault: Fault, by: usize) -> Fault {
+    Fault { offset: fault.offset + by, ..fault }
+}
+
+/// Returns the one expression of a text, with `${{ … }}` around it or not, and where it begins.
+fn alone(text: &str) -> Result<(&str, usize), Fault> {
+    let begin = text.len() - text.trim_start().len();
+    let trimmed = text.trim();
+    if !trimmed.contains(OPEN) {
+        return Ok((trimmed, begin));
+    }
+    if let [Piece::Expression { source, at }] =
+        pieces(trimmed).map_err(|fault| shifted(fault, begin))?.as_slice()
+    {
+        return Ok((source, begin + at));
+    }
+    let hint = "write the whole expression within one `${{ … }}`, or without any";
+    Err(Fault::new(begin, ExprFault::Mixed).hint(hint))
+}
+
+/// Evaluates a condition.
+///
+/// # Errors
+/// Text is neither true nor false: `"false"` from a program would count as true.
+pub fn evaluate_condition(text: &str, data: &Data) -> Result<bool, EvalError> {
+    let value = evaluate_expression(text, data)?;
+    if let Value::String(found) = &value
+        && !found.is_empty()
+    {
+        let path = alone(text).map_or(text, |(source, _)| source.trim());
+        let fault = EvalFault::Kind {
+            what: "a condition".to_owned(),
+            expected: "true or false",
+            path: shortened(path),
+            found: described(&value),
+        };
+        let hint = Some("compare it: `… == '…'`, or `… != ''`".to_owned());
+        return Err(EvalError {
+            pointer: String::new(),
+            expression: shown(text),
+            fault: Box::new(fault),
+            hint,
+        });
+    }
+    Ok(super::eval::is_true(&value))
+}
+
+/// Evaluates an expression, within `${{ … }}` or bare.
+pub fn evaluate_expression(text: &str, data: &Data) -> Result<Value, EvalError> {
+    let (source, at) = alone(text).map_err(|fault| unread(fault, "", text))?;
+    let parsed = parse(source).map_err(|fault| unread(fault, "", source))?;
+    refuse_raw(&parsed, at).map_err(|fault| unread(fault, "", source))?;
+    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    evaluator.expression(&parsed, source, "").map(Cow::into_owned)
+}
+
+/// Evaluates the expressions anywhere in a value.
+pub fn evaluate(value: &Value, data: &Data) -> Result<Value, EvalError> {
+    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    evaluator.value(value, &mut String::new(), Form::Value)
+}
+
+/// Evaluates the arguments of a call. In the command of the tool `shell` every value becomes one quoted word.
+pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalError> {
+    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    let mut evaluated = Map::new();
+    for (name, value) in args {
+        let form = form_of(tool, name, value);
+        evaluated.insert(name.clone(), evaluator.value(value, &mut name.clone(), form)?);
+    }
+    Ok(Args { args: evaluated, raw: evaluator.raw })
+}
+
+/// What all expressions of one value share.
+struct Evaluator<'d> {
+    data: &'d Data,
+    budget: Budget,
+    raw: bool,
+}
+
+impl<'d> Evaluator<'d> {
+    fn value(&mut self, value: &Value, pointer: &mut String, form: Form) -> Result<Value, EvalError> {
+        let length = pointer.len();
+        match value {
+            Value::String(text) if text.contains(OPEN) => self.text(text, pointer, form),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
+            Value::Array(items) => {
+                let mut evaluated = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    push_index(pointer, index);
+                    evaluated.push(self.value(item, pointer, form)?);
+                    pointer.truncate(length);
+                }
+                Ok(Value::Array(evaluated))
+            }
+            Value::Object(map) => {
+                let mut evaluated = Map::new();
+                for (key, item) in map {
+                    push_key(pointer, key);
+                    evaluated.insert(key.clone(), self.value(item, pointer, form)?);
+                    pointer.truncate(length);
+                }
+                Ok(Value::Object(evaluated))
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, pointer: &str, form: Form) -> Result<Value, EvalError> {
+        let pieces = pieces(text).map_err(|fault| unread(fault, pointer, text))?;
+        if let ([Piece::Expression { source, .. }], Form::Value) = (pieces.as_slice(), form) {
+            let parsed = read(source, pointer)?;
+            refuse_raw(&parsed, 0).map_err(|fault| unread(fault, pointer, source))?;
+            return self.expression(&parsed, source, pointer).map(Cow::into_owned);
+        }
+        let mut made = String::with_capacity(text.len());
+        let mut command = Command::default();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => {
+                    made.push_str(text);
+                    if form == Form::Command {
+                        command.text(text);
+                    }
+                }
+                Piece::Expression { source, .. } => {
+                    made.push_str(&self.inserted(source, pointer, form, &mut command)?);
+                }
+            }
+        }
+        Ok(Value::String(made))
+    }
+
+    fn inserted(
+        &mut self,
+        source: &str,
+        pointer: &str,
+        form: Form,
+        command: &mut Command,
+    ) -> Result<String, EvalError> {
+        let parsed = read(source, pointer)?;
+        check_place(&parsed, form, command, 0).map_err(|fault| unread(fault, pointer, source))?;
+        let text = self.run(source, pointer, |machine| {
+            let value = machine.value(&parsed.expr)?;
+            let text = machine.text_of(&value, &parsed.expr)?;
+            if form == Form::Command && text.contains('\0') {
+                return Err(EvalFault::Nul { path: machine.source(&parsed.expr) }.into());
+            }
+            Ok(text)
+        })?;
+        self.raw |= parsed.raw.is_some();
+        Ok(if form == Form::Command && parsed.raw.is_none() { quote(&text) } else { text })
+    }
+
+    fn expression(
+        &mut self,
+        parsed: &Parsed,
+        source: &str,
+        pointer: &str,
+    ) -> Result<Cow<'d, Value>, EvalError> {
+        self.run(source, pointer, |machine| {
+            let value = machine.value(&parsed.expr)?;
+            machine.budget.value(&value)?;
+            Ok(value)
+        })
+    }
+
+    fn run<T>(
+        &mut self,
+        source: &str,
+        pointer: &str,
+        evaluate: impl FnOnce(&mut Machine<'d, '_>) -> Eval<T>,
+    ) -> Result<T, EvalError> {
+        let mut machine = Machine { text: source, data: self.data, budget: &mut self.budget };
+        evaluate(&mut machine).map_err(|stop| {
+            let Stop { fault, hint } = stop;
+            EvalError { pointer: pointer.to_owned(), expression: shown(source), fault, hint }
+        })
+    }
+}
+
+fn read(source: &str, pointer: &str) -> Result<Parsed, EvalError> {
+    parse(source).map_err(|fault| unread(fault, pointer, source))
+}
+
+/// Returns the error of an expression that nobody checked before.
+fn unread(fault: Fault, pointer: &str, source: &str) -> EvalError {
+    let Fault { what, hint, .. } = fault;
+    EvalError {
+        pointer: pointer.to_owned(),
+        expression: shown(source),
+        fault: Box::new((*what).into()),
+        hint,
+    }
+}
+
+fn shown(source: &str) -> String {
+    let source = shortened(source.trim());
+    if source.contains(OPEN) { source } else { format!("${{{{ {source} }}}}") }
+}

@@ -1,0 +1,131 @@
+//! What is said about expressions that are wrong.
+
+use serde_json::json;
+use taskpawl_model::expr::{ExprError, args_references, evaluate, references};
+
+use super::{data, shown};
+
+fn read(text: &str) -> String {
+    let said = |error: ExprError| {
+        let hint = error.hint.map_or(String::new(), |hint| format!("\n      hint: {hint}"));
+        format!("{text}\n  {}: {}{hint}", error.offset, error.fault)
+    };
+    match references(&json!(text)) {
+        Ok(_) => format!("{text}\n  fine"),
+        Err(error) => said(error),
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_its_place_and_what_to_write() {
+    let table: Vec<String> = [
+        "${{ tasks.build-lib.result }}",
+        "${{ tasks.build-2.result }}",
+        "${{ context.my-call.stdout }}",
+        "${{ params.my-name }}",
+        "${{ tasks.a.result.exit-code }}",
+        "${{ params.count-index }}",
+        "${{ tasks.v1.build.result }}",
+        "${{ tasks.a.reslt }}",
+        "${{ tasks.a.output }}",
+        "${{ tasks.a }}",
+        "${{ tasks['a'] }}",
+        "${{ tasks[params.x].result }}",
+        "${{ tasks }}",
+        "${{ params }}",
+        "${{ context[item] }}",
+        "${{ parms.x }}",
+        "${{ steps.a.outputs.x }}",
+        "${{ null }}",
+        "${{ region }}",
+        "${{ len(params.list) }}",
+        "${{ params.name.strip() }}",
+        "${{ success() }}",
+        "${{ foo(1) }}",
+        "${{ params.x | lenght }}",
+        "${{ params.x | tojson(indent=2) }}",
+        "${{ params.x | replace('a') }}",
+        "${{ params.x | map('upper') }}",
+        "${{ params.x is define }}",
+        "${{ params.x is startingwith }}",
+        "${{ params.x && params.y }}",
+        "${{ params.x = 1 }}",
+        "${{ !params.x }}",
+        "${{ a ? b : c }}",
+        "${{ 2 ** 3 }}",
+        "${{ 1 < 2 < 3 }}",
+        "${{ 1 if params.x }}",
+        "${{ params.x",
+        "${{ 'abc }}",
+        "${{ '\\q' }}",
+        "${{ }}",
+        "${{ 1 2 }}",
+        "${{ (1 }}",
+        "${{ [1, }}",
+        "${{ {'a' 1} }}",
+        "${{ params. }}",
+        "${{ params.x[] }}",
+        "${{ 1.5.2x }}",
+        "${{ 99999999999999999999 }}",
+        "${{ 1e999 }}",
+        "${{ ünder }}",
+        "${{ params.x | raw }}",
+        "${{ params.x | raw | trim }}",
+        "${{ (params.x | raw) ~ 'a' }}",
+    ]
+    .iter()
+    .map(|text| read(text))
+    .collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn what_cannot_be_evaluated_names_the_part_that_is_missing_and_what_is_there() {
+    let table: Vec<String> = [
+        "tasks['build-lib'].result.jsn",
+        "tasks['build-lib'].result.json.size.x",
+        "tasks['build-lib'].result.stdout.size",
+        "tasks['build-lib'].results[2]",
+        "tasks['build-lib'].context.compil",
+        "tasks.skipped.result.json",
+        "tasks.unknown.result",
+        "params.regoin",
+        "params.list[5]",
+        "params.list['x']",
+        "params.region[1.5]",
+        "context.fetch.json.names.x ~ 'a'",
+        "[] | first",
+        "-params.region",
+        "1 + 'a'",
+        "1 < 'a'",
+        "1 in 5",
+        "1 in 'abc'",
+        "1 / 0",
+        "9223372036854775807 * 9223372036854775807",
+        "'a' * 3",
+        "none ~ 'a'",
+        "params.list | sum",
+        "params.list | upper",
+        "'x' | int",
+        "'{' | fromjson",
+        "[{'a': 1}, {}] | map(attribute='a')",
+        "[1, 'a'] | sort",
+        "[] | max",
+        "{1: 2}",
+        "params.list[1.5:]",
+    ]
+    .iter()
+    .map(|text| format!("{text}\n  {}", shown(text)))
+    .collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn an_error_names_the_text_within_the_value() {
+    let value = json!({"argv": ["a", "b", {"c d": "x ${{ params.nothing }}"}]});
+    insta::assert_snapshot!(evaluate(&value, &data()).unwrap_err());
+    let value = json!({"argv": ["a", "${{ nothing }}"]});
+    insta::assert_snapshot!(references(&value).unwrap_err());
+    let value = json!({"env": {"${{ item }}": 1}});
+    insta::assert_snapshot!(args_references("exec", value.as_object().unwrap()).unwrap_err());
+}
