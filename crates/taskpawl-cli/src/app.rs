@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
-use taskpawl::store::{self, Place};
+use taskpawl::store::{self, Location, Place};
 use taskpawl::{Builder, FixedSource, Manager, Source, SystemSource, Taskpawl};
 
 use crate::args::Global;
@@ -98,6 +98,20 @@ impl App {
     /// Returns what a command has to add so that it uses the same store; empty where that goes without saying.
     pub(crate) fn store_words(&self) -> String {
         self.global.store.as_ref().map(|store| format!(" --store {}", quoted(store))).unwrap_or_default()
+    }
+
+    /// Makes commands that go on name the store where the command line did. A store in memory is gone, so nothing goes on.
+    pub(crate) fn name_store(&self, actions: &mut Vec<String>) -> Result<(), CliError> {
+        if self.place()?.location == Location::Memory {
+            actions.clear();
+        }
+        if let Some(store) = self.placement().store_flag {
+            let named = format!("taskpawl --store {} ", quoted(&store));
+            for action in actions {
+                *action = action.replace("taskpawl ", &named);
+            }
+        }
+        Ok(())
     }
 
     /// Returns where the store is.

@@ -4,6 +4,7 @@
 //! `taskpawl-store`. It starts no tools.
 
 mod error;
+mod explain;
 mod history;
 mod liveness;
 mod manager;

@@ -45,7 +45,7 @@ impl Manager {
         }
     }
 
-    fn is_alive(&self, run: &RunId) -> bool {
+    pub(crate) fn is_alive(&self, run: &RunId) -> bool {
         self.liveness().is_none_or(|liveness| liveness.is_alive(run))
     }
 

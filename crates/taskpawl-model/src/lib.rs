@@ -4,8 +4,10 @@ mod command;
 mod cycle;
 mod decide;
 mod draft;
+mod durations;
 mod event;
 pub mod expr;
+mod explain;
 mod gate;
 mod graph;
 mod id;
@@ -32,7 +34,9 @@ pub use command::{
     NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, decide};
+pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
+pub use explain::{Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, explain, explain_ready};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use graph::{Graph, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};

@@ -68,7 +68,7 @@ pub enum Refusal {
         since: Since,
     },
     /// The task is not ready.
-    #[error("task `{id}` is not ready: {}", waits_for(.open, .failed))]
+    #[error("task `{id}` is not ready: {}{}", waits_for(.open, .failed), hangs_at(.cause.as_ref(), .open, .failed))]
     NotReady {
         /// The task.
         id: TaskId,
@@ -76,6 +76,8 @@ pub enum Refusal {
         open: Vec<TaskId>,
         /// What failed, some of it.
         failed: Vec<TaskId>,
+        /// The task where it really hangs, and why.
+        cause: Option<(TaskId, String)>,
     },
     /// Nothing is ready that an agent or a person could take.
     #[error("no manual task is ready")]
@@ -371,7 +373,7 @@ impl Refusal {
             Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => None,
             Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),
             Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
-            Self::NotReady { id, .. } => Some(format!("`taskpawl show {id}` lists what it depends on")),
+            Self::NotReady { id, .. } => Some(format!("`taskpawl explain {id}` shows the chain of causes and the commands that clear it")),
             Self::NothingReady => Some("`taskpawl list --status todo,blocked` shows what is left".to_owned()),
             Self::NotManual { id, by: "run", .. } => {
                 Some(format!("an agent or a person ends it: `taskpawl done {id}` or `taskpawl fail {id}`"))
@@ -532,5 +534,14 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String 
     match answer.and_then(nearest) {
         Some(nearest) => format!("did you mean `{nearest}`? The answers are {all}"),
         None => format!("the answers are {all}: `taskpawl approve {id} --answer ANSWER`"),
+    }
+}
+
+/// Says where it really hangs, with the name only where it was not named before.
+fn hangs_at(cause: Option<&(TaskId, String)>, open: &[TaskId], failed: &[TaskId]) -> String {
+    match cause {
+        Some((id, why)) if open.iter().chain(failed).eq([id]) => format!(": {why}"),
+        Some((id, why)) => format!("; the first cause is `{id}`: {why}"),
+        None => String::new(),
     }
 }

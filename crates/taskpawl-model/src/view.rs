@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
 use crate::status::{Status, TaskState};
 use crate::undo::{Image, Undoable};
-use crate::{Key, RunId, TaskId};
+use crate::{Key, Period, RunId, TaskId};
 
 /// A store failed to read.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,26 @@ pub trait View {
 
     /// Calls `each` with every dependency as (task, what it depends on), by task.
     fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()>;
+
+    /// Calls `each` with how long every task took when it last ended well, and with how long its author expects it to take, as far
+    /// as either is known; in any order.
+    fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
+        let mut keys = Vec::new();
+        self.each_node(&mut |node| keys.push(node.key))?;
+        for key in keys {
+            let Some(task) = self.task(key)? else { continue };
+            let known = [
+                (task.body.progress.took, DurationSource::Took),
+                (task.spec.estimate, DurationSource::Estimate),
+            ];
+            for (period, source) in known {
+                if let Some(period) = period {
+                    each(key, period, source);
+                }
+            }
+        }
+        Ok(())
+    }
 
     /// Returns how many tasks there are in each state; kept by the committer, not counted.
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>>;

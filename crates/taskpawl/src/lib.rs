@@ -35,8 +35,8 @@ pub use taskpawl_engine::{
     PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSummary, Waiting,
 };
 pub use taskpawl_manager::{
-    ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager, Page,
-    RunFilter, RunState, Source, SystemSource,
+    ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,
+    Page, RunFilter, RunState, Source, SystemSource,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

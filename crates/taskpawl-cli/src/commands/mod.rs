@@ -13,6 +13,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod done;
+pub(crate) mod explain;
 pub(crate) mod fail;
 pub(crate) mod graph;
 pub(crate) mod history;

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use taskpawl::model::{Selector, Status};
-use taskpawl::store::Location;
 use taskpawl::{Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -11,7 +10,6 @@ use crate::app::App;
 use crate::commands::prune::keep_quota;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
-use crate::text::quoted;
 
 /// Flags of the commands that run tasks.
 #[derive(Debug, clap::Args)]
@@ -72,7 +70,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
-    name_store(app, &mut summary)?;
+    app.name_store(&mut summary.next_actions)?;
     if let Some(reporter) = &mut reporter {
         reporter.summary(&summary);
         reporter.finish();
@@ -133,20 +131,6 @@ fn size(manager: &Manager, what: &What) -> Result<(u64, u64), CliError> {
     let over: Vec<Status> = Status::ALL.iter().copied().filter(|status| status.is_finished()).collect();
     let count = |status: &[Status]| Ok::<_, CliError>(manager.select(&only, status)?.len() as u64);
     Ok((count(&[])?, count(&over)?))
-}
-
-/// Makes the commands that go on name the store where the command line did. A store in memory is gone, so nothing goes on.
-fn name_store(app: &App, summary: &mut RunSummary) -> Result<(), CliError> {
-    if app.place()?.location == Location::Memory {
-        summary.next_actions.clear();
-    }
-    if let Some(store) = app.placement().store_flag {
-        let named = format!("taskpawl --store {} ", quoted(&store));
-        for action in &mut summary.next_actions {
-            *action = action.replace("taskpawl ", &named);
-        }
-    }
-    Ok(())
 }
 
 async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &mut Signals) -> End {

@@ -128,6 +128,13 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Returns what came of a process that was not started here.
+    pub(crate) fn of(line: &str, output: std::process::Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        Self { line: line.to_owned(), code: output.status.code(), stdout, stderr }
+    }
+
     /// Returns what `--json` printed.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))

@@ -7,6 +7,7 @@ mod config;
 mod doctor;
 mod errors;
 mod examples;
+mod explain;
 mod full_disk;
 mod harness;
 mod help;

@@ -103,9 +103,9 @@ fn the_next_task_may_be_one_whose_lease_ended() {
 fn only_ready_manual_tasks_are_claimed() {
     let desk = Desk::with(&["a", "b needs=a", "tool calls=1", "p", "s in=p", "held", "w when=params.x"]);
     let refuse = |id: &str| desk.refuse(|m| m.claim(id, LEASE));
-    insta::assert_snapshot!(refuse("b"), @"
-    task `b` is not ready: it waits for `a`
-      hint: `taskpawl show b` lists what it depends on
+    insta::assert_snapshot!(refuse("b"), @r"
+    task `b` is not ready: it waits for `a`: ready, a task for an agent or a person, and nobody has claimed it
+      hint: `taskpawl explain b` shows the chain of causes and the commands that clear it
     ");
     insta::assert_snapshot!(refuse("tool"), @"
     task `tool` has tool calls, so `claim` is not for it

@@ -19,9 +19,9 @@ fn several_tasks_end_in_one_command_also_when_one_opens_the_next() {
 fn of_several_tasks_all_end_or_none() {
     let desk = Desk::with(&["a", "b", "c needs=b"]);
     let refused = desk.refuse(|m| m.done(&ids(&["a", "c"]), ending("done both")));
-    insta::assert_snapshot!(refused, @"
+    insta::assert_snapshot!(refused, @r"
     task `c` is not ready: it waits for `b`
-      hint: `taskpawl show c` lists what it depends on
+      hint: `taskpawl explain c` shows the chain of causes and the commands that clear it
     ");
     desk.refuse(|m| m.skip(&ids(&["a", "b", "nobody"]), None));
     desk.refuse(|m| m.block(&ids(&["a", "a2"]), "x"));

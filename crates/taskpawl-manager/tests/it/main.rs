@@ -8,6 +8,7 @@ mod authors;
 mod claims;
 mod cycles;
 mod ending;
+mod explain;
 mod gates;
 mod hand;
 mod limits;

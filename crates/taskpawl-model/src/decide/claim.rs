@@ -79,7 +79,10 @@ impl Draft<'_> {
                 self.refuse_undecided(key, record)?;
             }
             let (open, failed) = self.obstacles(key)?;
-            return Err(Refusal::NotReady { id: record.id.clone(), open, failed }.into());
+            // A new task, which the view does not show, waits for nothing but what it names.
+            let is_old = self.changes.tasks.is_empty();
+            let cause = if is_old { crate::explain::first_cause(self.view, key, self.now())? } else { None };
+            return Err(Refusal::NotReady { id: record.id.clone(), open, failed, cause }.into());
         }
         let claim = Claim {
             run: None,

@@ -1,0 +1,132 @@
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use taskpawl::model::{Explanation, Link, ReadyTask, Selector, format_time};
+
+use crate::app::App;
+use crate::commands::{parse, print};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::{Cell, Table, clean, style};
+
+/// Tell why a task is not running, down to the first cause, and which command clears it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each line says why a task waits for the next; the last one is where it really hangs. Commands that lose nothing come first.
+What would be if a task ended in some way is the business of `taskpawl run-all-ready --dry-run --what-if`.
+
+Examples:
+  taskpawl explain deploy
+  taskpawl explain --ready
+  taskpawl explain deploy --json --fields firstCause,nextActions")]
+pub(crate) struct Args {
+    /// The task: its id, or the beginning of it
+    #[arg(value_name = "ID", required_unless_present = "ready")]
+    id: Option<String>,
+    /// Tell what is ready, in the order in which it is taken, and why in that order
+    #[arg(long, conflicts_with = "id")]
+    ready: bool,
+    /// With --ready: only of a plan, with a label, or a task with all below it; may be given several times
+    #[arg(long, requires = "ready", value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    only: Vec<Selector>,
+    /// With --ready: show at most so many of each kind, 0 for all [default: 50]
+    #[arg(long, short = 'n', requires = "ready", value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// Explains a task, or what is ready.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.id {
+        Some(id) => one(app, id),
+        None => ready(app, args),
+    }
+}
+
+fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
+    let mut explanation = app.reader()?.manager().explain(id)?;
+    app.name_store(&mut explanation.next_actions)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&explanation);
+    }
+    out.print(&text(&out, &explanation))
+}
+
+fn text(out: &Output, explanation: &Explanation) -> String {
+    let id = out.paint.style(style::BOLD, &clean(explanation.task.as_str()));
+    let mut text = format!("{id}  {}\n", clean(&explanation.name));
+    let half = explanation.chain.len() / 2;
+    for (position, link) in explanation.chain.iter().enumerate() {
+        if explanation.omitted > 0 && position == half {
+            let _ = writeln!(text, "  … {} more in between …", explanation.omitted);
+        }
+        line(out, &mut text, link, position + 1 == explanation.chain.len() && position > 0);
+    }
+    if !explanation.is_complete {
+        text.push_str("  (it waits for so many that not all of them were looked at)\n");
+    }
+    next(out, &mut text, &explanation.next_actions);
+    text
+}
+
+fn line(out: &Output, text: &mut String, link: &Link, is_first_cause: bool) {
+    let status = out.paint.style(style::of_status(link.status), link.status.as_str());
+    let id = out.paint.style(style::BOLD, &clean(link.task.as_str()));
+    let mark = if is_first_cause { "  <- first cause" } else { "" };
+    let _ = writeln!(text, "  {id} [{status}] {}{mark}", clean(&link.text));
+}
+
+/// Adds the commands that go on.
+pub(super) fn next(out: &Output, text: &mut String, actions: &[String]) {
+    if !actions.is_empty() {
+        let _ = writeln!(text, "\n{}", out.paint.style(style::BOLD, "next"));
+    }
+    for action in actions {
+        let _ = writeln!(text, "  {}", out.paint.style(style::HINT, &clean(action)));
+    }
+}
+
+fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
+    let mut list = app.reader()?.manager().explain_ready(&args.only, limit)?;
+    app.name_store(&mut list.next_actions)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&list);
+    }
+    let mut text = String::new();
+    let parts = [
+        ("for runs, in this order", &list.for_runs, list.total_for_runs),
+        ("for agents and people", &list.for_hands, list.total_for_hands),
+    ];
+    for (heading, tasks, total) in parts.into_iter().filter(|(.., total)| *total > 0) {
+        let _ = writeln!(text, "{}", out.paint.style(style::BOLD, heading));
+        text.push_str(&table(tasks).render(out.paint, out.width));
+        if total > tasks.len() {
+            let _ = writeln!(text, "… {} more: `--limit 0` shows all", total - tasks.len());
+        }
+    }
+    if text.is_empty() {
+        out.remark("nothing is ready");
+    }
+    next(&out, &mut text, &list.next_actions);
+    out.print(&text)
+}
+
+fn table(tasks: &[ReadyTask]) -> Table {
+    let mut table = Table::new(4);
+    for (place, task) in tasks.iter().enumerate() {
+        let due = task.due_date.map(|due| format!("due {}", format_time(due).trim_end_matches("T00:00:00Z")));
+        let way = task.longest_way.map(|way| format!("{way} to the end"));
+        let tasks = task.tasks_to_end.map(|tasks| format!("{} to the end", print::count(tasks, "task")));
+        let facts = [Some(task.priority.to_string()), due, way, tasks];
+        table.row(vec![
+            Cell::new((place + 1).to_string()),
+            Cell::styled(&task.task, style::BOLD),
+            Cell::new(facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")),
+            Cell::styled(&task.because, style::DIM),
+            Cell::new(&task.name),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,294 @@
+//! Why tasks are not running: the chain of causes down to the first, for every kind of cause.
+
+use std::sync::Arc;
+
+use taskpawl_manager::{Error, Liveness, Manager};
+use taskpawl_model::{Explanation, Key, RunId, Selector};
+
+use crate::support::{Desk, ids, said};
+
+/// Returns the chain as text, and below it what to do.
+fn explained(desk: &Desk, id: &str) -> String {
+    shown(&desk.manager.explain(id).unwrap())
+}
+
+fn shown(explanation: &Explanation) -> String {
+    let links = explanation.chain.iter().map(|link| format!("{} [{}] {}", link.task, link.status, link.text));
+    let actions = explanation.next_actions.iter().map(|action| format!("  {action}"));
+    links.chain(actions).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_subtask_below_a_waiting_task_names_where_it_really_hangs() {
+    let desk = Desk::with(&[
+        "review",
+        "build calls=1 needs=review",
+        "parent needs=build",
+        "mid in=parent",
+        "leaf calls=1 in=mid",
+    ]);
+    insta::assert_snapshot!(explained(&desk, "leaf"), @r"
+    leaf [todo] waits for the task above it, `mid`
+    mid [todo] waits for the task above it, `parent`
+    parent [todo] waits for `build`
+    build [todo] waits for `review`
+    review [todo] ready, a task for an agent or a person, and nobody has claimed it
+      taskpawl claim review
+      taskpawl done review
+    ");
+    insta::assert_snapshot!(explained(&desk, "parent"), @r"
+    parent [todo] waits for `build`
+    build [todo] waits for `review`
+    review [todo] ready, a task for an agent or a person, and nobody has claimed it
+      taskpawl claim review
+      taskpawl done review
+    ");
+}
+
+#[test]
+fn what_failed_is_named_through_everything_that_it_blocks() {
+    let desk = Desk::with(&["a calls=1", "b calls=1 needs=a", "c needs=b", "d in=c calls=1", "e needs=c,b"]);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "bad");
+    insta::assert_snapshot!(explained(&desk, "d"), @r"
+    d [blocked] cannot start because of the task above it, `c`
+    c [blocked] cannot start because of `b`
+    b [blocked] cannot start because of `a`
+    a [failed] failed: call `c1` (t): boom
+      taskpawl logs a
+      taskpawl retry a && taskpawl run-all-ready
+      taskpawl skip a
+    ");
+    insta::assert_snapshot!(explained(&desk, "e"), @r"
+    e [blocked] cannot start because of `b` and 1 more
+    b [blocked] cannot start because of `a`
+    a [failed] failed: call `c1` (t): boom
+      taskpawl logs a
+      taskpawl retry a && taskpawl run-all-ready
+      taskpawl skip a
+    ");
+    insta::assert_snapshot!(explained(&desk, "a"), @r"
+    a [failed] failed: call `c1` (t): boom
+      taskpawl logs a
+      taskpawl retry a && taskpawl run-all-ready
+      taskpawl skip a
+    ");
+}
+
+#[test]
+fn of_several_causes_the_one_that_needs_somebody_is_named() {
+    let desk = Desk::with(&[
+        "run calls=1",
+        "late calls=1 needs=run",
+        "hand",
+        "mid calls=1 needs=hand",
+        "end calls=1 needs=run,late,mid",
+    ]);
+    desk.start(&["run"]);
+    insta::assert_snapshot!(explained(&desk, "end"), @r"
+    end [todo] waits for `mid` and 2 more
+    mid [todo] waits for `hand`
+    hand [todo] ready, a task for an agent or a person, and nobody has claimed it
+      taskpawl claim hand
+      taskpawl done hand
+    ");
+    insta::assert_snapshot!(explained(&desk, "late"), @r"
+    late [todo] waits for `run`
+    run [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
+      taskpawl logs run
+    ");
+}
+
+#[test]
+fn every_state_is_explained() {
+    let desk = Desk::with(&["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"]);
+    for state in ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"] {
+        desk.set_state(state, state);
+    }
+    let all = ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"];
+    let text: Vec<String> = all.iter().map(|id| explained(&desk, id)).collect();
+    insta::assert_snapshot!(text.join("\n"), @r"
+    done [done] done at 2025-06-15T15:06:40Z
+      taskpawl show done
+    failed [failed] failed: reported as failed
+      taskpawl show failed
+      taskpawl retry failed
+      taskpawl skip failed
+    cancelled [cancelled] cancelled
+      taskpawl history cancelled
+      taskpawl retry cancelled
+    skipped [skipped] skipped
+      taskpawl history skipped
+      taskpawl retry skipped
+    blocked [blocked] blocked by hand: why
+      taskpawl unblock blocked
+    in_progress [in_progress] held by ann until 2025-06-15T15:07:40Z
+      taskpawl show in_progress
+      taskpawl run-all-ready --wait
+    todo [todo] ready, a task for an agent or a person, and nobody has claimed it
+      taskpawl claim todo
+      taskpawl done todo
+    ");
+}
+
+#[test]
+fn a_lease_that_is_over_and_a_call_that_was_interrupted_are_first_causes() {
+    let desk = Desk::with(&["hand", "after calls=1 needs=hand", "call calls=2", "behind needs=call"]);
+    desk.set_state("hand", "in_progress");
+    insta::assert_snapshot!(explained(&desk, "after"), @r"
+    after [todo] waits for `hand`
+    hand [in_progress] held by ann until 2025-06-15T15:07:40Z
+      taskpawl show hand
+      taskpawl run-all-ready --wait
+    ");
+    desk.pass(61);
+    insta::assert_snapshot!(explained(&desk, "after"), @r"
+    after [todo] waits for `hand`
+    hand [in_progress] was held by ann until 2025-06-15T15:07:40Z, which is over: who claims it gets it
+      taskpawl claim hand
+    ");
+    desk.start(&["call"]);
+    desk.report("call", "c1", "lost");
+    insta::assert_snapshot!(explained(&desk, "behind"), @r"
+    behind [todo] waits for `call`
+    call [blocked] call `c1` was stopped while it ran and nobody knows how far it came: look, then say `done` or `fail`, or `unblock` to start it again
+      taskpawl logs call
+      taskpawl done call
+      taskpawl fail call
+      taskpawl unblock call
+      taskpawl run-all-ready
+    ");
+}
+
+/// Knows that every run is dead.
+#[derive(Debug)]
+struct AllDead;
+
+impl Liveness for AllDead {
+    fn is_alive(&self, _: &RunId) -> bool {
+        false
+    }
+
+    fn recover(&self, _: &Manager, _: &[Key]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_that_died_is_a_first_cause() {
+    let desk = Desk::with(&["a calls=1", "b calls=1 needs=a"]);
+    desk.start(&["a"]);
+    insta::assert_snapshot!(explained(&desk, "b"), @r"
+    b [todo] waits for `a`
+    a [in_progress] run `r1` works on it since 2025-06-15T15:06:40Z: call `c1`
+      taskpawl logs a
+    ");
+    let manager = desk.manager.clone().with_liveness(Arc::new(AllDead));
+    insta::assert_snapshot!(shown(&manager.explain("b").unwrap()), @r"
+    b [todo] waits for `a`
+    a [in_progress] run `r1`, which held it, ended without finishing; the next run takes it back
+      taskpawl run-all-ready
+      taskpawl doctor --fix
+    ");
+}
+
+#[test]
+fn triggers_and_skipped_tasks_are_explained() {
+    let desk = Desk::with(&[
+        "a calls=1",
+        "b calls=1",
+        "any calls=1 needs=a,b trigger=any_done",
+        "saver calls=1 needs=a trigger=any_failed",
+    ]);
+    desk.set_state("a", "skipped");
+    insta::assert_snapshot!(explained(&desk, "any"), @r"
+    any [todo] waits for `b`
+    b [todo] ready: the next run takes it
+      taskpawl run-all-ready --only b
+      taskpawl run b
+    ");
+    insta::assert_snapshot!(explained(&desk, "saver"), @r"
+    saver [skipped] skipped: nothing that it waited for has failed
+      taskpawl history saver
+      taskpawl retry saver
+    ");
+    desk.set_state("b", "skipped");
+    insta::assert_snapshot!(explained(&desk, "any"), @r"
+    any [blocked] cannot start because of `a` and 1 more
+    a [skipped] skipped
+      taskpawl history a
+      taskpawl retry a
+    ");
+}
+
+#[test]
+fn a_refused_claim_names_the_first_cause() {
+    let desk = Desk::with(&["first", "second needs=first", "third needs=second", "fourth needs=first"]);
+    let refused = desk.manager.claim("third", crate::support::LEASE).unwrap_err();
+    insta::assert_snapshot!(said(&refused), @r"
+    task `third` is not ready: it waits for `second`; the first cause is `first`: ready, a task for an agent or a person, and nobody has claimed it
+      hint: `taskpawl explain third` shows the chain of causes and the commands that clear it
+    ");
+    let refused = desk.manager.claim("fourth", crate::support::LEASE).unwrap_err();
+    insta::assert_snapshot!(said(&refused), @r"
+    task `fourth` is not ready: it waits for `first`: ready, a task for an agent or a person, and nobody has claimed it
+      hint: `taskpawl explain fourth` shows the chain of causes and the commands that clear it
+    ");
+}
+
+#[test]
+fn a_long_chain_is_followed_to_its_end_and_shown_at_both() {
+    let desk = Desk::new();
+    let tasks: Vec<String> = (0..3_000)
+        .map(|n| {
+            if n == 0 {
+                "{id: t0}".to_owned()
+            } else {
+                format!("{{id: t{n}, needs: t{}, run: 'true'}}", n - 1)
+            }
+        })
+        .collect();
+    desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
+    let explanation = desk.manager.explain("t2999").unwrap();
+    assert_eq!(explanation.first_cause.task.as_str(), "t0");
+    assert_eq!((explanation.chain.len(), explanation.omitted), (41, 2959));
+}
+
+#[test]
+fn a_wide_join_is_not_searched_without_end() {
+    let desk = Desk::new();
+    let mut tasks: Vec<String> = (0..3_000).map(|n| format!("{{id: t{n}, run: 'true'}}")).collect();
+    let needs: Vec<String> = (0..3_000).map(|n| format!("t{n}")).collect();
+    tasks.push(format!("{{id: join, needs: [{}], run: 'true'}}", needs.join(", ")));
+    desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
+    let explanation = desk.manager.explain("join").unwrap();
+    assert_eq!(explanation.first_cause.text, "ready: the next run takes it");
+    assert_eq!(explanation.chain[0].text, "waits for `t0` and 2999 more");
+}
+
+#[test]
+fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
+    let desk = Desk::with(&[
+        "short calls=1",
+        "long calls=1",
+        "behind calls=1 needs=long",
+        "urgent calls=1 priority=high",
+        "hand",
+        "hand-low priority=low",
+    ]);
+    let list = desk.manager.explain_ready(&[], 0).unwrap();
+    let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
+    let lines: Vec<String> = list.for_runs.iter().chain(&list.for_hands).map(line).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    urgent: nothing comes before it
+    long: less urgent
+    short: as urgent, but with a shorter way to the end
+    hand: nothing comes before it
+    hand-low: less urgent
+    ");
+    assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready", "taskpawl claim hand"]));
+    let only = [Selector::Task("long".to_owned())];
+    let list = desk.manager.explain_ready(&only, 0).unwrap();
+    assert_eq!((list.total_for_runs, list.total_for_hands), (1, 0));
+    assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
+}

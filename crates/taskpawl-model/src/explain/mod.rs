@@ -1,0 +1,13 @@
+//! Why a task is not running, down to the first cause, and the commands that clear it; and what is ready, in which order.
+
+mod explanation;
+mod ready;
+mod reason;
+mod search;
+mod state;
+
+pub use explanation::{Explanation, Facts, Link, explain};
+pub use ready::{ReadyList, ReadyTask, explain_ready};
+pub use reason::{Reason, Role};
+
+pub(crate) use explanation::first_cause;

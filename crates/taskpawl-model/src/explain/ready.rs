@@ -1,0 +1,144 @@
+//! What is ready, in the order in which it is taken, and why in that order.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::command::DecideError;
+use crate::durations::Durations;
+use crate::record::{Node, Work};
+use crate::scope::{Selector, select};
+use crate::spec::{Priority, Timestamp};
+use crate::view::{Query, View, ViewResult};
+use crate::{Graph, Key, Period, TaskId};
+
+/// What is ready.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadyList {
+    /// What a run takes, in its order.
+    pub for_runs: Vec<ReadyTask>,
+    /// What agents and people can claim, in the order of `claim --next`.
+    pub for_hands: Vec<ReadyTask>,
+    /// How many there are for runs, listed or not.
+    pub total_for_runs: usize,
+    /// How many there are for agents and people, listed or not.
+    pub total_for_hands: usize,
+    /// Commands that begin with it.
+    pub next_actions: Vec<String>,
+}
+
+/// A task that is ready.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadyTask {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// How urgent it is: what is more urgent is taken first.
+    pub priority: Priority,
+    /// When it is due: among those of one priority, what is due earlier is taken first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_date: Option<Timestamp>,
+    /// The longest way from its start to the end of everything: then a run takes first what has the longest way to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_way: Option<Period>,
+    /// The same in tasks, where nothing is known of how long any takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_to_end: Option<u64>,
+    /// Why it stands where it stands, in words.
+    pub because: String,
+}
+
+/// Returns what is ready, of the tasks that `only` selects, in the order in which it is taken: at most `limit` of each kind, 0 for
+/// all.
+///
+/// # Errors
+/// A selector names nothing, or the view cannot be read.
+pub fn explain_ready(view: &dyn View, only: &[Selector], limit: usize) -> Result<ReadyList, DecideError> {
+    let scope = select(view, only)?;
+    let is_inside = |node: &Node| scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
+    let mut lists = [Work::Calls, Work::Manual].into_iter().map(|work| {
+        let mut nodes = Vec::new();
+        for key in view.find(&Query { ready: Some(vec![work]), ..Query::default() })? {
+            nodes.extend(view.node(key)?.filter(|node| is_inside(node)));
+        }
+        ViewResult::Ok(nodes)
+    });
+    let mut next = || lists.next().unwrap_or_else(|| Ok(Vec::new()));
+    let (mut calls, mut manual) = (next()?, next()?);
+    let (total_for_runs, total_for_hands) = (calls.len(), manual.len());
+    let (is_timed, ranks) = if calls.is_empty() { (false, BTreeMap::new()) } else { ranks(view)? };
+    let way = |node: &Node| ranks.get(&node.key).copied().unwrap_or(0);
+    calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(way(node)), node.key));
+    let limit = if limit == 0 { usize::MAX } else { limit };
+    calls.truncate(limit);
+    manual.truncate(limit);
+    let for_runs = tasks(view, &calls, is_timed, &|node| Some(way(node)))?;
+    let for_hands = tasks(view, &manual, false, &|_| None)?;
+    let mut next_actions = Vec::new();
+    if !for_runs.is_empty() {
+        next_actions.push(format!("taskpawl run-all-ready{}", only_words(only)));
+    }
+    if let Some(first) = for_hands.first() {
+        next_actions.push(format!("taskpawl claim {}", first.task));
+    }
+    Ok(ReadyList { for_runs, for_hands, total_for_runs, total_for_hands, next_actions })
+}
+
+/// Returns the longest way of each task to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
+fn ranks(view: &dyn View) -> ViewResult<(bool, BTreeMap<Key, u64>)> {
+    let durations = Durations::load(view)?;
+    let ranks = Graph::load(view, &|_| true)?.ranks(&|key| durations.millis(key));
+    Ok((!durations.is_empty(), ranks))
+}
+
+pub(super) fn only_words(only: &[Selector]) -> String {
+    only.iter().fold(String::new(), |mut words, selector| {
+        let _ = write!(words, " --only {selector}");
+        words
+    })
+}
+
+fn tasks(
+    view: &dyn View,
+    nodes: &[Node],
+    is_timed: bool,
+    way: &dyn Fn(&Node) -> Option<u64>,
+) -> ViewResult<Vec<ReadyTask>> {
+    let mut tasks: Vec<ReadyTask> = Vec::with_capacity(nodes.len());
+    let mut before: Option<(&Node, Option<u64>)> = None;
+    for node in nodes {
+        let Some(task) = view.task(node.key)? else { continue };
+        let length = way(node);
+        tasks.push(ReadyTask {
+            task: task.id,
+            name: task.spec.name,
+            priority: node.priority,
+            due_date: task.spec.due_date,
+            longest_way: length.filter(|_| is_timed).map(|millis| Period(Duration::from_millis(millis))),
+            tasks_to_end: length.filter(|_| !is_timed),
+            because: because(before, (node, length)),
+        });
+        before = Some((node, length));
+    }
+    Ok(tasks)
+}
+
+/// Says what sets a task apart from the one before it.
+fn because(before: Option<(&Node, Option<u64>)>, (node, way): (&Node, Option<u64>)) -> String {
+    let Some((before, way_before)) = before else { return "nothing comes before it".to_owned() };
+    if before.priority != node.priority {
+        "less urgent".to_owned()
+    } else if before.due != node.due {
+        if node.due == i64::MAX { "as urgent, but not due at any time" } else { "as urgent, but due later" }
+            .to_owned()
+    } else if way_before != way {
+        "as urgent, but with a shorter way to the end".to_owned()
+    } else {
+        "alike, but younger".to_owned()
+    }
+}

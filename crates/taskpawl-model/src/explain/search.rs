@@ -1,0 +1,241 @@
+//! The search for the first cause: down the chain, and to its sides only for a while.
+
+use std::collections::BTreeSet;
+
+use super::explanation::Facts;
+use super::reason::{Reason, Role, Urgency};
+use super::state::reason_of_state;
+use crate::gate::{Entry, Gate, GateState, Outcome};
+use crate::record::{Node, Phase, Work};
+use crate::spec::Trigger;
+use crate::view::{View, ViewError, ViewResult};
+use crate::{Key, TaskId};
+
+/// How many tasks are looked at for a cause that is more to the point, once the first chain has been followed to its end.
+const ASIDE: usize = 1_000;
+
+/// How many of the direct causes of a task are weighed.
+const WEIGHED: usize = 100;
+
+/// Why a task is as it is, as far as one look at it tells.
+pub(super) enum Step {
+    /// Because of others, the likeliest cause first.
+    Others { causes: Vec<Key>, role: Role, is_final: bool, count: u32 },
+    /// For a reason of its own.
+    Own(Box<Reason>),
+}
+
+/// A task on the way to the first cause.
+struct Turn {
+    key: Key,
+    /// Direct causes that were not looked at yet, the likeliest last.
+    left: Vec<Key>,
+    role: Role,
+    is_final: bool,
+    others: u32,
+}
+
+/// The way from a task to its first cause.
+pub(super) struct Way {
+    /// The tasks on it but for the last, each with why it waits for the next.
+    pub(super) steps: Vec<WayStep>,
+    /// Where it ends.
+    pub(super) end: (Key, Reason),
+    /// Whether everything was looked at that could be more to the point.
+    pub(super) is_complete: bool,
+}
+
+/// A task that is as it is because of the next one.
+#[derive(Clone, Copy)]
+pub(super) struct WayStep {
+    pub(super) key: Key,
+    pub(super) role: Role,
+    pub(super) is_final: bool,
+    pub(super) others: u32,
+}
+
+pub(super) struct Search<'a> {
+    pub(super) view: &'a dyn View,
+    pub(super) facts: &'a Facts<'a>,
+    seen: BTreeSet<Key>,
+    turns: Vec<Turn>,
+    best: Option<(Urgency, Way)>,
+    left: usize,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(view: &'a dyn View, facts: &'a Facts<'a>) -> Self {
+        Self { view, facts, seen: BTreeSet::new(), turns: Vec::new(), best: None, left: ASIDE }
+    }
+
+    /// Follows the causes of a task to the first one; that costs the length of the way.
+    ///
+    /// Where a task waits for several, one that needs somebody is the better answer than one that moves by itself: up to
+    /// [`ASIDE`] tasks are looked at for such a one.
+    pub(super) fn follow(mut self, start: Key) -> ViewResult<Way> {
+        let mut next = Some((start, Role::Dependency));
+        while let Some((key, role)) = next {
+            self.seen.insert(key);
+            match self.look(key, role == Role::Above)? {
+                Step::Own(reason) => {
+                    if self.note(key, *reason) {
+                        break;
+                    }
+                }
+                Step::Others { mut causes, role, is_final, count } => {
+                    causes.reverse();
+                    let others = count.saturating_sub(1);
+                    self.turns.push(Turn { key, left: causes, role, is_final, others });
+                }
+            }
+            next = self.next();
+        }
+        let (_, mut way) = self.best.ok_or_else(|| missing(start))?;
+        way.is_complete = self.left > 0;
+        Ok(way)
+    }
+
+    /// Keeps the end of a way if it is the best so far; returns whether it cannot be better.
+    fn note(&mut self, key: Key, reason: Reason) -> bool {
+        let urgency = reason.urgency();
+        if self.best.as_ref().is_none_or(|(best, _)| urgency < *best) {
+            let steps = self.turns.iter().map(Turn::step).collect();
+            self.best = Some((urgency, Way { steps, end: (key, reason), is_complete: true }));
+        }
+        urgency == Urgency::Stuck
+    }
+
+    fn next(&mut self) -> Option<(Key, Role)> {
+        while let Some(turn) = self.turns.last_mut() {
+            let role = turn.role;
+            if let Some(key) = turn.left.pop() {
+                if self.seen.contains(&key) {
+                    continue;
+                }
+                if self.best.is_some() {
+                    self.left = self.left.checked_sub(1).filter(|left| *left > 0).unwrap_or_default();
+                    if self.left == 0 {
+                        return None;
+                    }
+                }
+                return Some((key, role));
+            }
+            self.turns.pop();
+        }
+        None
+    }
+
+    /// Looks at one task. Its own state says all, unless it is one that waits, or a task above whose gate is not open.
+    fn look(&self, key: Key, from_below: bool) -> ViewResult<Step> {
+        let node = self.node(key)?;
+        let waits = match node.phase {
+            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting => true,
+            Phase::InProgress | Phase::Done | Phase::Failed => {
+                from_below && node.gate.before_subtasks() != GateState::Ready
+            }
+            Phase::BlockedOther | Phase::Cancelled | Phase::Skipped => false,
+        };
+        let step = if waits { self.gate(&node)? } else { None };
+        match step {
+            Some(step) => Ok(step),
+            None => Ok(Step::Own(Box::new(reason_of_state(self.view, self.facts, &node)?))),
+        }
+    }
+
+    /// Returns what keeps the gate of a task closed; `None` where it is open.
+    fn gate(&self, node: &Node) -> ViewResult<Option<Step>> {
+        if let (Some(parent), Entry::Waiting | Entry::Shut) = (node.parent, node.gate.entry) {
+            let (causes, is_final) = (vec![parent], node.gate.entry == Entry::Shut);
+            return Ok(Some(Step::Others { causes, role: Role::Above, is_final, count: 1 }));
+        }
+        let own = Gate { entry: Entry::Open, undecided: false, ..node.gate };
+        let counts = own.dependencies;
+        match own.before_subtasks() {
+            GateState::Block => {
+                let skipped_too = own.trigger == Trigger::AnyDone;
+                let is_cause = |node: &Node| match node.phase.outcome() {
+                    Outcome::Failed => true,
+                    Outcome::Skipped => skipped_too,
+                    Outcome::Open | Outcome::Done => false,
+                };
+                let count = counts.failed + if skipped_too { counts.skipped } else { 0 };
+                let on = self.view.dependencies(node.key)?;
+                self.others(on, is_cause, Role::Dependency, true, count)
+            }
+            GateState::Wait => {
+                let is_cause = |node: &Node| node.phase.outcome() == Outcome::Open;
+                let on = self.view.dependencies(node.key)?;
+                self.others(on, is_cause, Role::Dependency, false, counts.open)
+            }
+            GateState::Ready if node.gate.undecided => Ok(None),
+            GateState::Ready => self.gate_of_subtasks(node),
+            GateState::Skip => Ok(None),
+        }
+    }
+
+    fn gate_of_subtasks(&self, node: &Node) -> ViewResult<Option<Step>> {
+        let counts = node.gate.subtasks;
+        let (outcome, count) = match (counts.failed, counts.open) {
+            (0, 0) => return Ok(None),
+            (0, open) => (Outcome::Open, open),
+            (failed, _) => (Outcome::Failed, failed),
+        };
+        let is_cause = |node: &Node| node.phase.outcome_above() == outcome;
+        let below = self.view.subtasks(node.key)?;
+        self.others(below, is_cause, Role::Subtask, outcome == Outcome::Failed, count)
+    }
+
+    fn others(
+        &self,
+        keys: Vec<Key>,
+        is_cause: impl Fn(&Node) -> bool,
+        role: Role,
+        is_final: bool,
+        count: u32,
+    ) -> ViewResult<Option<Step>> {
+        let mut nodes = Vec::new();
+        for key in keys {
+            let node = self.node(key)?;
+            if is_cause(&node) {
+                nodes.push(node);
+            }
+            if nodes.len() == WEIGHED {
+                break;
+            }
+        }
+        nodes.sort_by_key(|node| (likelihood(node), node.key));
+        let causes: Vec<Key> = nodes.iter().map(|node| node.key).collect();
+        Ok((!causes.is_empty()).then_some(Step::Others { causes, role, is_final, count }))
+    }
+
+    fn node(&self, key: Key) -> ViewResult<Node> {
+        self.view.node(key)?.ok_or_else(|| missing(key))
+    }
+}
+
+impl Turn {
+    fn step(&self) -> WayStep {
+        WayStep { key: self.key, role: self.role, is_final: self.is_final, others: self.others }
+    }
+}
+
+/// Returns how soon a direct cause is looked at: first what needs somebody, then what waits itself, last what moves.
+fn likelihood(node: &Node) -> u8 {
+    match node.phase {
+        Phase::Failed | Phase::BlockedOther => 0,
+        Phase::Cancelled | Phase::Skipped | Phase::BlockedDependency | Phase::BlockedWaiting => 1,
+        Phase::Todo if node.is_ready() && node.work == Work::Manual => 1,
+        Phase::Todo if !node.is_ready() => 2,
+        Phase::InProgress => 3,
+        Phase::Todo | Phase::Done => 4,
+    }
+}
+
+pub(super) fn missing(key: Key) -> ViewError {
+    ViewError(format!("the store has no task {key}, though something refers to it").into())
+}
+
+/// Returns the id of a task that is there.
+pub(super) fn id_of(view: &dyn View, key: Key) -> ViewResult<TaskId> {
+    view.id(key)?.ok_or_else(|| missing(key))
+}

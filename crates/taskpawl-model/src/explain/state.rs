@@ -1,0 +1,153 @@
+//! Why a task is as it is, for reasons of its own.
+
+use super::explanation::Facts;
+use super::reason::Reason;
+use super::search::missing;
+use crate::limits::undecided;
+use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
+use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
+use crate::view::{Query, View, ViewResult};
+use crate::{Key, RunId, TaskId};
+
+/// How many tasks that run are looked at for what a ready one needs, and how many of them are named.
+const LOOKED_AT: usize = 1_000;
+const NAMED: usize = 5;
+
+pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -> ViewResult<Reason> {
+    let task = view.task(node.key)?.ok_or_else(|| missing(node.key))?;
+    Ok(match &task.body.state {
+        TaskState::Todo => reason_of_ready(view, facts, node, &task)?,
+        TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
+        TaskState::Blocked { reason } => reason_of_block(reason),
+        TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
+        TaskState::Failed { error } => {
+            Reason::Failed { error: error.clone(), has_calls: node.work == Work::Calls }
+        }
+        TaskState::Cancelled { reason } => Reason::Cancelled { reason: reason.clone() },
+        TaskState::Skipped { reason } => Reason::Skipped { reason: reason.clone() },
+    })
+}
+
+fn reason_of_block(reason: &BlockedReason) -> Reason {
+    match reason {
+        // The chain leads on from these; what is left is a store in which something has just changed.
+        BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } => Reason::Moving {},
+        BlockedReason::Approval { call, ask, options, expires_at, .. } => Reason::Approval {
+            call: call.clone(),
+            ask: ask.clone(),
+            options: options.clone(),
+            expires_at: *expires_at,
+        },
+        BlockedReason::MissingTool { name } => Reason::MissingTool { name: name.clone() },
+        BlockedReason::Interrupted { call } => Reason::Interrupted { call: call.clone() },
+        BlockedReason::Manual { text } => Reason::Blocked { text: text.clone() },
+    }
+}
+
+fn reason_of_claim(
+    view: &dyn View,
+    facts: &Facts<'_>,
+    key: Key,
+    task: &TaskRecord,
+    claim: &Claim,
+) -> ViewResult<Reason> {
+    let (actor, lease_until) = (claim.actor.clone(), claim.lease_until);
+    let Some(run) = claim.run.clone() else {
+        return Ok(if claim.is_expired(facts.now) {
+            Reason::LeaseEnded { actor, lease_until }
+        } else {
+            Reason::Held { actor, lease_until }
+        });
+    };
+    if !(facts.is_alive)(&run) {
+        return Ok(Reason::RunDied { run });
+    }
+    let calls = view.calls(key)?;
+    let is_running = |call: &&CallRecord| call.body.status == CallStatus::Running;
+    let running: Vec<&CallRecord> = calls.iter().filter(is_running).collect();
+    let next = calls.iter().find(|call| !call.body.status.is_settled());
+    if let ([], Some(next)) = (running.as_slice(), next) {
+        let (call, until) = (Some(next.id.clone()), next.body.due);
+        return Ok(Reason::Paused { run, call, until, failures: next.body.failures });
+    }
+    let since = running.iter().filter_map(|call| call.body.started_at).min().or(task.body.started_at);
+    let calls = running.into_iter().map(|call| call.id.clone()).collect();
+    Ok(Reason::Running { run, actor, calls, since })
+}
+
+fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskRecord) -> ViewResult<Reason> {
+    if !node.is_ready() {
+        let calls = view.calls(node.key)?;
+        let field =
+            undecided(&task.spec, calls.iter().map(|call| &call.spec)).filter(|_| node.gate.undecided);
+        return Ok(field.map_or(Reason::Moving {}, |field| Reason::Undecided { field: field.to_owned() }));
+    }
+    match node.work {
+        Work::Manual => return Ok(Reason::Unclaimed { assignee: task.spec.assignee.clone() }),
+        Work::Automatic => return Ok(Reason::Moving {}),
+        Work::Calls => {}
+    }
+    let runs: Vec<RunRecord> =
+        view.open_runs()?.into_iter().filter(|run| (facts.is_alive)(&run.id)).collect();
+    if let Some(run) = runs.iter().find(|run| run.ending.contains_key(&task.id)) {
+        return Ok(Reason::StillEnding { run: run.id.clone() });
+    }
+    if let Some((names, by)) = occupied(view, task)? {
+        return Ok(Reason::Occupied { names, by });
+    }
+    let mut taker: Option<RunId> = None;
+    for run in runs {
+        if taker.is_none() && is_in_scope(view, node, &run.scope)? {
+            taker = Some(run.id);
+        }
+    }
+    Ok(Reason::ReadyForRun { run: taker })
+}
+
+/// Returns whether a run that is restricted by these words takes a task.
+fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<bool> {
+    let mut above = Some(node.key);
+    let mut is_self = true;
+    while let Some(key) = above {
+        let Some(task) = view.task(key)? else { return Ok(false) };
+        let is_meant = |word: &String| match word.split_once(':') {
+            Some(("plan", name)) => is_self && task.plan.as_deref() == Some(name),
+            Some(("label", name)) => task.spec.labels.iter().any(|label| label == name),
+            _ => task.id.as_str().starts_with(word.as_str()),
+        };
+        if scope.is_empty() || scope.iter().any(is_meant) {
+            return Ok(true);
+        }
+        above = view.node(key)?.and_then(|node| node.parent);
+        is_self = false;
+    }
+    Ok(false)
+}
+
+/// Returns the resources and paths that a ready task needs and others hold, with some of those.
+fn occupied(view: &dyn View, task: &TaskRecord) -> ViewResult<Option<(Vec<String>, Vec<TaskId>)>> {
+    let (spec, mut names, mut by) = (&task.spec, Vec::new(), Vec::new());
+    if spec.resources.is_empty() && spec.writes.is_empty() {
+        return Ok(None);
+    }
+    let query = Query { status: vec![Status::InProgress], limit: LOOKED_AT, ..Query::default() };
+    for key in view.find(&query)? {
+        let Some(other) = view.task(key)? else { continue };
+        let shared = spec.resources.keys().filter(|name| other.spec.resources.contains_key(*name));
+        let writes = spec.writes.iter().filter(|path| overlaps_any(path, &other.spec.writes));
+        let shared: Vec<&String> = shared.chain(writes).collect();
+        if !shared.is_empty() && by.len() < NAMED {
+            by.push(other.id);
+        }
+        for name in shared {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+    }
+    Ok((!by.is_empty()).then_some((names, by)))
+}
+
+fn overlaps_any(path: &str, others: &[String]) -> bool {
+    others.iter().any(|other| path.starts_with(other.as_str()) || other.starts_with(path))
+}
