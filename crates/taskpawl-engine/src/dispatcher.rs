@@ -21,7 +21,9 @@ use crate::engine::{Engine, RunOptions};
 use crate::error::RunError;
 use crate::executor::{Ended, Executor};
 use crate::liveness;
+use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
+use crate::questions::{Questions, Said};
 use crate::summary::{RunSummary, Summarizer, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -40,6 +42,8 @@ pub(crate) struct Dispatcher {
     observer: Option<Arc<dyn Observer>>,
     /// Futures of calls that did not end when they were first polled.
     calls: JoinSet<Ended>,
+    questions: Questions,
+    notifier: Notifier,
     /// Calls in flight by task, as the observer knows them.
     in_flight: BTreeMap<Key, InFlight>,
     /// Sent by the store's reply, one for each commit; received here. At most one commit is under way.
@@ -63,6 +67,7 @@ impl Dispatcher {
         manager: Manager,
         run: RunId,
         options: &RunOptions,
+        notifier: Notifier,
     ) -> Self {
         let executor = Executor::new(engine, programs, options.scope.clone(), options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
@@ -76,6 +81,8 @@ impl Dispatcher {
             executor,
             observer: options.observer.clone(),
             calls: JoinSet::new(),
+            questions: Questions::new(engine.manager.clone(), options.approver.clone()),
+            notifier,
             in_flight: BTreeMap::new(),
             committed: mpsc::unbounded_channel(),
             control: options.control.subscribe(),
@@ -85,7 +92,7 @@ impl Dispatcher {
         }
     }
 
-    pub(crate) async fn run(mut self) -> Result<RunSummary, RunError> {
+    pub(crate) async fn run(mut self) -> Result<(RunSummary, Notifier), RunError> {
         let mut events = VecDeque::new();
         // A request from before the run watched is no change, and nothing may start after it.
         self.take_stops(&mut events);
@@ -95,6 +102,7 @@ impl Dispatcher {
                 let actions = step(&mut self.state, event);
                 self.carry_out(actions, &mut events).await;
             }
+            self.questions.ask()?;
             if self.state.is_out_of_work() {
                 let more = self.more_may_come()?;
                 step(&mut self.state, Event::MoreMayCome(more));
@@ -115,6 +123,8 @@ impl Dispatcher {
         self.engine.recover()?;
         self.free_missing_tools()?;
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
+        let asked = self.manager.read(|view| Ok(self.questions.begin(view, self.intake.scope())?))?;
+        self.tell_asked(asked)?;
         self.state = State::new(self.state.jobs(), beginning.ranks);
         Ok(Event::Ready(beginning.ready))
     }
@@ -132,6 +142,8 @@ impl Dispatcher {
         tokio::select! {
             Some(outcomes) = self.committed.1.recv() => self.take_outcomes(outcomes, events)?,
             Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => self.take_joined(ended, events),
+            said = self.questions.said() => self.take_said(said, events)?,
+            warning = self.notifier.next() => self.warn(warning),
             Ok(()) = self.control.changed() => self.take_stops(events),
             () = tokio::time::sleep(self.pause) => self.look_for_changes(events)?,
         }
@@ -207,9 +219,48 @@ impl Dispatcher {
             for (key, status) in std::mem::take(&mut answer.ended) {
                 self.note_end(key, status);
             }
+            let asked = std::mem::take(&mut answer.asked);
             self.take_answer(answer, events)?;
+            self.look_at_questions(asked)?;
         }
         Ok(())
+    }
+
+    /// Looks at tasks that ask something now, and at those that others have changed.
+    fn look_at_questions(&mut self, mut changed: Vec<Key>) -> Result<(), RunError> {
+        changed.extend(self.intake.take_changed());
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let news =
+            self.manager.read(|view| Ok(self.questions.look(view, self.intake.scope(), &changed)?))?;
+        self.tell_asked(news)
+    }
+
+    /// Tells everybody who wants to know it which tasks wait for a decision.
+    fn tell_asked(&mut self, asked: Vec<Key>) -> Result<(), RunError> {
+        for key in asked {
+            if let Some(request) = self.questions.request(key)? {
+                self.notifier.waiting(&request);
+                if let Some(observer) = &self.observer {
+                    observer.event(&RunEvent::Asked(Box::new(request)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_said(&mut self, said: Said, events: &mut VecDeque<Event>) -> Result<(), RunError> {
+        if let Some(problem) = self.questions.carry_out(said)? {
+            self.warn(problem);
+        }
+        self.look_for_changes(events)
+    }
+
+    fn warn(&self, message: String) {
+        if let Some(observer) = self.observer.as_ref().filter(|_| !message.is_empty()) {
+            observer.event(&RunEvent::Warning { message });
+        }
     }
 
     fn take_answer(&mut self, answer: Answer, events: &mut VecDeque<Event>) -> Result<(), RunError> {
@@ -223,10 +274,16 @@ impl Dispatcher {
 
     fn note_end(&mut self, key: Key, status: Status) {
         *self.ended.entry(status.as_str().to_owned()).or_default() += 1;
-        if let Some(observer) = &self.observer
-            && let Ok(Some((task, name, error))) = self.manager.store().view(|view| ended_task(view, key))
+        if (self.observer.is_some() || status == Status::Failed)
+            && let Ok(Some((task, name, plan, error))) =
+                self.manager.store().view(|view| ended_task(view, key))
         {
-            observer.event(&RunEvent::TaskEnded { task, name, status, error });
+            if status == Status::Failed {
+                self.notifier.failed(task.as_str(), &name, plan.as_deref(), error.as_deref());
+            }
+            if let Some(observer) = &self.observer {
+                observer.event(&RunEvent::TaskEnded { task, name, status, error });
+            }
         }
     }
 
@@ -271,6 +328,7 @@ impl Dispatcher {
         let requests = *self.control.borrow_and_update();
         for request in self.stops_seen..requests {
             events.push_back(Event::Stop);
+            self.questions.stop();
             if let Some(observer) = &self.observer {
                 observer
                     .event(&RunEvent::Stopping { hard: request > 0, running: self.state.running_calls() });
@@ -281,9 +339,11 @@ impl Dispatcher {
 
     /// Looks whether others wrote; the longer nothing happens, the less often.
     fn look_for_changes(&mut self, events: &mut VecDeque<Event>) -> Result<(), RunError> {
+        self.questions.expire()?;
         let revision = self.manager.store().wait_change(self.intake.seen(), Duration::ZERO)?;
         if revision > self.intake.seen() {
             events.extend(self.manager.read(|view| self.intake.take_foreign(view, revision))?);
+            self.look_at_questions(Vec::new())?;
             self.pause = FIRST_PAUSE;
         } else {
             self.pause = (self.pause * 2).min(LAST_PAUSE);
@@ -305,10 +365,16 @@ impl Dispatcher {
         if prospects.is_behind {
             self.pause = FIRST_PAUSE;
         }
-        Ok(prospects.more_may_come())
+        Ok(prospects.more_may_come() || self.may_be_decided()?)
     }
 
-    fn summarize(self) -> Result<RunSummary, RunError> {
+    /// Returns whether somebody may yet decide about a task: the approver, and with `wait` others.
+    fn may_be_decided(&mut self) -> Result<bool, RunError> {
+        self.manager.read(|view| Ok(self.questions.look_again(view)?))?;
+        Ok(self.questions.is_asking() || (self.wait && self.questions.is_any_open()))
+    }
+
+    fn summarize(self) -> Result<(RunSummary, Notifier), RunError> {
         let summarizer = Summarizer {
             run: self.run,
             scope: self.intake.scope().cloned(),
@@ -319,12 +385,16 @@ impl Dispatcher {
                 .flat_map(|selector| [" --only ".to_owned(), selector.to_string()])
                 .collect(),
         };
-        Ok(self.manager.read(|view| Ok(summarizer.summarize(view)?))?)
+        let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;
+        Ok((summary, self.notifier))
     }
 }
 
+/// A task that ended: its id, its name, its plan, and why it did not end well.
+type EndedTask = (TaskId, String, Option<String>, Option<String>);
+
 /// Returns what an observer hears of a task that ended. Its calls and edges are not read: there may be many.
-fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<(TaskId, String, Option<String>)>> {
+fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
     let Some(task) = view.task(key)? else { return Ok(None) };
     let error = match &task.body.state {
         TaskState::Failed { error } => Some(error.clone()),
@@ -332,5 +402,5 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<(TaskId, String, O
         TaskState::Blocked { reason } => Some(reason_text(&blocked_reason(view, key, reason)?)),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
     };
-    Ok(Some((task.id, task.spec.name, error)))
+    Ok(Some((task.id, task.spec.name, task.plan, error)))
 }

@@ -3,12 +3,14 @@ use std::sync::Arc;
 
 use taskpawl_manager::Manager;
 use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task, resolve};
-use taskpawl_tools::{Registry, Supervision};
+use taskpawl_tools::{Programs, Registry, Supervision};
 use tokio::sync::watch;
 
+use crate::approver::Approver;
 use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
 use crate::liveness::LiveRun;
+use crate::notify::{Notifier, Place};
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
 use crate::recovery;
@@ -52,6 +54,12 @@ pub struct RunOptions {
     pub scope: Option<String>,
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Who is asked about tasks that wait for a decision. Without one they wait for somebody who gives `approve` or `reject`.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// A program with its arguments that is run when tasks wait for a decision, when tasks have failed and when the run is over.
+    /// It finds what happened as JSON on its standard input, and the kind of it in `TASKPAWL_EVENT`; it may take 30 seconds, and
+    /// what becomes of it does not change what becomes of the run. Plans may name others for their own tasks.
+    pub notify: Vec<String>,
     /// How it is asked to stop.
     pub control: RunControl,
     /// The parameters, for the record.
@@ -144,7 +152,15 @@ impl Engine {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
         let programs = live.programs().clone();
-        let summary = Dispatcher::new(self, programs, manager.clone(), id.clone(), &options).run().await?;
+        let notifier = self.notifier(&id, &programs, &options);
+        let dispatcher = Dispatcher::new(self, programs, manager.clone(), id.clone(), &options, notifier);
+        let (summary, notifier) = dispatcher.run().await?;
+        let warnings = notifier.finish(&summary).await;
+        if let Some(observer) = &options.observer {
+            for message in warnings {
+                observer.event(&RunEvent::Warning { message });
+            }
+        }
         live.programs().close().await;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         drop(live);
@@ -170,6 +186,17 @@ impl Engine {
         self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
         options.only = vec![Selector::Task(task.id.to_string())];
         self.run_all_ready(options).await
+    }
+
+    fn notifier(&self, run: &RunId, programs: &Programs, options: &RunOptions) -> Notifier {
+        let place = Place {
+            run: run.clone(),
+            manager: self.manager.clone(),
+            programs: programs.clone(),
+            root: self.project.root.clone(),
+            files: self.project.files.join("notify"),
+        };
+        Notifier::new(place, options.notify.clone())
     }
 
     fn missing_tool(&self, task: &Task) -> Option<String> {

@@ -4,6 +4,7 @@
 //! The dispatcher writes only through the manager. It starts a call after the store has it on record as started, and writes
 //! the end of a task together with what that makes ready and what is claimed next.
 
+mod approver;
 mod dispatcher;
 mod engine;
 mod error;
@@ -14,12 +15,15 @@ pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
 mod liveness;
+mod notify;
 mod observer;
 mod output;
 mod prune;
+mod questions;
 mod recovery;
 mod summary;
 
+pub use approver::{Approver, Verdict};
 pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
 pub use observer::{Observer, RunEvent};

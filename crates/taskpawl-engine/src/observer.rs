@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 
 use serde::Serialize;
-use taskpawl_model::{CallId, CallStatus, RunId, Status, TaskId};
+use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId};
 
 use crate::summary::RunSummary;
 
@@ -72,6 +72,13 @@ pub enum RunEvent {
         /// Why, where it did not end well.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    /// A task, or a call of it, waits for a decision.
+    Asked(Box<ApprovalRequest>),
+    /// Something went wrong that does not change what becomes of the run.
+    Warning {
+        /// What.
+        message: String,
     },
     /// Somebody asked the run to stop.
     Stopping {

@@ -26,6 +26,8 @@ pub struct Intake {
     /// The last revision whose events are known here.
     seen: u64,
     missing_tools: BTreeMap<Key, String>,
+    /// Tasks whose states others have changed.
+    changed: Vec<Key>,
 }
 
 /// What a run begins with.
@@ -66,6 +68,7 @@ impl Intake {
             outside: BTreeSet::new(),
             seen: 0,
             missing_tools: BTreeMap::new(),
+            changed: Vec::new(),
         }
     }
 
@@ -87,6 +90,11 @@ impl Intake {
     /// Returns the tasks that were not claimed for want of a tool, with its name.
     pub fn missing_tools(&self) -> &BTreeMap<Key, String> {
         &self.missing_tools
+    }
+
+    /// Returns the tasks whose states others have changed since this was asked last.
+    pub fn take_changed(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Returns the tasks that an earlier process could not run for want of a tool that this run has.
@@ -176,6 +184,7 @@ impl Intake {
         }
         self.seen = revision;
         let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
+        self.changed.extend(taken.iter().flatten());
         // Whatever this run has of them, running or waiting for a place, is no longer its own.
         let mut events: Vec<Event> = taken.into_iter().flatten().map(Event::Revoked).collect();
         let ready = nodes(view, &ready)?;

@@ -15,6 +15,9 @@ pub struct ApprovalRequest {
     pub task: TaskId,
     /// Its name.
     pub name: String,
+    /// The plan that it came with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// The call; absent where the whole task waits, with all below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,

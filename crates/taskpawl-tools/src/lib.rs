@@ -36,5 +36,7 @@ pub use context::{CallContext, CallLimits, Progress, ProgressSink};
 pub use error::{RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
-pub use taskpawl_process::{Programs, Supervision, child_entry};
+pub use taskpawl_process::{
+    End, Environment, Limits, Outcome, OutputFiles, Program, Programs, Supervision, child_entry,
+};
 pub use tool::{Hints, Tool, ToolSpec};

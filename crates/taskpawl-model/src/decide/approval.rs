@@ -207,11 +207,12 @@ impl Draft<'_> {
         let position = self.position_of(key, call.as_ref())?;
         let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
         let (calls, items) = self.work(key, &record, position)?;
-        let (task, name) = (record.id, record.spec.name);
+        let (task, name, plan) = (record.id, record.spec.name, record.plan);
         let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
         Ok(Some(ApprovalRequest {
             task,
             name,
+            plan,
             call,
             ask,
             options,
