@@ -129,6 +129,16 @@ impl Manager {
         })
     }
 
+    /// Returns the tasks that wait for a decision, by age.
+    pub fn waiting_for_decision(&self) -> Result<Vec<Task>, Error> {
+        let mut tasks = self.read(|view| {
+            let keys: Vec<Key> = open_questions(view)?.into_iter().map(|(key, _)| key).collect();
+            Ok(read_tasks(view, &keys)?)
+        })?;
+        self.mark_ended_claims(&mut tasks);
+        Ok(tasks)
+    }
+
     /// Returns how many tasks there are in each state.
     pub fn counts(&self) -> Result<BTreeMap<Status, u64>, Error> {
         Ok(self.store().view(|view| view.counts())?)

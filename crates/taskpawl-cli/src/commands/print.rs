@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use taskpawl::model::{ClaimEnd, Priority, RunId, Task, TaskId};
+use taskpawl::model::{CallId, ClaimEnd, Priority, RunId, Task, TaskId};
 use taskpawl::{Manager, Page};
 
 use crate::app::App;
@@ -149,6 +149,7 @@ fn beside(task: &Task) -> String {
         claim,
         task.ended_by.as_ref().map(ending),
         task.blocked_reason.as_ref().map(reason),
+        task.question_over.then(|| "nobody decided in time".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
@@ -164,12 +165,20 @@ pub(super) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
     match reason {
         Reason::Dependency { ids } => format!("because of {}", some(ids)),
         Reason::Waiting { ids } => format!("waits for {}", some(ids)),
-        Reason::Approval { call: Some(call), .. } => format!("call {call} waits for approval"),
-        Reason::Approval { call: None, .. } => "waits for approval".to_owned(),
+        Reason::Approval { call, ask, options, .. } => asks(call.as_ref(), ask.as_deref(), options),
         Reason::MissingTool { name } => format!("no tool {name} here"),
         Reason::Interrupted { call } => format!("call {call} was interrupted: nobody knows how it ended"),
         Reason::Manual { text } => text.clone(),
     }
+}
+
+fn asks(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -> String {
+    let what = match (ask, call) {
+        (Some(ask), _) => format!("asks: {ask}"),
+        (None, Some(call)) => format!("call {call} waits for approval"),
+        (None, None) => "waits for approval".to_owned(),
+    };
+    if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
 }
 
 /// Returns the first few ids, and how many more there are.

@@ -1,12 +1,14 @@
 //! A run from the command line: its runtime, its signals, what is shown of it, and its exit code.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use taskpawl::model::{Selector, Status};
-use taskpawl::{Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
+use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
+use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
@@ -52,6 +54,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     let mut reporter = reporter(app, plans.manager(), &what, format)?;
     let control = RunControl::default();
     let options = RunOptions {
+        approver: approver(app, args, reporter.as_ref()),
         jobs: args.jobs.or(app.config()?.jobs),
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
@@ -86,6 +89,16 @@ fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, Cl
         out.print(&summary_text(summary, out.paint))?;
     }
     Ok(ExitCode::from(summary.exit))
+}
+
+/// Returns who is asked about tasks that wait for a decision: the person at the terminal, unless a program reads what the run
+/// says.
+fn approver(app: &App, args: &RunArgs, reporter: Option<&Reporter>) -> Option<Arc<dyn Approver>> {
+    let is_read_by_program = app.is_json() || args.format == Format::Ndjson;
+    if is_read_by_program || !app.terminal().can_ask() {
+        return None;
+    }
+    Some(Arc::new(Prompt::new(app.out().paint_err, reporter.map(Reporter::curtain))))
 }
 
 fn format(app: &App, args: &RunArgs) -> Result<Format, CliError> {

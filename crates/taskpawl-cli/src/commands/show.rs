@@ -2,10 +2,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{Claim, ClaimEnd, Map, Task, TaskId, ToolCall, format_time};
+use taskpawl::model::{
+    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Task, TaskId, ToolCall, format_time,
+};
 
 use crate::app::App;
 use crate::commands::print;
+use crate::commands::question::{self, Extent};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{clean, clean_block, style};
@@ -22,14 +25,41 @@ pub(crate) struct Args {
     id: String,
 }
 
+/// What is said of a task about which nobody decided in time.
+const OVER: &str = "the time to decide is over; the next run or command on it goes the way of its plan";
+
 /// Shows a task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let task = app.reader()?.get_task(&args.id)?;
+    let plans = app.reader()?;
+    let task = plans.get_task(&args.id)?;
     let out = app.out();
     if out.is_json {
         return out.data(&task);
     }
-    out.print(&Sheet::new(&out).of(&task))
+    let mut sheet = Sheet::new(&out).of(&task);
+    if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
+        let request = plans.manager().approval_request(task.id.as_str())?;
+        if let Some(request) = request {
+            sheet.push_str(&asked(app, &request, options)?);
+        }
+    }
+    out.print(&sheet)
+}
+
+/// Returns what a task asks, whole, with the commands that decide about it.
+fn asked(app: &App, request: &ApprovalRequest, options: &[String]) -> Result<String, CliError> {
+    let paint = app.out().paint;
+    let mut text = format!("\n{}\n", paint.style(style::BOLD, "waits for a decision"));
+    for line in question::text(request, Extent::Full, paint).lines().skip(1) {
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "  hash {}", request.hash);
+    let mut commands = question::commands(request.task.as_str(), options);
+    app.name_store(&mut commands)?;
+    for command in commands {
+        let _ = writeln!(text, "  {command}");
+    }
+    Ok(text)
 }
 
 /// The text of a task, as it grows.
@@ -49,11 +79,13 @@ impl<'a> Sheet<'a> {
         let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
         self.raw("status", &status);
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
+        self.field("over", task.question_over.then(|| OVER.to_owned()));
         self.field("error", task.error.clone());
         self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended)));
         self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);
+        self.field("approved", task.progress.approval.as_ref().map(decided));
         self.field("plan", task.plan.clone());
         self.field("parent", task.parent.as_ref().map(ToString::to_string));
         self.field("needs", list(&task.dependencies));
@@ -114,6 +146,12 @@ impl<'a> Sheet<'a> {
             let args = Value::Object(call.args.clone());
             let line = format!("  {}  {}  {} {args}", call.id, call.status, call.tool_name);
             self.indented(&clean(&line), "");
+            if let Some(args) = &call.evaluated_args {
+                self.indented(&clean(&format!("with: {}", Value::Object(args.clone()))), "      ");
+            }
+            if let Some(granted) = &call.granted {
+                self.indented(&clean(&decided(granted)), "      ");
+            }
             for (name, value) in &call.options {
                 self.indented(&clean(&format!("{name}: {}", plain(value))), "      ");
             }
@@ -166,6 +204,12 @@ fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
         }
         (None, None) => format!("{} until {lease}", claim.actor),
     }
+}
+
+fn decided(granted: &Granted) -> String {
+    let answer = granted.answer.as_ref().map(|answer| format!(": {}", plain(answer))).unwrap_or_default();
+    let edited = if granted.args.is_some() { ", with other arguments" } else { "" };
+    format!("approved by {} at {}{edited}{answer}", granted.by, format_time(granted.at))
 }
 
 fn list(ids: &[TaskId]) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use taskpawl::RunEvent;
-use taskpawl::model::Status;
+use taskpawl::model::{ApprovalRequest, Status};
 
 use crate::text::{Paint, clean, style};
 
@@ -17,6 +17,10 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
         RunEvent::TaskEnded { task, name, status, error } => {
             let error = error.as_deref().unwrap_or_default();
             Some(ended(task.as_str(), name, *status, error, took, paint))
+        }
+        RunEvent::Asked(request) => Some(asked(request, paint)),
+        RunEvent::Warning { message } => {
+            Some(format!("{} {}\n", paint.style(style::WARNING, "warning:"), clean(message)))
         }
         RunEvent::Stopping { hard, running } => Some(format!("{}\n", stopping(*hard, *running))),
         RunEvent::RunStarted { .. }
@@ -47,6 +51,13 @@ fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duratio
     }
     line.push('\n');
     line
+}
+
+fn asked(request: &ApprovalRequest, paint: Paint) -> String {
+    let state = paint.style(style::of_status(Status::Blocked), &format!("{:<STATE$}", "waiting"));
+    let id = paint.style(style::BOLD, &clean(request.task.as_str()));
+    let ask = request.ask.as_deref().map(|ask| format!(": {}", clean(ask))).unwrap_or_default();
+    format!("{state}  {id}  for a decision{ask}\n")
 }
 
 fn stopping(hard: bool, running: usize) -> String {

@@ -79,8 +79,20 @@ struct State {
     started: u64,
     progress: bar::Progress,
     is_over: bool,
+    curtain: Drawn,
     /// Nobody reads any more.
     is_deaf: bool,
+}
+
+/// Whether somebody is being asked something on the terminal: nothing else is written there, as long as there is room to keep it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Drawn {
+    /// Nobody is.
+    Open,
+    /// Somebody is about to be, as soon as the writer takes note.
+    Closing,
+    /// The writer has taken note, and the bar is gone.
+    Closed,
 }
 
 /// A task that runs.
@@ -102,6 +114,7 @@ impl Reporter {
             started: 0,
             progress,
             is_over: false,
+            curtain: Drawn::Open,
             is_deaf: false,
         };
         let shared = Arc::new(Shared { options, state: Mutex::new(state), changed: Condvar::new() });
@@ -121,6 +134,11 @@ impl Reporter {
         Arc::clone(&self.shared) as Arc<dyn Observer>
     }
 
+    /// Returns what keeps the terminal free while somebody is asked.
+    pub(crate) fn curtain(&self) -> Curtain {
+        Curtain(Arc::clone(&self.shared))
+    }
+
     /// Ends a stream of events with the summary.
     pub(crate) fn summary(&self, summary: &RunSummary) {
         if self.shared.options.format == Format::Ndjson {
@@ -137,6 +155,28 @@ impl Reporter {
             // A panic there was a bug in showing the run; the run itself is over and recorded.
             let _ = writer.join();
         }
+    }
+}
+
+/// Keeps the terminal free of what a run says.
+#[derive(Debug, Clone)]
+pub(crate) struct Curtain(Arc<Shared>);
+
+impl Curtain {
+    /// Waits until what was being written is written and the bar is gone. What comes after that is kept for later.
+    pub(crate) fn close(&self) {
+        let mut state = self.0.lock();
+        state.curtain = Drawn::Closing;
+        self.0.changed.notify_all();
+        while state.curtain == Drawn::Closing && !(state.is_over || state.is_deaf) {
+            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Shows what has come meanwhile, and the bar.
+    pub(crate) fn open(&self) {
+        self.0.lock().curtain = Drawn::Open;
+        self.0.changed.notify_all();
     }
 }
 
@@ -178,6 +218,11 @@ fn json_line(event: &RunEvent, at: Timestamp) -> String {
 }
 
 impl State {
+    /// Returns whether nothing is to be written for now.
+    fn is_quiet(&self) -> bool {
+        self.curtain != Drawn::Open && !self.is_over && self.pending.len() <= MOST_PENDING
+    }
+
     /// Takes in what an event says about what runs, and returns how long a task took that ended with it.
     fn take(&mut self, event: &RunEvent) -> Option<Duration> {
         match event {
@@ -248,7 +293,11 @@ impl Shared {
             if state.pending.is_empty() && state.is_over {
                 return Ok(());
             }
-            if state.pending.is_empty() {
+            if state.is_quiet() {
+                state.curtain = Drawn::Closed;
+                self.changed.notify_all();
+            }
+            if state.pending.is_empty() || state.is_quiet() {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
@@ -265,6 +314,13 @@ impl Shared {
         let mut screen = bar::Screen::new(self.options.paint);
         loop {
             let mut state = self.lock();
+            if state.is_quiet() {
+                screen.clear()?;
+                state.curtain = Drawn::Closed;
+                self.changed.notify_all();
+                drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
+                continue;
+            }
             let text = std::mem::take(&mut state.pending);
             let (is_over, progress) = (state.is_over, state.progress);
             let running = bar::shown(&state.running);
@@ -286,7 +342,11 @@ impl Shared {
         let end = Instant::now() + FRAME;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.is_over || state.pending.len() > MOST_PENDING {
+            if left.is_zero()
+                || state.is_over
+                || state.curtain == Drawn::Closing
+                || state.pending.len() > MOST_PENDING
+            {
                 return state;
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

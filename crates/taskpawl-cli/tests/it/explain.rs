@@ -71,7 +71,8 @@ fn stage(scene: &Scene) -> Cli {
 fn paste(cli: &Cli, command: &str) -> Run {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_taskpawl"));
     let mut shell = Command::new("sh");
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var_os("PATH").unwrap().display());
+    let path =
+        format!("{}:{}", program.parent().unwrap().display(), std::env::var_os("PATH").unwrap().display());
     shell.args(["-c", command]).current_dir(cli.path("work")).env("PATH", path);
     shell.env("TASKPAWL_STORE", cli.path("tasks.db")).env("HOME", cli.path("")).env("USER", "user");
     shell.env("TASKPAWL_TEST_HOST", "host");

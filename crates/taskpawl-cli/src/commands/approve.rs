@@ -1,0 +1,135 @@
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use taskpawl::model::{ApprovalRequest, Map, Selector, TaskId};
+use taskpawl::{Approving, Manager};
+
+use crate::app::App;
+use crate::commands::question::{self, Extent};
+use crate::commands::{parse, print, select};
+use crate::error::CliError;
+
+/// Let tasks start, or go on, that wait for a decision
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only what is asked about is approved: if its arguments change before it starts, it asks again.
+`taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first.
+
+Examples:
+  taskpawl approve deploy
+  taskpawl approve paint --answer blue
+  taskpawl approve deploy --args '{\"argv\": [\"./deploy\", \"staging\"]}'
+  taskpawl approve --only plan:release")]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(false).args(["ids", "only"])))]
+pub(crate) struct Args {
+    /// The tasks: their ids, or the beginnings of them
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Those that wait of a plan, with a label, or of a task with all below it: shows them, and asks for a yes
+    #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    only: Vec<Selector>,
+    /// The answer to the question; needed where it has options
+    #[arg(long, value_name = "TEXT")]
+    answer: Option<String>,
+    /// Run with these arguments instead, where one call is asked about
+    #[arg(long = "args", value_name = "JSON", value_parser = parse::object, conflicts_with = "only")]
+    instead: Option<Map>,
+    /// Only if this is the hash of what is asked about, or the first 8 characters of it or more
+    #[arg(long, value_name = "HASH", conflicts_with = "only")]
+    hash: Option<String>,
+    /// With --only: approve without asking
+    #[arg(long, requires = "only")]
+    yes: bool,
+    /// With --only: only show what would be approved
+    #[arg(long, requires = "only", conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+/// Approves.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if !args.only.is_empty() {
+        return found(app, args);
+    }
+    let approval = Approving { answer: answer(args), args: args.instead.clone(), hash: args.hash.clone() };
+    print::tasks(app, &app.manager()?.approve(&args.ids, approval)?)
+}
+
+fn answer(args: &Args) -> Option<Value> {
+    args.answer.clone().map(Value::String)
+}
+
+/// Shows what waits, and approves it when somebody has seen it and says yes.
+fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let can_ask = app.terminal().can_ask() && !app.is_json();
+    if !args.yes && !args.dry_run && !can_ask {
+        let hint = "`--dry-run` shows what would be approved, `--yes` approves it";
+        return Err(CliError::usage_with("nobody can be asked here whether all of it may run", hint));
+    }
+    let manager = if args.dry_run { app.reader()?.manager() } else { app.manager()? };
+    let requests = manager.approval_requests(&args.only)?;
+    let now = app.source()?.now();
+    let (mut asked, mut left) = (Vec::new(), Vec::new());
+    for request in requests.into_iter().filter(|request| !request.is_over(now)) {
+        let is_answered = request.options.is_empty() || args.answer.is_some();
+        if is_answered { asked.push(request) } else { left.push(request) }
+    }
+    let out = app.out();
+    if args.dry_run && out.is_json {
+        return out.data(&asked);
+    }
+    if !out.is_json {
+        for request in &asked {
+            let hash = &request.hash[..request.hash.len().min(12)];
+            out.print(&format!("{}  hash {hash}\n\n", question::text(request, Extent::Full, out.paint)))?;
+        }
+    }
+    for request in &left {
+        let commands = question::commands(request.task.as_str(), &request.options);
+        out.remark(&format!("`{}` needs an answer: {}", request.task, commands.join(", ")));
+    }
+    if asked.is_empty() {
+        return select::nothing(app);
+    }
+    if args.dry_run || !(args.yes || is_wanted(asked.len())) {
+        out.remark("nothing was approved");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let approved = approve_all(app, manager, &asked, answer(args).as_ref())?;
+    print::tasks(app, &approved)
+}
+
+/// Approves what was shown, and nothing that became of it since.
+fn approve_all(
+    app: &App,
+    manager: &Manager,
+    asked: &[ApprovalRequest],
+    answer: Option<&Value>,
+) -> Result<Vec<TaskId>, CliError> {
+    let (mut approved, mut refused) = (Vec::new(), None);
+    for request in asked {
+        let approval = Approving { answer: answer.cloned(), args: None, hash: Some(request.hash.clone()) };
+        match manager.approve(&[request.task.to_string()], approval) {
+            Ok(ids) => approved.extend(ids),
+            Err(error) => {
+                app.out().warn(&format!("`{}` was not approved: {error}", request.task));
+                refused = Some(error);
+            }
+        }
+    }
+    match refused {
+        Some(error) if approved.is_empty() => Err(error.into()),
+        _ => Ok(approved),
+    }
+}
+
+fn is_wanted(count: usize) -> bool {
+    let what = print::count(count as u64, "task");
+    let mut stderr = std::io::stderr().lock();
+    // Without the question nobody can answer it, and then the answer is no.
+    let asked = write!(stderr, "Approve {what}, with everything that is listed? [y/N] ")
+        .and_then(|()| stderr.flush());
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}

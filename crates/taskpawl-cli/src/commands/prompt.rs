@@ -1,0 +1,236 @@
+//! Asks the person at the terminal about tasks that wait for a decision, while the run goes on.
+
+use std::io::{BufRead as _, Write as _};
+
+use async_trait::async_trait;
+use serde_json::Value;
+use taskpawl::model::ApprovalRequest;
+use taskpawl::{Approver, Verdict};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::commands::question::{self, Extent};
+use crate::report::Curtain;
+use crate::text::{Paint, clean, style};
+
+/// Asks one question after the other on the terminal.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    paint: Paint,
+    curtain: Option<Curtain>,
+    /// What is typed; whoever asks has it until there is an answer.
+    keyboard: Mutex<Keyboard>,
+}
+
+/// The lines that are typed.
+#[derive(Debug, Default)]
+struct Keyboard {
+    /// Sent by a thread that reads for as long as the process lives; the end of the input ends it.
+    lines: Option<mpsc::UnboundedReceiver<String>>,
+    is_at_end: bool,
+}
+
+/// What a person typed.
+#[derive(Debug, PartialEq)]
+enum Typed {
+    Verdict(Verdict),
+    Show,
+    Unclear,
+}
+
+impl Prompt {
+    /// Returns who asks. `curtain` keeps the run from writing meanwhile.
+    pub(crate) fn new(paint: Paint, curtain: Option<Curtain>) -> Self {
+        Self { paint, curtain, keyboard: Mutex::default() }
+    }
+
+    async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> Verdict {
+        keyboard.forget();
+        say(&format!("\n{}", question::text(request, Extent::Short, self.paint)));
+        loop {
+            say(&self.choices(request));
+            let Some(line) = keyboard.line().await else {
+                say("\n");
+                return Verdict::Skip;
+            };
+            match typed(line.trim(), request) {
+                Typed::Verdict(verdict) => return verdict,
+                Typed::Show => say(&format!("\n{}", question::text(request, Extent::Full, self.paint))),
+                Typed::Unclear => say("  that is none of them\n"),
+            }
+        }
+    }
+
+    fn choices(&self, request: &ApprovalRequest) -> String {
+        let key = |key: &str, rest: &str| format!("[{}]{rest}", self.paint.style(style::BOLD, key));
+        let mut choices: Vec<String> = Vec::new();
+        for (number, option) in (1..).zip(&request.options) {
+            choices.push(key(&number.to_string(), &format!(" {}", clean(option))));
+        }
+        if choices.is_empty() {
+            choices.push(key("a", "pprove"));
+        }
+        choices.extend([key("r", "eject"), key("s", "kip"), key("?", " show")]);
+        format!("  {}: ", choices.join("  "))
+    }
+}
+
+#[async_trait]
+impl Approver for Prompt {
+    async fn decide(&self, request: &ApprovalRequest) -> Verdict {
+        let mut keyboard = self.keyboard.lock().await;
+        if keyboard.is_at_end {
+            return Verdict::Skip;
+        }
+        let mut stage = Stage::enter(self.curtain.as_ref());
+        let verdict = self.ask(&mut keyboard, request).await;
+        stage.is_answered = true;
+        verdict
+    }
+}
+
+/// The terminal for as long as a question stands on it.
+struct Stage<'a> {
+    curtain: Option<&'a Curtain>,
+    is_answered: bool,
+}
+
+impl<'a> Stage<'a> {
+    fn enter(curtain: Option<&'a Curtain>) -> Self {
+        if let Some(curtain) = curtain {
+            curtain.close();
+        }
+        Self { curtain, is_answered: false }
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            say("\n  (no longer asked)\n");
+        }
+        if let Some(curtain) = self.curtain {
+            curtain.open();
+        }
+    }
+}
+
+impl Keyboard {
+    /// Forgets what was typed before the question was there to be read.
+    fn forget(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            while lines.try_recv().is_ok() {}
+        }
+    }
+
+    /// Waits for a line; `None` at the end of the input.
+    async fn line(&mut self) -> Option<String> {
+        let line = self.lines.get_or_insert_with(read_lines).recv().await;
+        self.is_at_end = line.is_none();
+        line
+    }
+}
+
+fn read_lines() -> mpsc::UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
+    let read = move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    // Without a thread there is no input, which is the end of it.
+    drop(std::thread::Builder::new().name("taskpawl-keyboard".to_owned()).spawn(read));
+    lines
+}
+
+fn typed(line: &str, request: &ApprovalRequest) -> Typed {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
+    let option = option_of(line, &request.options);
+    match word.to_lowercase().as_str() {
+        "r" | "reject" | "n" | "no" if option.is_none() => {
+            Typed::Verdict(Verdict::Reject { reason: rest.map(str::to_owned) })
+        }
+        "s" | "skip" if option.is_none() => Typed::Verdict(Verdict::Skip),
+        "?" | "show" if option.is_none() => Typed::Show,
+        "a" | "approve" | "y" | "yes" if request.options.is_empty() => Typed::Verdict(approve(rest)),
+        _ => option.map_or(Typed::Unclear, |option| Typed::Verdict(approve(Some(option)))),
+    }
+}
+
+fn approve(answer: Option<&str>) -> Verdict {
+    Verdict::Approve { answer: answer.map(|answer| Value::String(answer.to_owned())), args: None }
+}
+
+/// Returns the option that a line names: by its number or by its whole text.
+fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
+    let by_number = line.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+    let option = options.iter().find(|option| option.as_str() == line).or(by_number);
+    option.map(String::as_str)
+}
+
+fn say(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    // Nobody can read it, so nobody will answer: the question stays.
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskpawl::model::TaskId;
+
+    fn request(options: &[&str]) -> ApprovalRequest {
+        ApprovalRequest {
+            task: TaskId::from("a"),
+            name: "a".to_owned(),
+            plan: None,
+            call: None,
+            ask: None,
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+            expires_at: None,
+            on_expiry: None,
+            hash: String::new(),
+            calls: Vec::new(),
+            items: None,
+        }
+    }
+
+    #[test]
+    fn what_is_typed_is_understood_or_asked_again() {
+        let reject =
+            |reason: Option<&str>| Typed::Verdict(Verdict::Reject { reason: reason.map(str::to_owned) });
+        let yes = |answer: Option<&str>| Typed::Verdict(approve(answer));
+        let plain = request(&[]);
+        for (line, meant) in [
+            ("a", yes(None)),
+            ("yes", yes(None)),
+            ("approve  by noon ", yes(Some("by noon"))),
+            ("r", reject(None)),
+            ("reject too late", reject(Some("too late"))),
+            ("s", Typed::Verdict(Verdict::Skip)),
+            ("?", Typed::Show),
+            ("", Typed::Unclear),
+            ("1", Typed::Unclear),
+            ("apropve", Typed::Unclear),
+        ] {
+            assert_eq!(typed(line, &plain), meant, "{line}");
+        }
+        let colours = request(&["blue", "no", "3 or more"]);
+        for (line, meant) in [
+            ("1", yes(Some("blue"))),
+            ("blue", yes(Some("blue"))),
+            ("no", yes(Some("no"))),
+            ("3 or more", yes(Some("3 or more"))),
+            ("r", reject(None)),
+            ("a", Typed::Unclear),
+            ("yes", Typed::Unclear),
+            ("0", Typed::Unclear),
+            ("4", Typed::Unclear),
+        ] {
+            assert_eq!(typed(line, &colours), meant, "{line}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How a question looks that a task asks before it starts.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use taskpawl::model::{ApprovalRequest, AskedCall, format_time};
+
+use crate::text::{Paint, clean, clean_block, cut, quoted, style};
+
+/// How many characters of an argument are shown where not all of it is.
+const SHOWN: usize = 200;
+
+/// How many calls and elements are shown where not all are.
+const LISTED: usize = 10;
+
+/// How much of a question is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Everything that would run, whole.
+    Full,
+    /// As much as can be taken in; what is missing is counted.
+    Short,
+}
+
+/// Returns a question with everything that would run.
+pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> String {
+    let mut text = paint.style(style::BOLD, &clean(request.task.as_str()));
+    if request.name != request.task.as_str() {
+        let _ = write!(text, "  {}", clean(&request.name));
+    }
+    text.push('\n');
+    if let Some(ask) = &request.ask {
+        let _ = writeln!(text, "  {}", clean(ask));
+    }
+    let calls = match extent {
+        Extent::Full => &request.calls[..],
+        Extent::Short => &request.calls[..request.calls.len().min(LISTED)],
+    };
+    for call in calls {
+        add_call(&mut text, request, call, extent, paint);
+    }
+    let hidden = request.calls.len() - calls.len();
+    if hidden > 0 {
+        let _ = writeln!(text, "  … and {hidden} calls more");
+    }
+    if request.calls.is_empty() {
+        text.push_str("  nothing is run by it\n");
+    }
+    items(&mut text, request, extent);
+    if let Some(end) = request.expires_at {
+        let then = request.on_expiry.as_deref().unwrap_or("reject");
+        let _ = writeln!(text, "  until {}, then: {}", format_time(end), clean(then));
+    }
+    text
+}
+
+fn add_call(text: &mut String, request: &ApprovalRequest, call: &AskedCall, extent: Extent, paint: Paint) {
+    let task = if call.task == request.task { String::new() } else { format!("{}/", call.task) };
+    let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
+    let _ = writeln!(text, "  {}", paint.style(style::HINT, &clean(&line)));
+    for (name, value) in &call.args {
+        let is_unknown = call.unknown.contains(name);
+        let note = if is_unknown { " (not known yet)" } else { "" };
+        argument(text, &format!("{}{note}", clean(name)), value, extent);
+    }
+}
+
+/// Text of several lines keeps them; everything else is JSON.
+fn argument(text: &mut String, name: &str, value: &Value, extent: Extent) {
+    let lines = value.as_str().filter(|text| text.trim_end().contains('\n'));
+    let shown = lines.map_or_else(|| value.to_string(), str::to_owned);
+    let (shown, hidden) = match extent {
+        Extent::Full => (shown, 0),
+        Extent::Short => shortened(&shown),
+    };
+    let shown = clean_block(&shown);
+    if shown.contains('\n') {
+        let _ = writeln!(text, "    {name}:");
+        for line in shown.lines() {
+            let _ = writeln!(text, "      {line}");
+        }
+    } else {
+        let _ = writeln!(text, "    {name}: {shown}");
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "      … {hidden} characters more, which `show` shows");
+    }
+}
+
+fn shortened(text: &str) -> (String, usize) {
+    let length = text.chars().count();
+    if length <= SHOWN { (text.to_owned(), 0) } else { (text.chars().take(SHOWN).collect(), length - SHOWN) }
+}
+
+fn items(text: &mut String, request: &ApprovalRequest, extent: Extent) {
+    let Some(items) = &request.items else { return };
+    let _ = writeln!(text, "  for each of {}:", super::print::count(items.len() as u64, "element"));
+    let shown = if extent == Extent::Full { items.len() } else { items.len().min(LISTED) };
+    for item in &items[..shown] {
+        let line = clean(&item.to_string());
+        let _ = writeln!(text, "    {}", if extent == Extent::Full { line } else { cut(&line, SHOWN) });
+    }
+    if shown < items.len() {
+        let _ = writeln!(text, "    … and {} more", items.len() - shown);
+    }
+}
+
+/// Returns the commands that decide about a question.
+pub(crate) fn commands(id: &str, options: &[String]) -> Vec<String> {
+    let mut commands: Vec<String> =
+        options.iter().map(|option| format!("taskpawl approve {id} --answer {}", quoted(option))).collect();
+    if commands.is_empty() {
+        commands.push(format!("taskpawl approve {id}"));
+    }
+    commands.push(format!("taskpawl reject {id}"));
+    commands
+}

@@ -1,0 +1,26 @@
+use std::process::ExitCode;
+
+use crate::app::App;
+use crate::commands::print;
+use crate::error::CliError;
+
+/// Cancel tasks, with all below them, that wait for a decision
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`taskpawl retry ID` lets a rejected task ask again.
+
+Examples:
+  taskpawl reject deploy --reason \"not on a Friday\"")]
+pub(crate) struct Args {
+    /// The tasks: their ids, or the beginnings of them
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Rejects.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    print::tasks(app, &app.manager()?.reject(&args.ids, args.reason.clone())?)
+}
