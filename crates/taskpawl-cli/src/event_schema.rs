@@ -209,6 +209,16 @@ fn kinds_of_runs() -> Vec<Kind> {
                 ("attempt", number("The attempt of the task"), true),
                 ("status", words(CallStatus::ALL.iter().map(|status| status.as_str())), true),
                 ("error", text("Why it failed"), false),
+                ("againAt", text("When it is started again, if it failed and is tried again"), false),
+            ],
+        ),
+        kind(
+            "round_ended",
+            "A round of `repeat` is over, and another one follows",
+            vec![
+                ("round", number("Which round"), true),
+                ("of", number("How many there may be"), true),
+                ("againAt", text("When the next one begins; at once without it"), false),
             ],
         ),
     ]
@@ -251,7 +261,9 @@ mod tests {
                 attempt: 1,
                 status: CallStatus::Failed,
                 error: Some("x".to_owned()),
+                again_at: Some(chrono::DateTime::UNIX_EPOCH),
             },
+            EventKind::RoundEnded { round: 1, of: 2, again_at: Some(chrono::DateTime::UNIX_EPOCH) },
             EventKind::CallAdded { call, tool: "t".to_owned() },
             EventKind::DependencyAdded { on: on.clone() },
             EventKind::DependencyRemoved { on: on.clone() },

@@ -9,13 +9,14 @@ use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRu
 use crate::event::EventKind;
 use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
-use crate::spec::TaskSpec;
+use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
 use crate::{Key, RunId, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
+#[derive(Clone)]
 pub(crate) struct Draft<'a> {
     pub(crate) view: &'a dyn View,
     pub(crate) context: &'a Context,
@@ -26,6 +27,8 @@ pub(crate) struct Draft<'a> {
     edges: EdgeOverlay,
     next_key: Option<Key>,
     was_ready: BTreeMap<Key, Option<Work>>,
+    /// What calls that are added are marked with.
+    pub(crate) origin: Origin,
     /// Whether the command leaves behind what it takes to undo it.
     pub(crate) is_undoable: bool,
     /// Ids of new tasks that deleted ones had before.
@@ -87,7 +90,7 @@ impl Room {
 }
 
 /// Edges that the draft added and removed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct EdgeOverlay {
     dependencies: BTreeMap<Key, BTreeSet<Key>>,
     dependents: BTreeMap<Key, BTreeSet<Key>>,
@@ -108,6 +111,7 @@ impl<'a> Draft<'a> {
             edges: EdgeOverlay::default(),
             next_key: None,
             was_ready: BTreeMap::new(),
+            origin: context.origin,
             is_undoable: false,
             reused: BTreeSet::new(),
             renewed: BTreeSet::new(),
@@ -123,6 +127,12 @@ impl<'a> Draft<'a> {
         self.answer.ready = self.newly_ready().collect();
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
+        }
+        for (key, needs) in self.answer.needs.clone() {
+            // For want of a place only: it is ready as before.
+            if needs == crate::Needs::default() {
+                self.answer.ready.push(self.node(key)?);
+            }
         }
         self.answer.events = self.changes.events.len() as u64;
         if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
@@ -213,6 +223,14 @@ impl<'a> Draft<'a> {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => entry.insert(view.calls(key)?),
         })
+    }
+
+    /// Returns the calls of a task without keeping them at hand.
+    pub(crate) fn known_calls(&self, key: Key) -> Decided<Vec<CallRecord>> {
+        match self.calls.get(&key) {
+            Some(calls) => Ok(calls.clone()),
+            None => Ok(self.view.calls(key)?),
+        }
     }
 
     pub(crate) fn dependencies(&self, key: Key) -> Decided<Vec<Key>> {
@@ -334,7 +352,18 @@ impl<'a> Draft<'a> {
     /// Writes a task whose specification changed, and what its node takes from there.
     pub(crate) fn update_spec(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
         self.write_task(key, true, change)?;
+        self.close_unstarted(key)?;
         self.refresh_node(key)
+    }
+
+    /// What was decided before other work was asked for is decided anew.
+    fn close_unstarted(&mut self, key: Key) -> Decided<()> {
+        match self.node(key)?.phase.status() {
+            Status::Todo | Status::Blocked => self.close(key),
+            Status::InProgress | Status::Done | Status::Failed | Status::Cancelled | Status::Skipped => {
+                Ok(())
+            }
+        }
     }
 
     fn write_task(
@@ -364,7 +393,7 @@ impl<'a> Draft<'a> {
         let calls = self.calls(key)?.clone();
         self.update_node(key, |node| {
             let has_subtasks = node.gate.subtasks.total() > 0;
-            node.describe(&record.spec, &calls, has_subtasks);
+            node.describe(&record.spec, &record.body.progress, &calls, has_subtasks);
         })?;
         self.queue.push_back(key);
         Ok(())
@@ -390,6 +419,7 @@ impl<'a> Draft<'a> {
         calls.push(call.clone());
         let position = u32::try_from(calls.len() - 1).expect("BUG: a task has fewer than 2^32 calls");
         self.changes.calls.insert((key, position), CallChange { record: Some(call), spec_changed: true });
+        self.close_unstarted(key)?;
         self.refresh_node(key)
     }
 
@@ -402,6 +432,7 @@ impl<'a> Draft<'a> {
             self.changes.calls.insert(at, change);
         }
         self.calls.insert(key, calls);
+        self.close_unstarted(key)?;
         self.refresh_node(key)
     }
 
@@ -458,6 +489,22 @@ impl<'a> Draft<'a> {
             node.gate.entry = entry;
         })?;
         self.queue.push_back(key);
+        Ok(())
+    }
+
+    /// Puts new tasks at the top below another one.
+    pub(crate) fn put_items_below(&mut self, parent: Key, keys: &[Key]) -> Decided<()> {
+        self.edges.subtasks.entry(parent).or_default().extend(keys);
+        for key in keys {
+            self.count_subtask(parent, Phase::Todo, 1)?;
+            self.update_node(*key, |node| node.parent = Some(parent))?;
+        }
+        self.refresh_node(parent)?;
+        let entry = self.node(parent)?.opens;
+        for key in keys {
+            self.update_node(*key, |node| node.gate.entry = entry)?;
+            self.queue.push_back(*key);
+        }
         Ok(())
     }
 
@@ -544,6 +591,10 @@ impl<'a> Draft<'a> {
                 self.queue.push_back(dependent);
             }
         }
+        if let Some(parent) = before.parent.filter(|_| before.phase == Phase::InProgress) {
+            // It may be an item that had to end before others come in its place.
+            self.queue.push_back(parent);
+        }
         if let Some(parent) = before.parent
             && before.phase.outcome_above() != phase.outcome_above()
         {
@@ -624,12 +675,16 @@ fn enter(record: &mut TaskRecord, to: TaskState, now: Timestamp) {
             body.started_at.get_or_insert(now);
             body.finished_at = None;
         }
-        TaskState::Todo | TaskState::Blocked { .. } => body.finished_at = None,
+        TaskState::Todo | TaskState::Blocked { .. } => {
+            body.finished_at = None;
+            body.progress.deadline = None;
+        }
         TaskState::Done
         | TaskState::Failed { .. }
         | TaskState::Cancelled { .. }
         | TaskState::Skipped { .. } => {
             body.finished_at = Some(now);
+            body.progress.deadline = None;
         }
     }
     body.state = to;

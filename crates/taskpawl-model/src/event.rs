@@ -106,6 +106,19 @@ pub enum EventKind {
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// When it is started again, if it failed and is tried again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_at: Option<Timestamp>,
+    },
+    /// A round of `repeat` is over, and another one follows.
+    RoundEnded {
+        /// Which.
+        round: u32,
+        /// How many there may be.
+        of: u32,
+        /// When the next one begins; at once without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_at: Option<Timestamp>,
     },
     /// A tool call was added.
     CallAdded {
@@ -205,6 +218,7 @@ impl EventKind {
             Self::Renewed { .. } => "renewed",
             Self::CallStarted { .. } => "call_started",
             Self::CallEnded { .. } => "call_ended",
+            Self::RoundEnded { .. } => "round_ended",
             Self::CallAdded { .. } => "call_added",
             Self::DependencyAdded { .. } => "dependency_added",
             Self::DependencyRemoved { .. } => "dependency_removed",

@@ -141,6 +141,11 @@ impl Gate {
         }
     }
 
+    /// Returns whether only what is undecided about the task keeps its subtree from starting.
+    pub fn is_to_be_opened(self) -> bool {
+        self.undecided && Self { undecided: false, ..self }.before_subtasks() == GateState::Ready
+    }
+
     fn dependencies(self) -> GateState {
         let counts = self.dependencies;
         let all_finished = counts.open == 0;

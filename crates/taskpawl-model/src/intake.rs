@@ -129,6 +129,8 @@ impl Intake {
     /// Returns what the store is asked for one commit.
     pub fn round(&self, commit: Commit) -> Round {
         let Commit { reports, releases, claims, places, takes_new } = commit;
+        // A task whose call has ended goes on in its place.
+        let places = places.saturating_add(reports.len());
         let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
         Round { reports, releases, claims, places, takes_new, tools, scope, ..Round::default() }
     }

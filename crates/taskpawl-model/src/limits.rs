@@ -7,9 +7,6 @@ use crate::spec::{CallSpec, TaskSpec};
 /// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
 pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
     let own = [
-        (spec.when.is_some(), "when"),
-        (spec.for_each.is_some(), "forEach"),
-        (spec.repeat.is_some(), "repeat"),
         (spec.approval.is_some(), "approval"),
         (!spec.resources.is_empty(), "resources"),
         (!spec.writes.is_empty(), "writes"),
@@ -18,32 +15,30 @@ pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSp
     first.or_else(|| calls.into_iter().find_map(undecided_call))
 }
 
+/// Returns whether something is decided about a task once its gate lets it start, before it does.
+pub(crate) fn needs_opening(spec: &TaskSpec) -> bool {
+    spec.when.is_some() || spec.for_each.is_some() || spec.approval.is_some()
+}
+
 /// Returns the fields of a task that this version keeps but does not act on; the task runs all the same.
 pub fn unheeded<'a>(
     spec: &TaskSpec,
     calls: impl IntoIterator<Item = &'a CallSpec>,
 ) -> impl Iterator<Item = &'static str> {
     let mut fields = [
-        (spec.retry.is_some(), "retry"),
         (spec.cache.is_some(), "cache"),
         (spec.sandbox.is_some(), "sandbox"),
         (spec.estimate.is_some(), "estimate"),
     ];
     for call in calls {
-        fields[0].0 |= call.retry.is_some();
-        fields[2].0 |= call.sandbox.is_some();
+        fields[1].0 |= call.sandbox.is_some();
     }
     fields.into_iter().filter_map(|(used, field)| used.then_some(field))
 }
 
 fn undecided_call(call: &CallSpec) -> Option<&'static str> {
-    let fields = [
-        (call.when.is_some(), "when of a call"),
-        (call.approval.is_some(), "approval of a call"),
-        (call.emit, "emit"),
-        (call.plan_access.is_some(), "planAccess"),
-        (call.args.values().any(has_expression), "${{ }} in args"),
-    ];
+    let fields =
+        [(call.approval.is_some(), "approval of a call"), (call.plan_access.is_some(), "planAccess")];
     fields.into_iter().find_map(|(used, field)| used.then_some(field))
 }
 
@@ -64,13 +59,4 @@ pub fn is_too_deep(value: &Value) -> bool {
         }
     }
     false
-}
-
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gate::{Entry, Gate, GateState, Outcome};
-use crate::limits::undecided;
+use crate::limits::{needs_opening, undecided};
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
 use crate::{CallId, Key, Period, RunId, TaskId};
@@ -364,15 +364,25 @@ impl Node {
         }
     }
 
-    /// Takes what follows from the specification, the calls and whether there are subtasks; gates are derived elsewhere.
-    pub fn describe(&mut self, spec: &TaskSpec, calls: &[CallRecord], has_subtasks: bool) {
+    /// Takes what follows from the specification, what was decided, the calls and whether there are subtasks; gates are derived
+    /// elsewhere.
+    pub fn describe(
+        &mut self,
+        spec: &TaskSpec,
+        progress: &Progress,
+        calls: &[CallRecord],
+        has_subtasks: bool,
+    ) {
         self.work = match (calls.is_empty(), spec.milestone || has_subtasks) {
+            // Its calls run in its items.
+            _ if spec.for_each.is_some() => Work::Automatic,
             (false, _) => Work::Calls,
             (true, true) => Work::Automatic,
             (true, false) => Work::Manual,
         };
         self.gate.trigger = spec.trigger();
-        self.gate.undecided = undecided(spec, calls.iter().map(|call| &call.spec)).is_some();
+        self.gate.undecided = (needs_opening(spec) && !progress.opened)
+            || undecided(spec, calls.iter().map(|call| &call.spec)).is_some();
         self.priority = spec.priority;
         self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
     }

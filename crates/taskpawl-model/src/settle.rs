@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::Key;
 use crate::draft::{Decided, Draft};
-use crate::gate::GateState;
+use crate::gate::{Entry, GateState};
 use crate::record::{Node, Phase, Work};
 use crate::status::{BlockedReason, Cause, TaskState};
 
@@ -13,26 +13,34 @@ impl Draft<'_> {
     ///
     /// Ends because dependencies and subtasks form no circle: a state changes only what is behind or above it.
     pub(crate) fn settle(&mut self) -> Decided<()> {
-        let mut endings = VecDeque::new();
+        let mut last = VecDeque::new();
         loop {
             while let Some(key) = self.queue.pop_front() {
                 let node = self.derive(key)?;
-                if ends_by_itself(&node) {
-                    endings.push_back(key);
+                if ends_by_itself(&node) || is_to_be_opened(&node) {
+                    last.push_back(key);
                 } else {
                     self.act(node)?;
                 }
             }
-            // What ends by itself does so last: something that it waits for may just have become open again.
-            let Some(key) = endings.pop_front() else { return Ok(()) };
-            if ends_by_itself(&self.node(key)?) {
+            // What ends by itself, or is decided about, is so last: something that it waits for may just have become open again.
+            let Some(key) = last.pop_front() else { return Ok(()) };
+            let node = self.node(key)?;
+            if ends_by_itself(&node) {
                 self.set_state(key, TaskState::Done, Cause::Empty, None)?;
+            } else if is_to_be_opened(&node) {
+                self.open(key)?;
             }
         }
     }
 
     /// Writes what follows from the counts of a node, and tells its subtasks when their entry changed.
     fn derive(&mut self, key: Key) -> Decided<Node> {
+        let before = self.node(key)?;
+        if has_closed(&before) {
+            // What was decided when it opened is decided anew when it does so again.
+            self.close(key)?;
+        }
         let before = self.node(key)?;
         let (gate_state, opens) = (before.gate.state(), before.derive_opens());
         if (gate_state, opens) == (before.gate_state, before.opens) {
@@ -57,10 +65,13 @@ impl Draft<'_> {
             (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
                 self.unblock(node.key)
             }
-            (Phase::BlockedWaiting, _) if node.gate.before_subtasks() != GateState::Wait => {
+            (Phase::BlockedWaiting, _)
+                if node.gate.is_to_be_opened() || node.gate.before_subtasks() != GateState::Wait =>
+            {
                 self.unblock(node.key)
             }
             (Phase::Todo, GateState::Skip) => self.skip_by_gate(node.key),
+            (Phase::BlockedOther, _) if node.gate.is_to_be_opened() => self.refresh_question(node.key),
             _ => Ok(()),
         }
     }
@@ -78,6 +89,17 @@ impl Draft<'_> {
         let reason = "nothing that it waited for has failed";
         self.skip_tree(key, Cause::Gate, Some(&reason.to_owned()))
     }
+}
+
+/// Returns whether a gate is closed that was open, or may have been: a task that is blocked by hand does not tell.
+fn has_closed(node: &Node) -> bool {
+    (node.opens == Entry::Open || node.phase == Phase::BlockedOther)
+        && !node.gate.undecided
+        && node.gate.before_subtasks() != GateState::Ready
+}
+
+fn is_to_be_opened(node: &Node) -> bool {
+    node.phase == Phase::Todo && node.gate.is_to_be_opened()
 }
 
 fn ends_by_itself(node: &Node) -> bool {

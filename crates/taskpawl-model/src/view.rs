@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
-use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord, Work};
+use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
 use crate::status::{Status, TaskState};
 use crate::undo::{Image, Undoable};
@@ -117,6 +117,17 @@ pub trait View {
         Ok(())
     }
 
+    /// Returns the tasks that are not started and of which something is undecided, by key.
+    fn undecided(&self) -> ViewResult<Vec<Key>> {
+        let mut keys = Vec::new();
+        self.each_node(&mut |node| {
+            if node.phase == Phase::Todo && node.gate.undecided {
+                keys.push(node.key);
+            }
+        })?;
+        Ok(keys)
+    }
+
     /// Returns how many tasks there are in each state; kept by the committer, not counted.
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>>;
 
@@ -202,7 +213,7 @@ pub struct EventQuery {
 }
 
 /// Everything that one command writes. The store applies it whole or not at all.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Tasks made or changed.
     pub tasks: BTreeMap<Key, TaskChange>,

@@ -196,8 +196,11 @@ fn what(kind: &EventKind) -> String {
         EventKind::Status { .. } => status(kind),
         EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until))),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
-        EventKind::CallEnded { call, status, error, .. } => {
-            format!("call {call} {status}{}", after_colon(error.as_deref()))
+        EventKind::CallEnded { call, status, error, again_at, .. } => {
+            format!("call {call} {status}{}{}", again(*again_at), after_colon(error.as_deref()))
+        }
+        EventKind::RoundEnded { round, of, again_at } => {
+            format!("round {round} of at most {of} ended{}", again(*again_at))
         }
         EventKind::CallAdded { call, tool } => format!("call {call} added: {tool}"),
         EventKind::DependencyAdded { on } => format!("depends on {on} now"),
@@ -256,6 +259,10 @@ fn in_words(reason: &BlockedReason) -> Option<String> {
 
 fn until(lease: Option<Timestamp>) -> String {
     lease.map(|lease| format!(", until {}", format_time(lease))).unwrap_or_default()
+}
+
+fn again(at: Option<Timestamp>) -> String {
+    at.map(|at| format!(", again at {}", format_time(at))).unwrap_or_default()
 }
 
 fn nth(start: u32) -> String {

@@ -101,7 +101,7 @@ fn the_next_task_may_be_one_whose_lease_ended() {
 
 #[test]
 fn only_ready_manual_tasks_are_claimed() {
-    let desk = Desk::with(&["a", "b needs=a", "tool calls=1", "p", "s in=p", "held", "w when=params.x"]);
+    let desk = Desk::with(&["a", "b needs=a", "tool calls=1", "p", "s in=p", "held"]);
     let refuse = |id: &str| desk.refuse(|m| m.claim(id, LEASE));
     insta::assert_snapshot!(refuse("b"), @r"
     task `b` is not ready: it waits for `a`: ready, a task for an agent or a person, and nobody has claimed it
@@ -115,7 +115,6 @@ fn only_ready_manual_tasks_are_claimed() {
     task `p` ends with its subtasks, so `claim` is not for it
       hint: `taskpawl run-all-ready` does what is left, and it ends by itself
     ");
-    insta::assert_snapshot!(refuse("w"), @"field `when`: this version keeps it but does not evaluate it, so `w` cannot start");
     let refused = desk.refuse(|m| m.claim("a", Duration::MAX));
     insta::assert_snapshot!(refused, @"field `ttl`: the lease would end too far in the future");
     desk.done("a");

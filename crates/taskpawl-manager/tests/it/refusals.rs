@@ -37,34 +37,30 @@ fn a_report_about_a_call_that_does_not_run_is_refused() {
 
 #[test]
 fn one_task_is_asked_to_run() {
-    let desk = Desk::with(&["x", "a calls=1 needs=x", "by-hand", "w calls=1 when=params.x needs=x"]);
+    let desk = Desk::with(&["x", "a calls=1 needs=x", "by-hand"]);
     let run = |id: &str, missing: Option<&str>| Command::RunOne {
         id: id.to_owned(),
         missing_tool: missing.map(str::to_owned),
     };
     desk.accept(desk.manager.command(run("a", None)));
-    assert_eq!(desk.states(), "x=todo a=blocked{waiting x} by-hand=todo w=todo");
+    assert_eq!(desk.states(), "x=todo a=blocked{waiting x} by-hand=todo");
     let before = desk.revision();
     desk.accept(desk.manager.command(run("a", None)));
     assert_eq!(desk.revision(), before, "asking again changes nothing");
-    let lines = [
-        desk.refuse(|m| m.command(run("by-hand", None))),
-        desk.refuse(|m| m.command(run("w", None))),
-        desk.refuse(|m| m.unblock(&["a".to_owned()])),
-    ];
+    let lines =
+        [desk.refuse(|m| m.command(run("by-hand", None))), desk.refuse(|m| m.unblock(&["a".to_owned()]))];
     insta::assert_snapshot!(lines.join("\n"), @"
     task `by-hand` has neither tool calls nor subtasks, so `run` is not for it
       hint: an agent or a person ends it: `taskpawl done by-hand` or `taskpawl fail by-hand`
-    field `when`: this version keeps it but does not evaluate it, so `w` cannot start
     task `a` is `blocked` (waiting) and cannot become `todo` by `unblock`
       hint: it opens by itself when what it waits for is finished
     ");
     desk.done("x");
-    assert_eq!(desk.states(), "x=done a=todo by-hand=todo w=todo", "it is freed by itself");
+    assert_eq!(desk.states(), "x=done a=todo by-hand=todo", "it is freed by itself");
     desk.accept(desk.manager.command(run("a", Some("t"))));
-    assert_eq!(desk.states(), "x=done a=blocked{missing_tool} by-hand=todo w=todo");
+    assert_eq!(desk.states(), "x=done a=blocked{missing_tool} by-hand=todo");
     desk.accept(desk.manager.command(Command::ToolsKnown { tasks: vec![desk.key("a"), desk.key("x")] }));
-    assert_eq!(desk.states(), "x=done a=todo by-hand=todo w=todo");
+    assert_eq!(desk.states(), "x=done a=todo by-hand=todo");
 }
 
 #[test]

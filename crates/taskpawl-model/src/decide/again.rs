@@ -131,10 +131,27 @@ impl Draft<'_> {
     pub(super) fn start_one_again(&mut self, key: Key, how: How) -> Decided<()> {
         self.refuse_ending(key)?;
         match how {
-            How::Retry => self.clear_unfinished_calls(key)?,
+            How::Retry => self.clear_to_retry(key)?,
             How::Reopen => self.clear_all(key)?,
         }
+        self.close(key)?;
         self.set_state(key, TaskState::Todo, how.cause(), None)
+    }
+
+    /// A loop that came to no good end begins anew: its last round is nothing to go on from.
+    fn clear_to_retry(&mut self, key: Key) -> Decided<()> {
+        let is_loop_over = self.task(key)?.spec.repeat.is_some()
+            && self.calls(key)?.iter().all(|call| call.body.status.is_settled());
+        if is_loop_over {
+            self.clear_calls(key)?;
+        } else {
+            self.clear_unfinished_calls(key)?;
+        }
+        self.update_task(key, |record| {
+            if is_loop_over {
+                record.body.progress.round = 0;
+            }
+        })
     }
 
     /// Makes calls pending that ended in any way but well.
@@ -151,17 +168,24 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn clear_all(&mut self, key: Key) -> Decided<()> {
+    fn clear_calls(&mut self, key: Key) -> Decided<()> {
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;
                 call.body = CallBody { attempts, ..CallBody::default() };
             })?;
         }
+        Ok(())
+    }
+
+    pub(super) fn clear_all(&mut self, key: Key) -> Decided<()> {
+        self.clear_calls(key)?;
         self.update_task(key, |record| {
             record.body.generation += 1;
             record.body.result = None;
             record.body.started_at = None;
+            record.body.progress.round = 0;
+            record.body.progress.deadline = None;
         })
     }
 }

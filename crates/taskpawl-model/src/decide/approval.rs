@@ -103,7 +103,7 @@ impl Draft<'_> {
         }
     }
 
-    fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
+    pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         Ok(match call {
             Some(position) => {
                 let spec = &self.calls(key)?[position].spec;
@@ -157,7 +157,6 @@ impl Draft<'_> {
     }
 
     /// Asks a question anew when what it is about has changed since.
-    #[expect(dead_code, reason = "the gate of a task that asks calls it when it opens again")]
     pub(crate) fn refresh_question(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(()) };

@@ -107,7 +107,7 @@ impl Draft<'_> {
         Ok(key)
     }
 
-    fn check_free(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
+    pub(super) fn check_free(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         if self.find_id(id.as_str())?.is_some() {
             return Err(Refusal::DuplicateId { id: id.clone(), deleted: false }.into());
         }
@@ -164,7 +164,7 @@ impl Draft<'_> {
                     }
                 }
             });
-            let origin = self.context.origin;
+            let origin = self.origin;
             records.push(CallRecord { id, spec: call.spec.clone(), origin, body: CallBody::default() });
         }
         Ok(records)
@@ -412,7 +412,7 @@ pub(super) fn check_depth<'a>(field: &str, values: impl IntoIterator<Item = &'a 
     Ok(())
 }
 
-fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
+pub(super) fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
     if spec.milestone && has_calls {
         return Err(invalid("milestone", "a milestone has no tool calls").into());
     }

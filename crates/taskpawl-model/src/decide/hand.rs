@@ -138,7 +138,7 @@ impl Draft<'_> {
             (Some(call), _) => {
                 TaskState::Blocked { reason: BlockedReason::Interrupted { call: call.id.clone() } }
             }
-            (None, Some(call)) => TaskState::Failed { error: super::run::failure_text(call) },
+            (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call) },
             (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,
             (None, None) => TaskState::Todo,
         })

@@ -5,11 +5,15 @@ mod apply;
 mod approval;
 mod author;
 mod claim;
+mod emit;
 mod ending;
 mod hand;
 mod needs;
+mod open;
 mod prune;
+mod retry;
 mod run;
+mod step;
 mod undo;
 
 pub use approval::approval_request;
@@ -80,5 +84,13 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
+    }
+}
+
+/// Returns the refusal of an error, so that what is refused within a command does not sink the whole.
+fn refused(error: DecideError) -> Decided<Box<crate::Refusal>> {
+    match error {
+        DecideError::Refused(refusal) => Ok(refusal),
+        error @ DecideError::View(_) => Err(error),
     }
 }

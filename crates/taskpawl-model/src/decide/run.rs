@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::command::{CallEnd, DecideError, Report, Round, StartedCall};
+use crate::command::{CallEnd, DecideError, Needs, Report, Round};
 use crate::draft::{Decided, Draft, Room};
 use crate::event::EventKind;
 use crate::gate::GateState;
 use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
-use crate::spec::Mode;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::{CallId, Key, RunId};
 
 impl Draft<'_> {
     pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
         self.changes.runs.insert(run.id.clone(), run.clone());
+        // A task that an earlier version left undecided is opened now, at the latest.
+        self.queue.extend(self.view.undecided()?);
         self.emit(None, EventKind::RunStarted { scope: run.scope.clone() })
     }
 
@@ -52,13 +53,26 @@ impl Draft<'_> {
         for (task, attempt) in &round.releases {
             leave_out_refused(self.release_from_run(*task, *attempt))?;
         }
+        for (task, attempt) in &round.resumes {
+            leave_out_refused(self.resume(*task, *attempt))?;
+        }
         self.settle()?;
-        self.claim_for_run(&round.claims)?;
+        for key in &round.claims {
+            if let Some(needs) = self.claim_for_run(*key)? {
+                self.answer.needs.push((*key, needs));
+            }
+        }
         if round.takes_new && self.room.places > 0 {
-            let next = self.became_ready(round);
-            self.claim_for_run(&next)?;
+            for key in self.became_ready(round) {
+                self.claim_for_run(key)?;
+            }
         }
         Ok(())
+    }
+
+    fn resume(&mut self, key: Key, attempt: u32) -> Decided<()> {
+        self.check_report(key, attempt)?;
+        self.go_on(key)
     }
 
     /// Returns the first of the tasks that became ready in this round, in the order of the store.
@@ -74,27 +88,31 @@ impl Draft<'_> {
             .collect()
     }
 
-    fn claim_for_run(&mut self, tasks: &[Key]) -> Decided<()> {
-        for key in tasks {
-            let Some(node) = self.find_node(*key)? else { continue };
-            if node.is_ready() && node.work == Work::Calls {
-                self.claim_one(*key)?;
-            }
+    /// Claims a task for the run. What it needs first, if that is a place, is returned.
+    fn claim_for_run(&mut self, key: Key) -> Decided<Option<Needs>> {
+        let is_wanted = |node: Node| node.is_ready() && node.work == Work::Calls;
+        if !self.find_node(key)?.is_some_and(is_wanted) {
+            return Ok(None);
         }
-        Ok(())
-    }
-
-    fn claim_one(&mut self, key: Key) -> Decided<()> {
         let (tools, record) = (Arc::clone(&self.room.tools), self.task(key)?);
         let mut left = self.calls(key)?.iter().filter(|call| !call.body.status.is_settled());
+        let first = left.clone().next().map(|call| call.spec.tool_name.clone());
         if let Some(call) = left.find(|call| !tools.contains(&call.spec.tool_name)) {
             let name = call.spec.tool_name.clone();
             self.answer.missing_tools.push((key, name));
-            return Ok(());
+            return Ok(None);
         }
-        if !self.take_needs(key, &record)? {
-            return Ok(());
+        let tool = first.filter(|tool| self.room.tool_places.get(tool) == Some(&0));
+        if self.room.places == 0 || tool.is_some() {
+            return Ok(Some(Needs { tool, ..Needs::default() }));
         }
+        if self.take_needs(key, &record)? {
+            self.claim_one(key)?;
+        }
+        Ok(None)
+    }
+
+    fn claim_one(&mut self, key: Key) -> Decided<()> {
         let (run, actor) = (self.context.run.clone(), self.context.actor.clone());
         let claim = Claim { run, actor, lease_until: None, lease: None };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
@@ -111,61 +129,6 @@ impl Draft<'_> {
         self.update_task(key, |record| record.body.progress.deadline = deadline)
     }
 
-    /// Starts what comes next in a task whose calls all stand still, or ends it.
-    fn go_on(&mut self, key: Key) -> Decided<()> {
-        let record = self.task(key)?;
-        let waiting: Vec<usize> = (self.calls(key)?.iter().enumerate())
-            .filter(|(_, call)| !call.body.status.is_settled())
-            .map(|(position, _)| position)
-            .collect();
-        let now = match record.spec.mode() {
-            Mode::Sequential => waiting.get(..waiting.len().min(1)).unwrap_or_default(),
-            Mode::Parallel => &waiting,
-        };
-        for position in now {
-            if !self.ask_approval(key, Some(*position))? {
-                return Ok(());
-            }
-            self.start_call(key, &record, *position)?;
-        }
-        if now.is_empty() {
-            self.set_state(key, TaskState::Done, Cause::Report, None)?;
-        }
-        Ok(())
-    }
-
-    fn start_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<()> {
-        let now = self.now();
-        let call = self.update_call(key, position, |call| {
-            let body = &mut call.body;
-            body.status = CallStatus::Running;
-            body.attempts += 1;
-            body.started_at = Some(now);
-            body.finished_at = None;
-            body.result = None;
-            body.error = None;
-        })?;
-        self.room.take(&call.spec.tool_name);
-        let attempt = record.body.attempt;
-        self.emit(
-            Some(key),
-            EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
-        )?;
-        self.answer.started.push(StartedCall {
-            key,
-            task: record.id.clone(),
-            attempt,
-            generation: record.body.generation,
-            args: call.spec.args.clone(),
-            deadline: record.body.progress.deadline,
-            plan: record.plan.clone(),
-            writes: record.spec.writes.clone(),
-            cache: None,
-            call,
-        });
-        Ok(())
-    }
-
     pub(super) fn report(&mut self, report: &Report) -> Decided<()> {
         let key = report.task;
         let record = match self.check_report(key, report.attempt) {
@@ -177,11 +140,23 @@ impl Draft<'_> {
         let position = self.running_call(key, &record, &report.call)?;
         let now = self.now();
         let call = self.update_call(key, position, |call| end_call(call, report, now))?;
-        self.emit_ended(key, &record, &call)?;
-        if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
-            return self.update_task(key, |_| ());
+        let status = call.body.status;
+        if status == CallStatus::Failed {
+            self.close_failed(key, &record, position)?;
+        } else if status == CallStatus::Succeeded && call.spec.emit {
+            self.close_emitting(key, &record, position)?;
+        } else {
+            self.emit_ended(key, &record, &call)?;
         }
-        self.after_calls(key, report.go_on)
+        let calls = self.calls(key)?;
+        let has = |status| calls.iter().any(|call| call.body.status == status);
+        if !has(CallStatus::Running) {
+            return self.after_calls(key, report.go_on);
+        }
+        let goes_on = report.go_on && !has(CallStatus::Failed) && !has(CallStatus::Interrupted);
+        self.update_task(key, |_| ())?;
+        // Of calls that run at once, some may have waited for a place.
+        if goes_on { self.go_on(key) } else { Ok(()) }
     }
 
     fn check_report(&self, key: Key, attempt: u32) -> Decided<TaskRecord> {
@@ -213,41 +188,6 @@ impl Draft<'_> {
         }
     }
 
-    fn emit_ended(&mut self, key: Key, record: &TaskRecord, call: &CallRecord) -> Decided<()> {
-        let event = EventKind::CallEnded {
-            call: call.id.clone(),
-            attempt: record.body.attempt,
-            status: call.body.status,
-            error: call.body.error.as_ref().map(|error| error.message.clone()),
-        };
-        self.emit(Some(key), event)
-    }
-
-    /// Decides what becomes of a task when none of its calls runs any more.
-    fn after_calls(&mut self, key: Key, go_on: bool) -> Decided<()> {
-        let calls = self.calls(key)?;
-        let find = |status| calls.iter().find(|call| call.body.status == status);
-        if let Some(call) = find(CallStatus::Interrupted) {
-            let reason = BlockedReason::Interrupted { call: call.id.clone() };
-            return self.set_state(key, TaskState::Blocked { reason }, Cause::Interrupt, None);
-        }
-        if let Some(call) = find(CallStatus::Failed) {
-            let error = failure_text(call);
-            return self.set_state(
-                key,
-                TaskState::Failed { error: error.clone() },
-                Cause::Report,
-                Some(error),
-            );
-        }
-        let is_complete = calls.iter().all(|call| call.body.status.is_settled());
-        if go_on || is_complete {
-            self.go_on(key)
-        } else {
-            self.set_state(key, TaskState::Todo, Cause::Release, None)
-        }
-    }
-
     fn release_from_run(&mut self, key: Key, attempt: u32) -> Decided<()> {
         match self.check_report(key, attempt) {
             Err(DecideError::Refused(_)) if self.has_ended(key, attempt, None)? => return Ok(()),
@@ -256,8 +196,9 @@ impl Draft<'_> {
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
                 self.update_call(key, position, |call| {
-                    let attempts = call.body.attempts;
-                    call.body = CallBody { attempts, ..CallBody::default() };
+                    let CallBody { attempts, failures, .. } = call.body;
+                    let approval = call.body.approval.take();
+                    call.body = CallBody { attempts, failures, approval, ..CallBody::default() };
                 })?;
             }
         }
@@ -337,6 +278,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
         }
         CallEnd::Failed { error, result } => {
             body.status = CallStatus::Failed;
+            body.failures += 1;
             body.error = Some(error.clone());
             body.result.clone_from(result);
         }
@@ -350,9 +292,4 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
             body.error = Some(CallError { class: "interrupted".to_owned(), message });
         }
     }
-}
-
-pub(super) fn failure_text(call: &CallRecord) -> String {
-    let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
-    format!("call `{}` ({}): {message}", call.id, call.spec.tool_name)
 }

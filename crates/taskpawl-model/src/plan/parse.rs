@@ -44,6 +44,18 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
     })
 }
 
+/// Returns the plan that a JSON value describes, by the rules of [`parse_plan`].
+///
+/// # Errors
+/// Everything that is wrong with it, without places.
+pub(crate) fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
+    from_json(value, |reader, node| {
+        let mut plan = reader.plan(node);
+        plan.tasks = link::link(reader);
+        Some(plan)
+    })
+}
+
 /// Returns the task that a JSON or YAML text describes, by the rules of [`parse_plan`]. It has no subtasks, and all that
 /// it needs is outside.
 ///

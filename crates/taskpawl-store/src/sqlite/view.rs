@@ -146,6 +146,11 @@ impl View for Session {
         }
     }
 
+    fn undecided(&self) -> ViewResult<Vec<Key>> {
+        // The first phase is `todo`.
+        self.all("SELECT key FROM nodes WHERE phase = 0 AND undecided = 1", [], |row| Ok(Key(row.get(0)?)))
+    }
+
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
         self.each(rows::select_node!("ORDER BY key"), [], |row| {
             each(rows::node(row)?);

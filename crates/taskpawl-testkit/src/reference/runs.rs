@@ -132,6 +132,11 @@ impl Reference {
         let item = self.change(key);
         let find = |status| item.calls.iter().find(|call| call.status == status);
         if find(CallStatus::Running).is_some() {
+            let is_stopped = find(CallStatus::Failed).is_some() || find(CallStatus::Interrupted).is_some();
+            // Of calls that run at once, one that may be started again is.
+            if go_on && !is_stopped {
+                self.start_next(key);
+            }
             return;
         }
         if let Some(call) = find(CallStatus::Interrupted) {

@@ -114,7 +114,7 @@ impl World {
             // One call that failed ends a task; those beside it may not have been started yet, and then never are.
             let has_failed = expected.states.get(&call.0) == Some(&Status::Failed);
             let is_right = match (is_wanted, disturbed || was_decided) {
-                (true, false) => count == 1,
+                (true, false) => count == 1 || (count == 0 && has_failed),
                 (true, true) => count >= 1 || was_decided || has_failed,
                 (false, _) => count == 0,
             };

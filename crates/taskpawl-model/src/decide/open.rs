@@ -1,0 +1,274 @@
+//! The opening of a task: what is decided once its gate lets it start, before it does.
+//!
+//! Its condition, the decision that it waits for and its list are settled in the commit in which its gate opens, whether a run
+//! goes on or not. When the gate closes again, or the task starts again, all of it is decided anew.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::draft::{Decided, Draft};
+use crate::flow::{self, SURPLUS};
+use crate::limits::{needs_opening, undecided};
+use crate::record::{CallBody, CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
+use crate::spec::{CallSpec, TaskSpec};
+use crate::status::{Cause, TaskState};
+use crate::{Key, TaskId};
+
+use super::again::How;
+
+/// How much of a condition is repeated where it is said that it does not hold.
+const SHOWN: usize = 200;
+
+impl Draft<'_> {
+    /// Decides what has to be decided before a task starts whose gate lets it. What it comes to takes effect like all else.
+    pub(crate) fn open(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        if !record.body.progress.opened
+            && needs_opening(&record.spec)
+            && !self.decide_opening(key, &record)?
+        {
+            return Ok(());
+        }
+        let calls = self.known_calls(key)?;
+        let is_held = undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
+        if self.node(key)?.gate.undecided != is_held {
+            self.refresh_node(key)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the task is open now; else it has ended, waits for a decision, or for items that still run.
+    fn decide_opening(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
+        if let Some(when) = &record.spec.when {
+            match flow::holds(self, record, &self.known_calls(key)?, when)? {
+                Ok(true) => {}
+                Ok(false) => return self.skip_by_condition(key, when),
+                Err(problem) => return self.fail_to_open(key, "when", &problem),
+            }
+        }
+        if !self.ask_approval(key, None)? {
+            return Ok(false);
+        }
+        if let Some(for_each) = &record.spec.for_each {
+            let list = flow::list(self, record, &self.known_calls(key)?, for_each)?;
+            let is_known = match list {
+                Ok(list) => self.expand(key, list)?,
+                Err(problem) => Err(problem),
+            };
+            match is_known {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(problem) => return self.fail_to_open(key, "forEach", &problem),
+            }
+        }
+        self.update_task(key, |record| record.body.progress.opened = true)?;
+        Ok(true)
+    }
+
+    fn skip_by_condition(&mut self, key: Key, when: &str) -> Decided<bool> {
+        let mut shown: String = when.chars().take(SHOWN).collect();
+        if shown.len() < when.len() {
+            shown.push('…');
+        }
+        self.skip_tree(key, Cause::Gate, Some(&format!("its condition does not hold: {shown}")))?;
+        Ok(false)
+    }
+
+    fn fail_to_open(&mut self, key: Key, field: &str, problem: &str) -> Decided<bool> {
+        let error = format!("`{field}`: {problem}");
+        let state = TaskState::Failed { error: error.clone() };
+        self.set_state(key, state, Cause::Gate, Some(error))?;
+        Ok(false)
+    }
+
+    /// Lets everything be decided anew when the gate of a task opens again.
+    pub(crate) fn close(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        if record.body.progress.opened {
+            self.update_task(key, |record| record.body.progress.opened = false)?;
+            self.update_node(key, |node| node.gate.undecided = true)?;
+            self.queue.push_back(key);
+        }
+        Ok(())
+    }
+
+    // Items.
+
+    /// Makes the items of a list, or brings those that are there in line with it. `Ok(false)`: some of these run, and would have
+    /// to be others; `Err`: it cannot be, and why.
+    fn expand(&mut self, key: Key, list: Vec<Value>) -> Decided<Result<bool, String>> {
+        let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
+        let template = Template::new(&parent, &calls);
+        let mut present = self.items(key)?;
+        let wanted: Vec<Item> = (0..).zip(list).map(|(index, value)| Item { index, value }).collect();
+        for (index, item) in &present {
+            let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
+            if self.node(*item)?.phase == Phase::InProgress && !self.is_same_item(*item, wanted, &template)? {
+                return Ok(Ok(false));
+            }
+        }
+        let mut new = Vec::new();
+        for item in wanted {
+            match present.remove(&item.index) {
+                Some(present) => self.bring_in_line(present, item, &template)?,
+                None => new.push(item),
+            }
+        }
+        for surplus in present.into_values() {
+            self.drop_item(surplus)?;
+        }
+        self.make_items(key, new, &template)
+    }
+
+    /// Returns the items of a task by their place in the list.
+    pub(super) fn items(&self, key: Key) -> Decided<BTreeMap<u64, Key>> {
+        let mut items = BTreeMap::new();
+        for below in self.subtasks(key)? {
+            if let Some(item) = self.task(below)?.body.progress.item {
+                items.insert(item.index, below);
+            }
+        }
+        Ok(items)
+    }
+
+    fn is_same_item(&self, key: Key, wanted: Option<&Item>, template: &Template<'_>) -> Decided<bool> {
+        let Some(wanted) = wanted else { return Ok(false) };
+        let record = self.task(key)?;
+        let calls = template_calls(&self.known_calls(key)?);
+        Ok(record.body.progress.item.as_ref() == Some(wanted)
+            && record.body.context == template.parent.body.context
+            && work_of(&record.spec) == work_of(&template.spec(wanted.index))
+            && specs(&calls).eq(specs(&template.calls)))
+    }
+
+    /// What ran for another element, or did other work, starts again from the beginning.
+    fn bring_in_line(&mut self, key: Key, item: Item, template: &Template<'_>) -> Decided<()> {
+        let record = self.task(key)?;
+        let is_back = flow::is_surplus(&record);
+        if self.is_same_item(key, Some(&item), template)? {
+            return if is_back { self.start_one_again(key, How::Reopen) } else { Ok(()) };
+        }
+        match self.node(key)?.phase {
+            Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
+            Phase::Skipped if is_back => self.start_one_again(key, How::Reopen)?,
+            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {
+                self.clear_all(key)?;
+            }
+            Phase::InProgress | Phase::Cancelled | Phase::Skipped => {}
+        }
+        let (spec, parent) = (template.spec(item.index), &template.parent.body);
+        self.replace_calls(key, template.calls.clone())?;
+        self.update_spec(key, |record| {
+            record.spec = spec;
+            record.body.context.clone_from(&parent.context);
+            record.body.names.clone_from(&parent.names);
+            record.body.progress.item = Some(item);
+        })
+    }
+
+    fn drop_item(&mut self, key: Key) -> Decided<()> {
+        match self.node(key)?.phase {
+            Phase::Skipped | Phase::Cancelled | Phase::InProgress => return Ok(()),
+            Phase::Done => self.start_one_again(key, How::Reopen)?,
+            Phase::Todo
+            | Phase::Failed
+            | Phase::BlockedDependency
+            | Phase::BlockedWaiting
+            | Phase::BlockedOther => {}
+        }
+        self.skip_tree(key, Cause::Skip, Some(&SURPLUS.to_owned()))
+    }
+
+    fn make_items(
+        &mut self,
+        parent: Key,
+        items: Vec<Item>,
+        template: &Template<'_>,
+    ) -> Decided<Result<bool, String>> {
+        let mut keys = Vec::with_capacity(items.len());
+        for item in &items {
+            let id = template.id(item.index);
+            let plan = template.parent.plan.as_deref();
+            if let Err(refusal) = self.check_free(&id, plan) {
+                return super::refused(refusal).map(|refusal| Err(refusal.to_string()));
+            }
+        }
+        for item in items {
+            keys.push(self.make_item(item, template)?);
+        }
+        self.put_items_below(parent, &keys)?;
+        for key in keys {
+            self.emit_created(key, Some(parent), &[], template.parent.plan.as_deref())?;
+        }
+        Ok(Ok(true))
+    }
+
+    fn make_item(&mut self, item: Item, template: &Template<'_>) -> Decided<Key> {
+        let (key, now, parent) = (self.new_key()?, self.now(), template.parent);
+        let record = TaskRecord {
+            id: template.id(item.index),
+            spec: template.spec(item.index),
+            body: TaskBody {
+                context: parent.body.context.clone(),
+                names: parent.body.names.clone(),
+                progress: Progress { item: Some(item), ..Progress::default() },
+                ..TaskBody::default()
+            },
+            plan: parent.plan.clone(),
+            created_at: now,
+            updated_at: now,
+            version: 1,
+        };
+        let mut node = Node::new(key, record.spec.trigger(), Work::Manual);
+        node.describe(&record.spec, &record.body.progress, &template.calls, false);
+        self.insert_task(node, record, template.calls.clone());
+        Ok(key)
+    }
+}
+
+/// What the items of a task are made from.
+struct Template<'t> {
+    parent: &'t TaskRecord,
+    spec: TaskSpec,
+    calls: Vec<CallRecord>,
+}
+
+impl<'t> Template<'t> {
+    /// What decides whether and when the whole starts stays with the task above.
+    fn new(parent: &'t TaskRecord, calls: &[CallRecord]) -> Self {
+        let mut spec = parent.spec.clone();
+        (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
+        (spec.milestone, spec.extra) = Default::default();
+        Self { parent, spec, calls: template_calls(calls) }
+    }
+
+    fn id(&self, index: u64) -> TaskId {
+        TaskId::from(format!("{}.{index}", self.parent.id))
+    }
+
+    fn spec(&self, index: u64) -> TaskSpec {
+        TaskSpec { name: format!("{} [{index}]", self.spec.name), ..self.spec.clone() }
+    }
+}
+
+fn template_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
+    calls.iter().map(|call| CallRecord { body: CallBody::default(), ..call.clone() }).collect()
+}
+
+fn specs(calls: &[CallRecord]) -> impl Iterator<Item = (&crate::CallId, &CallSpec)> {
+    calls.iter().map(|call| (&call.id, &call.spec))
+}
+
+/// Returns what a task does, without what may change after it ran.
+fn work_of(spec: &TaskSpec) -> TaskSpec {
+    TaskSpec {
+        name: String::new(),
+        description: String::new(),
+        labels: Vec::new(),
+        priority: crate::Priority::default(),
+        due_date: None,
+        estimate: None,
+        ..spec.clone()
+    }
+}

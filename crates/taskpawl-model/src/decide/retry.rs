@@ -1,0 +1,120 @@
+//! When a failed call is started again.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::draft::Draft;
+use crate::record::{CallRecord, TaskRecord};
+use crate::spec::{Retry, Timestamp};
+
+/// The first pause where the policy names none.
+const DELAY: Duration = Duration::from_millis(500);
+
+/// By what each pause is longer than the one before.
+const FACTOR: f64 = 2.0;
+
+/// The longest pause.
+const MAX_DELAY: Duration = Duration::from_secs(128);
+
+/// Failures that come out the same every time: only who names them has them tried again.
+const FINAL: &[&str] =
+    &["expression", "emit", "invalid_args", "missing_tool", "outside_root", "protected", "cancelled"];
+
+impl Draft<'_> {
+    /// Returns when a call that has just failed is started again; `None` if it is not.
+    pub(super) fn retry_at(&self, record: &TaskRecord, call: &CallRecord) -> Option<Timestamp> {
+        let policy =
+            call.spec.retry.as_ref().or(record.spec.retry.as_ref()).or(self.room.rules.retry.as_ref())?;
+        if call.body.failures >= policy.attempts || !is_retried(policy, call) {
+            return None;
+        }
+        let pause = pause(policy, call.body.failures, seed(record, call));
+        let due = self.now().checked_add_signed(chrono::TimeDelta::from_std(pause).ok()?)?;
+        let deadline = record.body.progress.deadline;
+        deadline.is_none_or(|deadline| due < deadline).then_some(due)
+    }
+}
+
+fn is_retried(policy: &Retry, call: &CallRecord) -> bool {
+    let Some(error) = &call.body.error else { return false };
+    let code = call.body.result.as_ref().and_then(|result| result.get("exitCode")).and_then(Value::as_i64);
+    let is_meant = |wanted: &Value| match wanted {
+        Value::Number(wanted) => error.class == "exit_code" && code.is_some() && wanted.as_i64() == code,
+        Value::String(class) => *class == error.class,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    };
+    if policy.retry_on.is_empty() {
+        !FINAL.contains(&error.class.as_str())
+    } else {
+        policy.retry_on.iter().any(is_meant)
+    }
+}
+
+/// Returns the pause after so many failures: each is longer than the one before, and none above the longest. With jitter it is cut
+/// by up to half, so that what failed together is not tried again together.
+fn pause(policy: &Retry, failures: u32, seed: u64) -> Duration {
+    let first = policy.delay.map_or(DELAY, |delay| delay.0).as_secs_f64();
+    let longest =
+        policy.max_delay.map_or(MAX_DELAY.max(policy.delay.map_or(DELAY, |delay| delay.0)), |most| most.0);
+    let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
+    let grown = first * policy.factor.unwrap_or(FACTOR).powi(exponent);
+    // What is no number any more, because it is too large, is the longest, too.
+    let pause = if grown < longest.as_secs_f64() { Duration::from_secs_f64(grown.max(0.0)) } else { longest };
+    if policy.jitter.unwrap_or(true) { pause.mul_f64(share(seed)) } else { pause }
+}
+
+/// Returns a number from 0.5 to 1 that looks drawn.
+fn share(seed: u64) -> f64 {
+    // The mixing step of SplitMix64; the upper 32 bits are exact as a float.
+    let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let upper = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(0);
+    0.5 + f64::from(upper) / f64::from(u32::MAX) / 2.0
+}
+
+/// The same for the same failure, so that a decision can be repeated: FNV-1a over task, call and how often it failed.
+fn seed(record: &TaskRecord, call: &CallRecord) -> u64 {
+    let failures = call.body.failures.to_le_bytes();
+    let parts = [record.id.as_str().as_bytes(), &[0], call.id.as_str().as_bytes(), &[0], &failures];
+    parts.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Period;
+
+    fn policy(jitter: bool) -> Retry {
+        let (delay, factor, max_delay) = (None, None, None);
+        Retry { attempts: 20, delay, factor, max_delay, jitter: Some(jitter), retry_on: Vec::new() }
+    }
+
+    #[test]
+    fn pauses_grow_to_the_longest() {
+        let pauses: Vec<f64> = (1..12).map(|n| pause(&policy(false), n, 0).as_secs_f64()).collect();
+        assert_eq!(pauses, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 128.0, 128.0]);
+        assert_eq!(pause(&policy(false), u32::MAX, 0), MAX_DELAY);
+    }
+
+    #[test]
+    fn a_delay_above_the_usual_longest_stands() {
+        let hour = Period(Duration::from_hours(1));
+        let policy = Retry { delay: Some(hour), ..policy(false) };
+        assert_eq!(pause(&policy, 3, 0), hour.0);
+    }
+
+    #[test]
+    fn jitter_takes_up_to_half_and_spreads() {
+        let shares: Vec<f64> = (0..1000).map(share).collect();
+        assert!(shares.iter().all(|share| (0.5..=1.0).contains(share)));
+        for tenth in 0..10 {
+            let (low, high) = (0.5 + f64::from(tenth) * 0.05, 0.55 + f64::from(tenth) * 0.05);
+            let count = shares.iter().filter(|share| (low..high).contains(*share)).count();
+            assert!((50..=150).contains(&count), "{count} of 1000 between {low} and {high}");
+        }
+    }
+}

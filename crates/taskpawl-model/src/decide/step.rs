@@ -1,0 +1,349 @@
+//! What comes next in a task that a run holds: its next calls, a pause, another round, or its end.
+
+use crate::command::{Paused, StartedCall};
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+use crate::flow;
+use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
+use crate::spec::{Mode, Repeat, Timestamp};
+use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::{Key, format_time};
+
+/// What became of a call that was to start.
+enum Step {
+    /// It started.
+    Started,
+    /// Its condition does not hold.
+    Skipped,
+    /// It waits: until a time, or for a place, of a tool perhaps.
+    Waits { until: Option<Timestamp>, tool: Option<String> },
+    /// It asks for a decision, which cannot be asked for while others run.
+    Later,
+    /// It failed before it started.
+    Failed,
+    /// The task is blocked: it asks for a decision.
+    Blocked,
+}
+
+/// Until when, and for a place of which tool, the calls of a task wait that come next.
+#[derive(Default)]
+struct Pause {
+    until: Option<Timestamp>,
+    tool: Option<String>,
+}
+
+impl Pause {
+    /// Takes in that another call waits: what comes first counts, and any place comes before a time.
+    fn add(before: Option<Self>, until: Option<Timestamp>, tool: Option<String>) -> Self {
+        match before {
+            None => Self { until, tool },
+            Some(before) => {
+                let until = before.until.zip(until).map(|(one, other)| one.min(other));
+                Self { until, tool: before.tool.filter(|before| Some(before) == tool.as_ref()) }
+            }
+        }
+    }
+}
+
+impl Draft<'_> {
+    /// Starts what comes next in a task, or ends it. Of a task whose calls run at once some may run.
+    pub(super) fn go_on(&mut self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let is_sequential = record.spec.mode() == Mode::Sequential;
+        let mut pause = None;
+        for position in 0..self.calls(key)?.len() {
+            match self.calls(key)?[position].body.status {
+                CallStatus::Pending | CallStatus::Cancelled => {}
+                CallStatus::Running if is_sequential => return Ok(()),
+                CallStatus::Failed | CallStatus::Interrupted if is_sequential => break,
+                CallStatus::Running
+                | CallStatus::Failed
+                | CallStatus::Interrupted
+                | CallStatus::Succeeded
+                | CallStatus::Skipped => continue,
+            }
+            match self.step(key, &record, position)? {
+                Step::Started if is_sequential => return Ok(()),
+                Step::Started | Step::Skipped | Step::Later => {}
+                Step::Waits { until, tool } => {
+                    pause = Some(Pause::add(pause, until, tool));
+                    if is_sequential {
+                        break;
+                    }
+                }
+                Step::Failed => break,
+                Step::Blocked => return Ok(()),
+            }
+        }
+        self.rest(key, pause)
+    }
+
+    /// Decides what becomes of a task of which nothing more can start now.
+    fn rest(&mut self, key: Key, pause: Option<Pause>) -> Decided<()> {
+        let calls = self.calls(key)?;
+        let has = |status| calls.iter().any(|call| call.body.status == status);
+        let is_stopped = has(CallStatus::Failed) || has(CallStatus::Interrupted);
+        match (pause, has(CallStatus::Running)) {
+            (Some(Pause { until, tool }), _) if !is_stopped => {
+                let attempt = self.task(key)?.body.attempt;
+                self.answer.paused.push(Paused { key, attempt, until, tool });
+                Ok(())
+            }
+            (_, true) => Ok(()),
+            (_, false) => self.after_calls(key, true),
+        }
+    }
+
+    /// Starts a call if nothing stands against it.
+    fn step(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
+        let calls = self.known_calls(key)?;
+        let call = &calls[position];
+        let (now, deadline) = (self.now(), record.body.progress.deadline);
+        let starts_at = call.body.due.unwrap_or(now).max(now);
+        if let Some(deadline) = deadline.filter(|deadline| *deadline <= starts_at) {
+            let message = format!("the time of the task was over at {}", format_time(deadline));
+            return self.fail_unstarted(key, record, position, "timeout", message);
+        }
+        if starts_at > now {
+            return Ok(Step::Waits { until: Some(starts_at), tool: None });
+        }
+        if let Some(when) = &call.spec.when {
+            match flow::holds(self, record, &calls, when)? {
+                Ok(true) => {}
+                Ok(false) => return self.skip_call(key, record, position),
+                Err(problem) => {
+                    let message = format!("`when`: {problem}");
+                    return self.fail_unstarted(key, record, position, "expression", message);
+                }
+            }
+        }
+        match flow::args(self, record, &calls, call)? {
+            Ok(args) => {
+                let args = Some(args).filter(|args| *args != call.spec.args);
+                if args != call.body.args {
+                    self.update_call(key, position, |call| call.body.args = args)?;
+                }
+            }
+            Err(problem) => return self.fail_unstarted(key, record, position, "expression", problem),
+        }
+        self.start_where_possible(key, record, position, &calls)
+    }
+
+    /// Starts a call whose arguments are known, unless it waits for a decision or a place.
+    fn start_where_possible(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        position: usize,
+        calls: &[CallRecord],
+    ) -> Decided<Step> {
+        let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
+        if is_running && self.asks(key, record, Some(position))? {
+            return Ok(Step::Later);
+        }
+        if !self.ask_approval(key, Some(position))? {
+            return Ok(Step::Blocked);
+        }
+        let tool = &calls[position].spec.tool_name;
+        if self.room.places == 0 {
+            return Ok(Step::Waits { until: None, tool: None });
+        }
+        if self.room.tool_places.get(tool) == Some(&0) {
+            return Ok(Step::Waits { until: None, tool: Some(tool.clone()) });
+        }
+        self.start_call(key, record, position)?;
+        Ok(Step::Started)
+    }
+
+    fn start_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<()> {
+        let now = self.now();
+        let call = self.update_call(key, position, |call| {
+            let body = &mut call.body;
+            body.status = CallStatus::Running;
+            body.attempts += 1;
+            body.started_at = Some(now);
+            body.finished_at = None;
+            body.result = None;
+            body.error = None;
+            body.due = None;
+        })?;
+        self.room.take(&call.spec.tool_name);
+        let attempt = record.body.attempt;
+        self.emit(
+            Some(key),
+            EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
+        )?;
+        self.answer.started.push(StartedCall {
+            key,
+            task: record.id.clone(),
+            attempt,
+            generation: record.body.generation,
+            args: call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()),
+            deadline: record.body.progress.deadline,
+            plan: record.plan.clone(),
+            writes: record.spec.writes.clone(),
+            cache: None,
+            call,
+        });
+        Ok(())
+    }
+
+    fn skip_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
+        let now = self.now();
+        let call = self.update_call(key, position, |call| {
+            let CallBody { attempts, failures, .. } = call.body;
+            let (status, finished_at) = (CallStatus::Skipped, Some(now));
+            call.body = CallBody { status, attempts, failures, finished_at, ..CallBody::default() };
+        })?;
+        self.emit_ended(key, record, &call)?;
+        Ok(Step::Skipped)
+    }
+
+    /// Lets a call fail that did not start.
+    fn fail_unstarted(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        position: usize,
+        class: &str,
+        message: String,
+    ) -> Decided<Step> {
+        let now = self.now();
+        let error = CallError { class: class.to_owned(), message };
+        self.update_call(key, position, |call| {
+            call.body.status = CallStatus::Failed;
+            call.body.error = Some(error);
+            call.body.result = None;
+            call.body.finished_at = Some(now);
+            call.body.due = None;
+            call.body.failures += 1;
+        })?;
+        match self.close_failed(key, record, position)? {
+            Some(until) => Ok(Step::Waits { until: Some(until), tool: None }),
+            None => Ok(Step::Failed),
+        }
+    }
+
+    /// Writes down that a call has failed, and when it starts again, if it does.
+    pub(super) fn close_failed(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        position: usize,
+    ) -> Decided<Option<Timestamp>> {
+        let call = self.calls(key)?[position].clone();
+        let due = self.retry_at(record, &call);
+        self.emit_failed(key, record, &call, due)?;
+        if due.is_some() {
+            self.update_call(key, position, |call| {
+                call.body.status = CallStatus::Pending;
+                call.body.due = due;
+            })?;
+        }
+        Ok(due)
+    }
+
+    /// Decides what becomes of a task when none of its calls runs any more.
+    pub(super) fn after_calls(&mut self, key: Key, go_on: bool) -> Decided<()> {
+        let calls = self.calls(key)?;
+        let find = |status| calls.iter().find(|call| call.body.status == status);
+        if let Some(call) = find(CallStatus::Interrupted) {
+            let reason = BlockedReason::Interrupted { call: call.id.clone() };
+            return self.set_state(key, TaskState::Blocked { reason }, Cause::Interrupt, None);
+        }
+        if find(CallStatus::Failed).is_some() {
+            return self.fail_by_call(key);
+        }
+        if calls.iter().all(|call| call.body.status.is_settled()) {
+            self.complete(key, go_on)
+        } else if go_on {
+            self.go_on(key)
+        } else {
+            self.set_state(key, TaskState::Todo, Cause::Release, None)
+        }
+    }
+
+    fn fail_by_call(&mut self, key: Key) -> Decided<()> {
+        let failed = self.calls(key)?.iter().find(|call| call.body.status == CallStatus::Failed);
+        let error = failed.map_or_else(String::new, failure_text);
+        self.fail_task(key, error)
+    }
+
+    fn fail_task(&mut self, key: Key, error: String) -> Decided<()> {
+        self.set_state(key, TaskState::Failed { error: error.clone() }, Cause::Report, Some(error))
+    }
+
+    // Rounds.
+
+    /// Ends a task whose calls are all settled, or begins another round.
+    fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
+        let record = self.task(key)?;
+        let Some(repeat) = &record.spec.repeat else {
+            return self.set_state(key, TaskState::Done, Cause::Report, None);
+        };
+        let calls = self.known_calls(key)?;
+        let round = record.body.progress.round + 1;
+        self.update_task(key, |record| record.body.progress.round = round)?;
+        let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
+        match flow::holds(self, &record, &calls, &repeat.until)? {
+            Ok(true) => self.set_state(key, TaskState::Done, Cause::Report, None),
+            Err(problem) => self.fail_task(key, format!("`repeat.until`: {problem}")),
+            Ok(false) if round >= repeat.max => {
+                let until = &repeat.until;
+                self.fail_task(key, format!("`repeat.until` did not hold after {round} rounds: {until}"))
+            }
+            // Nothing would be different, and a commit must not go on for ever.
+            Ok(false) if nothing_ran => {
+                let until = &repeat.until;
+                self.fail_task(
+                    key,
+                    format!("`repeat.until` does not hold, and no call of the round ran: {until}"),
+                )
+            }
+            Ok(false) => self.next_round(key, round, repeat, go_on),
+        }
+    }
+
+    fn next_round(&mut self, key: Key, round: u32, repeat: &Repeat, go_on: bool) -> Decided<()> {
+        let pause = repeat.delay.filter(|delay| !delay.0.is_zero());
+        let pause = pause.map(|delay| chrono::TimeDelta::from_std(delay.0).unwrap_or(chrono::TimeDelta::MAX));
+        let due = pause.map(|pause| self.now().checked_add_signed(pause).unwrap_or(Timestamp::MAX_UTC));
+        for position in 0..self.calls(key)?.len() {
+            self.update_call(key, position, |call| {
+                let CallBody { attempts, .. } = call.body;
+                let approval = call.body.approval.take();
+                call.body = CallBody { attempts, due, approval, ..CallBody::default() };
+            })?;
+        }
+        self.emit(Some(key), EventKind::RoundEnded { round, of: repeat.max, again_at: due })?;
+        if go_on { self.go_on(key) } else { self.set_state(key, TaskState::Todo, Cause::Release, None) }
+    }
+
+    // Events.
+
+    pub(super) fn emit_ended(&mut self, key: Key, record: &TaskRecord, call: &CallRecord) -> Decided<()> {
+        self.emit_failed(key, record, call, None)
+    }
+
+    fn emit_failed(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: &CallRecord,
+        again_at: Option<Timestamp>,
+    ) -> Decided<()> {
+        let event = EventKind::CallEnded {
+            call: call.id.clone(),
+            attempt: record.body.attempt,
+            status: call.body.status,
+            error: call.body.error.as_ref().map(|error| error.message.clone()),
+            again_at,
+        };
+        self.emit(Some(key), event)
+    }
+}
+
+pub(super) fn failure_text(call: &CallRecord) -> String {
+    let message = call.body.error.as_ref().map_or("failed", |error| error.message.as_str());
+    format!("call `{}` ({}): {message}", call.id, call.spec.tool_name)
+}

@@ -1,0 +1,353 @@
+//! Data flow: what the expressions of a task see, read for exactly the names that they use.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use crate::command::DecideError;
+use crate::draft::{Decided, Draft};
+use crate::expr::{self, Data, EvalError, References, TaskData};
+use crate::record::{CallRecord, PlanRecord, TaskRecord};
+use crate::spec::{ForEach, Map};
+use crate::status::{CallStatus, Status, TaskState};
+use crate::view::{View, ViewError, ViewResult};
+use crate::{CallId, Key, TaskId};
+
+/// How many items a `forEach` may have.
+pub const MAX_ITEMS: usize = 100_000;
+
+/// Why items are skipped whose elements are gone from the list: they are no longer part of it.
+pub(crate) const SURPLUS: &str = "its element is no longer in the list";
+
+/// What these rules need to see: a plain view or a draft.
+pub(crate) trait Facts {
+    type Error;
+    fn find(&self, id: &str) -> Result<Option<Key>, Self::Error>;
+    fn record(&self, key: Key) -> Result<Option<TaskRecord>, Self::Error>;
+    fn calls_of(&self, key: Key) -> Result<Vec<CallRecord>, Self::Error>;
+    fn below(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
+    fn plan_of(&self, name: &str) -> Result<Option<PlanRecord>, Self::Error>;
+}
+
+impl Facts for &dyn View {
+    type Error = ViewError;
+
+    fn find(&self, id: &str) -> ViewResult<Option<Key>> {
+        self.key(id)
+    }
+
+    fn record(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        self.task(key)
+    }
+
+    fn calls_of(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        self.calls(key)
+    }
+
+    fn below(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.subtasks(key)
+    }
+
+    fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.plan(name)
+    }
+}
+
+impl Facts for Draft<'_> {
+    type Error = DecideError;
+
+    fn find(&self, id: &str) -> Decided<Option<Key>> {
+        self.find_id(id)
+    }
+
+    fn record(&self, key: Key) -> Decided<Option<TaskRecord>> {
+        self.task(key).map(Some)
+    }
+
+    fn calls_of(&self, key: Key) -> Decided<Vec<CallRecord>> {
+        self.known_calls(key)
+    }
+
+    fn below(&self, key: Key) -> Decided<Vec<Key>> {
+        self.subtasks(key)
+    }
+
+    fn plan_of(&self, name: &str) -> Decided<Option<PlanRecord>> {
+        match self.changes.plans.iter().rev().find(|plan| plan.name == name) {
+            Some(plan) => Ok(Some(plan.clone())),
+            None => Ok(self.view.plan(name)?),
+        }
+    }
+}
+
+/// Returns what expressions of a task see that use these names.
+pub(crate) fn data<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    used: &References,
+) -> Result<Data, F::Error> {
+    let mut data = Data { attempt: record.body.attempt, ..Data::default() };
+    if !used.context.is_empty() {
+        data.context = context(record, calls);
+    }
+    if !used.params.is_empty()
+        && let Some(plan) = &record.plan
+        && let Some(plan) = facts.plan_of(plan)?
+    {
+        data.params = plan.params;
+    }
+    for text in &used.tasks {
+        if let Some(key) = named(facts, record, text)?
+            && let Some(seen) = task_data(facts, key)?
+        {
+            data.tasks.insert(text.clone(), seen);
+        }
+    }
+    if let Some(item) = &record.body.progress.item {
+        data.index = Some(item.index);
+        data.item = used.item.then(|| item.value.clone());
+    }
+    Ok(data)
+}
+
+/// Returns the task that the expressions of another one call by this text.
+fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Result<Option<Key>, F::Error> {
+    facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
+}
+
+fn task_data<F: Facts>(facts: &F, key: Key) -> Result<Option<TaskData>, F::Error> {
+    let Some(record) = facts.record(key)? else { return Ok(None) };
+    let calls = facts.calls_of(key)?;
+    let results = match record.spec.for_each {
+        Some(_) => results_of_items(facts, key)?,
+        None => calls.iter().map(|call| result_of_call(&record, call)).collect(),
+    };
+    let error = match &record.body.state {
+        TaskState::Failed { error } => Some(error.clone()),
+        TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
+        TaskState::Todo | TaskState::InProgress { .. } | TaskState::Blocked { .. } | TaskState::Done => None,
+    };
+    Ok(Some(TaskData {
+        context: context_of_other(&record, &calls),
+        result: result(&record, &calls),
+        results,
+        status: record.body.state.status(),
+        error,
+    }))
+}
+
+/// Returns the results of the items in the order of the list.
+fn results_of_items<F: Facts>(facts: &F, parent: Key) -> Result<Vec<Value>, F::Error> {
+    let mut results = BTreeMap::new();
+    for key in facts.below(parent)? {
+        let Some(record) = facts.record(key)? else { continue };
+        if let Some(item) = &record.body.progress.item
+            && !is_surplus(&record)
+        {
+            results.insert(item.index, result(&record, &facts.calls_of(key)?));
+        }
+    }
+    Ok(results.into_values().collect())
+}
+
+/// Returns whether a task was an item of a list that no longer has it.
+pub(crate) fn is_surplus(record: &TaskRecord) -> bool {
+    matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == SURPLUS)
+}
+
+/// Only what ended well has a result that others can rely on; `status` tells the rest.
+fn has_results(record: &TaskRecord) -> bool {
+    record.body.state.status() == Status::Done
+}
+
+fn result(record: &TaskRecord, calls: &[CallRecord]) -> Value {
+    let own = record.body.result.clone().filter(|_| has_results(record));
+    own.unwrap_or_else(|| calls.last().map_or(Value::Null, |call| result_of_call(record, call)))
+}
+
+fn result_of_call(record: &TaskRecord, call: &CallRecord) -> Value {
+    if has_results(record) { settled_result(call) } else { Value::Null }
+}
+
+fn settled_result(call: &CallRecord) -> Value {
+    let result = call.body.result.clone();
+    result.filter(|_| call.body.status == CallStatus::Succeeded).unwrap_or_default()
+}
+
+fn name_of(call: &CallRecord) -> String {
+    call.spec.save_as.clone().unwrap_or_else(|| call.id.to_string())
+}
+
+/// Returns the context of the task itself: calls that are still to run have no place in it.
+fn context(record: &TaskRecord, calls: &[CallRecord]) -> Map {
+    let mut context = record.body.context.clone();
+    let settled = calls.iter().filter(|call| call.body.status.is_settled());
+    context.extend(settled.map(|call| (name_of(call), settled_result(call))));
+    context
+}
+
+fn context_of_other(record: &TaskRecord, calls: &[CallRecord]) -> Map {
+    let mut context = record.body.context.clone();
+    context.extend(calls.iter().map(|call| (name_of(call), result_of_call(record, call))));
+    context
+}
+
+/// Returns whether a value holds anything for expressions: most do not, and need no look at other tasks.
+pub(crate) fn has_expression(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${{"),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Object(map) => map.values().any(has_expression),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns whether the condition of a task holds now, or why that cannot be said.
+pub(crate) fn holds<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    condition: &str,
+) -> Result<Result<bool, String>, F::Error> {
+    let used = match expr::condition_references(condition) {
+        Ok(used) => used,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let data = data(facts, record, calls, &used)?;
+    Ok(expr::evaluate_condition(condition, &data).map_err(|error| error.to_string()))
+}
+
+/// Returns the value of an expression of a task, or why it has none.
+pub(crate) fn value<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    expression: &str,
+) -> Result<Result<Value, String>, F::Error> {
+    let used = match expr::condition_references(expression) {
+        Ok(used) => used,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let data = data(facts, record, calls, &used)?;
+    Ok(expr::evaluate_expression(expression, &data).map_err(|error| error.to_string()))
+}
+
+/// Returns the elements of the list of a `forEach`, or why there is none.
+pub(crate) fn list<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    for_each: &ForEach,
+) -> Result<Result<Vec<Value>, String>, F::Error> {
+    let list = match &for_each.list {
+        Value::String(text) => value(facts, record, calls, text)?,
+        list @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            match expr::references(list) {
+                Ok(used) => {
+                    let data = data(facts, record, calls, &used)?;
+                    expr::evaluate(list, &data).map_err(|error| error.to_string())
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    };
+    Ok(list.and_then(elements))
+}
+
+fn elements(list: Value) -> Result<Vec<Value>, String> {
+    let found = match list {
+        Value::Array(items) if items.len() > MAX_ITEMS => {
+            return Err(format!("the list has {} elements; at most {MAX_ITEMS} are possible", items.len()));
+        }
+        Value::Array(items) if items.iter().any(crate::is_too_deep) => {
+            return Err(format!("an element is nested deeper than {}", crate::MAX_DEPTH));
+        }
+        Value::Array(items) => return Ok(items),
+        Value::Null => "none: what it takes the list from has no result; `| default([])` stands for no items",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text; `| fromjson` reads a list from it",
+        Value::Object(_) => "an object",
+    };
+    Err(format!("a list is needed, and it is {found}"))
+}
+
+/// Returns the arguments with which a call of a task would start now, or why there are none.
+pub(crate) fn args<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    call: &CallRecord,
+) -> Result<Result<Map, String>, F::Error> {
+    let (tool, args) = (&call.spec.tool_name, &call.spec.args);
+    if !args.values().any(has_expression) {
+        return Ok(Ok(args.clone()));
+    }
+    let used = match expr::args_references(tool, args) {
+        Ok(used) => used,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let data = data(facts, record, calls, &used)?;
+    let args = expr::evaluate_args(tool, args, &data).map(|args| args.args);
+    Ok(args.map_err(|error: EvalError| error.to_string()))
+}
+
+/// Returns the arguments of a call as far as they are known now, and the names of those that are not: these are as they were
+/// written. They do not depend on the attempt: what is decided about stays the same in the next one.
+pub(crate) fn known_args<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    call: &CallRecord,
+) -> Result<(Map, Vec<String>), F::Error> {
+    let mut timeless = record.clone();
+    timeless.body.attempt = 0;
+    let (mut known, mut unknown) = (Map::new(), Vec::new());
+    for (name, value) in &call.spec.args {
+        let mut alone = call.clone();
+        alone.spec.args = Map::from_iter([(name.clone(), value.clone())]);
+        if let Ok(args) = args(facts, &timeless, calls, &alone)? {
+            known.extend(args);
+        } else {
+            unknown.push(name.clone());
+            known.insert(name.clone(), value.clone());
+        }
+    }
+    Ok((known, unknown))
+}
+
+/// What a call would do now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundCall {
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: String,
+    /// Its arguments, evaluated as far as they are known; the others as they were written.
+    pub args: Map,
+    /// The names of the arguments that are not known.
+    pub unknown: Vec<String>,
+}
+
+/// Returns what the calls of a task would do now, in order: what a decision or a recorded success is about.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
+    let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
+    let calls = view.calls(key)?;
+    let bound = |call: &CallRecord| {
+        let (args, unknown) = known_args(&view, &record, &calls, call)?;
+        Ok(BoundCall { call: call.id.clone(), tool: call.spec.tool_name.clone(), args, unknown })
+    };
+    calls.iter().map(bound).collect()
+}
+
+/// Returns the value that an expression of a task has now, or why it has none: the key of a `cache`.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn bound_value(view: &dyn View, key: Key, expression: &str) -> ViewResult<Result<Value, String>> {
+    let Some(record) = view.task(key)? else { return Ok(Ok(Value::Null)) };
+    value(&view, &record, &view.calls(key)?, expression)
+}
