@@ -375,6 +375,8 @@ pub struct Round {
     pub tools: Arc<BTreeSet<String>>,
     /// What the run is restricted to.
     pub scope: Option<Arc<BTreeSet<Key>>>,
+    /// How long it is from each task to the end: of those that become ready by this, what has the longest way goes first.
+    pub ranks: Arc<BTreeMap<Key, u64>>,
 }
 
 impl Default for Round {
@@ -392,6 +394,7 @@ impl Default for Round {
             ended_plans: Arc::default(),
             tools: Arc::default(),
             scope: None,
+            ranks: Arc::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, RunId, TaskId, Timestamp, undo};
+use crate::{Key, Period, RunId, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -533,9 +533,32 @@ impl<'a> Draft<'a> {
         }
         let (phase, now) = (Phase::of(&to), self.now());
         let event = status_event(&record, &to, cause, text);
-        self.update_task(key, |record| enter(record, to, now))?;
+        let took = self.running_time(key, &record, &to, cause)?;
+        self.update_task(key, |record| {
+            enter(record, to, now);
+            if took.is_some() {
+                record.body.progress.took = took;
+            }
+        })?;
         self.emit(Some(key), event)?;
         self.change_phase(key, phase)
+    }
+
+    /// Returns how long a task ran that ends well because its work is done.
+    fn running_time(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        to: &TaskState,
+        cause: Cause,
+    ) -> Decided<Option<Period>> {
+        if *to != TaskState::Done || !matches!(cause, Cause::Report | Cause::Done) {
+            return Ok(None);
+        }
+        let started = record.body.started_at.unwrap_or(self.now());
+        let whole = (self.now() - started).to_std().ok();
+        let mode = record.spec.mode();
+        Ok(crate::durations::running_time(self.calls(key)?, mode).or(whole).map(Period))
     }
 
     pub(crate) fn transition_refusal(

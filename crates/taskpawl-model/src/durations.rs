@@ -1,11 +1,12 @@
 //! How long tasks take: as they last did, as their authors expect, or as the others do.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Node, Work};
-use crate::spec::word_enum;
+use crate::record::{CallRecord, Node, Work};
+use crate::spec::{Mode, Timestamp, word_enum};
 use crate::view::{View, ViewResult};
 use crate::{Key, Period};
 
@@ -64,19 +65,31 @@ impl Durations {
         }
     }
 
+    /// Returns how long a task takes of which nothing is known.
+    pub fn typical(&self) -> u64 {
+        self.median.unwrap_or(1)
+    }
+
     /// Returns how long a task takes, and where that is known from.
     pub fn of_node(&self, node: &Node) -> (u64, DurationSource) {
         if node.work == Work::Automatic { (0, DurationSource::None) } else { self.of(node.key) }
     }
+}
 
-    /// Returns how long a task takes that does not end by itself.
-    pub fn millis(&self, key: Key) -> u64 {
-        self.of(key).0
-    }
+/// Returns how long calls ran that have all ended, without the pauses between them; `None` where none did.
+pub(crate) fn running_time(calls: &[CallRecord], mode: Mode) -> Option<Duration> {
+    let spans: Vec<(Timestamp, Timestamp)> =
+        calls.iter().filter_map(|call| Some((call.body.started_at?, call.body.finished_at?))).collect();
+    let length = |from: Timestamp, to: Timestamp| (to - from).to_std().unwrap_or_default();
+    let (first, last) = (spans.iter().map(|span| span.0).min()?, spans.iter().map(|span| span.1).max()?);
+    Some(match mode {
+        Mode::Parallel => length(first, last),
+        Mode::Sequential => spans.iter().map(|(from, to)| length(*from, *to)).sum(),
+    })
 }
 
 /// Returns a length of time in milliseconds, at least 1.
-fn millis(period: Period) -> u64 {
+pub(crate) fn millis(period: Period) -> u64 {
     u64::try_from(period.0.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 

@@ -19,20 +19,31 @@ use crate::view::{View, ViewError};
 pub struct Graph {
     points: DiGraph<(), (), u32>,
     keys: Vec<Key>,
+    /// How long the work of each task takes.
+    weights: Vec<u64>,
     positions: BTreeMap<Key, u32>,
 }
 
+/// How long it is to the work of a task and from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The longest way from the start of everything to the work of the task.
+    pub before: u64,
+    /// The longest way from the beginning of its work to the end of everything.
+    pub after: u64,
+}
+
 impl Graph {
-    /// Loads the graph of the tasks that `keep` admits.
+    /// Loads the graph of the tasks that `weigh` gives a weight: how long their work takes.
     ///
     /// # Errors
     /// The view cannot be read.
-    pub fn load(view: &dyn View, keep: &dyn Fn(Key) -> bool) -> Result<Self, ViewError> {
+    pub fn load(view: &dyn View, weigh: &dyn Fn(&Node) -> Option<u64>) -> Result<Self, ViewError> {
         let mut parents = Vec::new();
         let mut graph = Self::default();
         view.each_node(&mut |node: Node| {
-            if keep(node.key) {
-                graph.add_task(node.key);
+            if let Some(weight) = weigh(&node) {
+                graph.add_weighted(node.key, weight);
                 parents.extend(node.parent.map(|parent| (node.key, parent)));
             }
         })?;
@@ -43,11 +54,17 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds a task.
-    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
+    /// Adds a task whose work has the length 1.
     pub fn add_task(&mut self, key: Key) {
+        self.add_weighted(key, 1);
+    }
+
+    /// Adds a task with the length of its work.
+    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
+    pub fn add_weighted(&mut self, key: Key, weight: u64) {
         let position = u32::try_from(self.keys.len()).expect("BUG: keys are 32 bits wide");
         self.keys.push(key);
+        self.weights.push(weight);
         self.positions.insert(key, position);
         let (entry, exit) = (self.points.add_node(()), self.points.add_node(()));
         self.points.add_edge(entry, exit, ());
@@ -72,22 +89,59 @@ impl Graph {
         self.positions.get(&key).copied()
     }
 
-    /// Returns the length of the longest path from the start of each task to the end, weighed by `weight`; a circle gives
-    /// nothing.
+    /// Returns the length of the longest path from the start of each task to the end; a circle gives nothing.
     ///
     /// This is the upward rank of list scheduling: what has the longest way to go is taken first.
-    pub fn ranks(&self, weight: &dyn Fn(Key) -> u64) -> BTreeMap<Key, u64> {
+    pub fn ranks(&self) -> BTreeMap<Key, u64> {
         let Ok(order) = toposort(&self.points, None) else { return BTreeMap::new() };
-        let mut ranks = vec![0_u64; self.points.node_count()];
-        for point in order.into_iter().rev() {
-            let after = self.points.neighbors_directed(point, Direction::Outgoing);
-            let longest = after.map(|next| ranks[next.index()]).max().unwrap_or(0);
-            let is_exit = point.index() % 2 == 1;
-            // The work of a task lies before its exit, and so after everything below it.
-            let own = if is_exit { weight(self.keys[point.index() / 2]) } else { 0 };
-            ranks[point.index()] = longest.saturating_add(own);
-        }
+        let ranks = self.lengths(order.into_iter().rev(), Direction::Outgoing);
         self.keys.iter().enumerate().map(|(position, key)| (*key, ranks[2 * position])).collect()
+    }
+
+    /// Returns how long it is to the work of each task and from there; a circle gives nothing.
+    pub fn reaches(&self) -> BTreeMap<Key, Reach> {
+        let Ok(order) = toposort(&self.points, None) else { return BTreeMap::new() };
+        let before = self.lengths(order.iter().copied(), Direction::Incoming);
+        let after = self.lengths(order.into_iter().rev(), Direction::Outgoing);
+        // The exit is where the work of a task ends.
+        let reach = |position: usize| Reach {
+            before: before[2 * position + 1] - self.weights[position],
+            after: after[2 * position + 1],
+        };
+        self.keys.iter().enumerate().map(|(position, key)| (*key, reach(position))).collect()
+    }
+
+    /// Returns the tasks of the longest path, in order; those without work are left out. A circle gives nothing.
+    pub fn longest_path(&self) -> Vec<Key> {
+        let Ok(order) = toposort(&self.points, None) else { return Vec::new() };
+        let lengths = self.lengths(order.iter().copied().rev(), Direction::Outgoing);
+        let longest = |points: &mut dyn Iterator<Item = NodeIndex<u32>>| {
+            points.max_by_key(|point| (lengths[point.index()], std::cmp::Reverse(*point)))
+        };
+        let mut path = Vec::new();
+        let mut next = longest(&mut order.into_iter());
+        while let Some(point) = next {
+            let position = point.index() / 2;
+            if is_exit(point) && self.weights[position] > 0 {
+                path.push(self.keys[position]);
+            }
+            next = longest(&mut self.points.neighbors_directed(point, Direction::Outgoing));
+        }
+        path
+    }
+
+    /// Returns the longest path from each point on, the way that `direction` says, with the point itself; `order` has every point
+    /// after those that lie that way.
+    fn lengths(&self, order: impl Iterator<Item = NodeIndex<u32>>, direction: Direction) -> Vec<u64> {
+        let mut lengths = vec![0_u64; self.points.node_count()];
+        for point in order {
+            let on = self.points.neighbors_directed(point, direction);
+            let longest = on.map(|next| lengths[next.index()]).max().unwrap_or(0);
+            // The work of a task lies before its exit, and so after everything below it.
+            let own = if is_exit(point) { self.weights[point.index() / 2] } else { 0 };
+            lengths[point.index()] = longest.saturating_add(own);
+        }
+        lengths
     }
 
     /// Returns the tasks of a circle, if there is one.
@@ -100,6 +154,10 @@ impl Graph {
         keys.dedup();
         Some(keys)
     }
+}
+
+fn is_exit(point: NodeIndex<u32>) -> bool {
+    point.index() % 2 == 1
 }
 
 fn entry_of(position: u32) -> NodeIndex<u32> {
@@ -164,6 +222,26 @@ mod tests {
         (0..LENGTH).for_each(|n| graph.add_task(Key(n)));
         (1..LENGTH).for_each(|n| graph.add_dependency(Key(n), Key(n - 1)));
         graph
+    }
+
+    #[test]
+    fn ranks_and_the_longest_path_count_the_work_of_a_parent_after_its_subtasks() {
+        let mut graph = Graph::default();
+        for (key, weight) in [(0, 5), (1, 10), (2, 7), (3, 1), (4, 100)] {
+            graph.add_weighted(Key(key), weight);
+        }
+        // 1 with 2 below it comes after 0; 3 after both; 4 stands alone, but not for as long.
+        graph.add_subtask(Key(2), Key(1));
+        graph.add_dependency(Key(1), Key(0));
+        graph.add_dependency(Key(3), Key(1));
+        let ranks: Vec<u64> = graph.ranks().into_values().collect();
+        assert_eq!(ranks, [23, 18, 18, 1, 100]);
+        assert_eq!(graph.longest_path(), [Key(4)]);
+        graph.add_dependency(Key(4), Key(2));
+        assert_eq!(graph.longest_path(), [Key(0), Key(2), Key(4)]);
+        let reaches = graph.reaches();
+        assert_eq!(reaches[&Key(1)], Reach { before: 12, after: 11 });
+        assert_eq!(reaches[&Key(4)], Reach { before: 12, after: 100 });
     }
 
     #[test]

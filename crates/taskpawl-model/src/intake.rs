@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use crate::command::{Answer, DecideError, Round, StartedCall};
 use crate::event::EventKind;
+use crate::ranks::Ranks;
 use crate::record::{Node, Work};
 use crate::schedule::{Commit, Event};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
-use crate::{Graph, Key, RunId};
+use crate::{Key, RunId};
 
 /// What a run knows of the store beside its schedule.
 #[derive(Debug, Clone)]
@@ -28,6 +29,7 @@ pub struct Intake {
     missing_tools: BTreeMap<Key, String>,
     /// Tasks whose states others have changed.
     changed: Vec<Key>,
+    ranks: Ranks,
 }
 
 /// What a run begins with.
@@ -35,8 +37,8 @@ pub struct Intake {
 pub struct Beginning {
     /// Tasks that are ready.
     pub ready: Vec<Node>,
-    /// How many tasks lie on the longest way from each to the end; empty when nothing is ready.
-    pub ranks: BTreeMap<Key, u64>,
+    /// The longest way from each task to the end, in milliseconds; empty when nothing is ready.
+    pub ranks: Arc<BTreeMap<Key, u64>>,
 }
 
 /// What others may yet bring to a run that is out of work.
@@ -69,6 +71,7 @@ impl Intake {
             seen: 0,
             missing_tools: BTreeMap::new(),
             changed: Vec::new(),
+            ranks: Ranks::default(),
         }
     }
 
@@ -122,8 +125,10 @@ impl Intake {
         let mut ready = view.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
         ready.retain(|key| self.is_inside(*key));
         let ready = nodes(view, &ready)?;
-        let ranks = if ready.is_empty() { BTreeMap::new() } else { ranks(view)? };
-        Ok(Beginning { ready, ranks })
+        if !ready.is_empty() {
+            self.ranks = Ranks::load(view)?;
+        }
+        Ok(Beginning { ready, ranks: self.ranks.known() })
     }
 
     /// Returns what the store is asked for one commit.
@@ -132,13 +137,15 @@ impl Intake {
         // A task whose call has ended goes on in its place.
         let places = places.saturating_add(reports.len());
         let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
-        Round { reports, releases, claims, places, takes_new, tools, scope, ..Round::default() }
+        let ranks = self.ranks.known();
+        Round { reports, releases, claims, places, takes_new, tools, scope, ranks, ..Round::default() }
     }
 
     /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a
     /// look at the store.
     pub fn is_plain(&self, answer: &Answer) -> bool {
-        self.seen == answer.revision - answer.events && !self.has_unknown(&answer.ready)
+        let is_known = !self.has_unknown(&answer.ready) && !self.ranks.lacks(&answer.ready);
+        self.seen == answer.revision - answer.events && is_known
     }
 
     /// Takes in the answer of a commit that nothing of others came between.
@@ -163,6 +170,7 @@ impl Intake {
             events.extend((!lost.is_empty()).then_some(Event::Lost(lost)));
         }
         self.refresh_scope(view, &answer.ready)?;
+        events.extend(self.take_ranks(view, &answer.ready)?);
         events.push(self.take_plain(answer));
         Ok(events)
     }
@@ -191,6 +199,7 @@ impl Intake {
         let mut events: Vec<Event> = taken.into_iter().flatten().map(Event::Revoked).collect();
         let ready = nodes(view, &ready)?;
         self.refresh_scope(view, &ready)?;
+        events.extend(self.take_ranks(view, &ready)?);
         events.push(Event::Ready(self.keep_inside(ready)));
         Ok(events)
     }
@@ -218,6 +227,15 @@ impl Intake {
             prospects.agents = ready.into_iter().any(|key| self.is_inside(key));
         }
         Ok(prospects)
+    }
+
+    /// Finds the ranks of tasks that came later.
+    fn take_ranks(&mut self, view: &dyn View, ready: &[Node]) -> ViewResult<Option<Event>> {
+        let news: Vec<Node> = ready.iter().filter(|node| may_run(node)).copied().collect();
+        if !self.ranks.lacks(&news) {
+            return Ok(None);
+        }
+        Ok(Some(Event::Ranked(self.ranks.add(view, &news)?)))
     }
 
     fn is_inside(&self, key: Key) -> bool {
@@ -287,9 +305,4 @@ fn may_change_scope(kind: &EventKind) -> bool {
 fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
     let nodes = keys.iter().map(|key| view.node(*key)).collect::<ViewResult<Vec<_>>>()?;
     Ok(nodes.into_iter().flatten().collect())
-}
-
-/// Counts tasks on the longest way to the end.
-fn ranks(view: &dyn View) -> Result<BTreeMap<Key, u64>, DecideError> {
-    Ok(Graph::load(view, &|_| true)?.ranks(&|_| 1))
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 pub use crate::intake::{Beginning, Intake, Prospects};
 
@@ -14,7 +15,9 @@ use crate::{CallId, Key};
 #[derive(Debug, Clone)]
 pub struct State {
     jobs: usize,
-    ranks: BTreeMap<Key, u64>,
+    ranks: Arc<BTreeMap<Key, u64>>,
+    /// The ranks of tasks that came later.
+    late_ranks: BTreeMap<Key, u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
     /// Calls that the store has recorded as started and for which there is no place yet.
@@ -72,6 +75,8 @@ pub struct Commit {
 pub enum Event {
     /// Tasks became ready.
     Ready(Vec<Node>),
+    /// Tasks came later than the run began: how long it is from each of them to the end.
+    Ranked(BTreeMap<Key, u64>),
     /// A tool ended.
     Ended {
         /// The task.
@@ -119,10 +124,11 @@ pub enum Action {
 
 impl State {
     /// Returns the state of a run that starts: at most `jobs` calls at once, ready tasks with a larger rank first.
-    pub fn new(jobs: usize, ranks: BTreeMap<Key, u64>) -> Self {
+    pub fn new(jobs: usize, ranks: impl Into<Arc<BTreeMap<Key, u64>>>) -> Self {
         Self {
             jobs: jobs.max(1),
-            ranks,
+            ranks: ranks.into(),
+            late_ranks: BTreeMap::new(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             started: VecDeque::new(),
@@ -155,7 +161,8 @@ impl State {
 
     fn add_ready(&mut self, nodes: Vec<Node>) {
         for node in nodes {
-            let rank = Reverse(self.ranks.get(&node.key).copied().unwrap_or(0));
+            let rank = self.ranks.get(&node.key).or_else(|| self.late_ranks.get(&node.key));
+            let rank = Reverse(rank.copied().unwrap_or(0));
             let order = Order { priority: node.priority, due: node.due, rank, key: node.key };
             if let Some(before) = self.waiting.insert(node.key, order) {
                 self.ready.remove(&before);
@@ -200,6 +207,7 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
     let mut actions = Vec::new();
     match event {
         Event::Ready(nodes) => state.add_ready(nodes),
+        Event::Ranked(ranks) => state.late_ranks.extend(ranks),
         Event::Ended { key, attempt, call, end } => ended(state, key, attempt, call, end),
         Event::Committed { started, ready } => {
             state.commit = None;

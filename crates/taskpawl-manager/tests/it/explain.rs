@@ -108,7 +108,7 @@ fn every_state_is_explained() {
     let all = ["done", "failed", "cancelled", "skipped", "blocked", "in_progress", "todo"];
     let text: Vec<String> = all.iter().map(|id| explained(&desk, id)).collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    done [done] done at 2025-06-15T15:06:40Z
+    done [done] done at 2025-06-15T15:06:40Z, in 0ms
       taskpawl show done
     failed [failed] failed: reported as failed
       taskpawl show failed

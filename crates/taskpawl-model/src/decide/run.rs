@@ -1,5 +1,6 @@
 //! Commands of runs: claim, report, give back.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,11 +76,14 @@ impl Draft<'_> {
         self.go_on(key)
     }
 
-    /// Returns the first of the tasks that became ready in this round, in the order of the store.
+    /// Returns the first of the tasks that became ready in this round, in the order in which a run takes them.
     fn became_ready(&self, round: &Round) -> Vec<Key> {
         let is_inside = |key: &Key| round.scope.as_ref().is_none_or(|scope| scope.contains(key));
         let mut nodes: Vec<Node> = self.newly_ready().filter(|node| is_inside(&node.key)).collect();
-        nodes.sort_by_key(|node| (node.priority, node.due, node.key));
+        let rank = |key| round.ranks.get(&key).copied();
+        // A task that came later is ranked elsewhere; here it goes with the one above.
+        let way = |node: &Node| rank(node.key).or_else(|| rank(node.parent?)).unwrap_or(0);
+        nodes.sort_by_cached_key(|node| (node.priority, node.due, Reverse(way(node)), node.key));
         nodes
             .iter()
             .filter(|node| node.work == Work::Calls)

@@ -30,6 +30,7 @@ const LEFT_OUT: &[&str] = &[
     "startedAt",
     "finishedAt",
     "subtasks",
+    "progress",
 ];
 
 impl Draft<'_> {

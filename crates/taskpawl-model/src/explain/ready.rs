@@ -92,7 +92,7 @@ pub fn explain_ready(view: &dyn View, only: &[Selector], limit: usize) -> Result
 /// Returns the longest way of each task to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
 fn ranks(view: &dyn View) -> ViewResult<(bool, BTreeMap<Key, u64>)> {
     let durations = Durations::load(view)?;
-    let ranks = Graph::load(view, &|_| true)?.ranks(&|key| durations.millis(key));
+    let ranks = Graph::load(view, &|node| Some(durations.of_node(node).0))?.ranks();
     Ok((!durations.is_empty(), ranks))
 }
 

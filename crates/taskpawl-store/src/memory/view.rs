@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taskpawl_model::{
-    CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
-    TaskRecord, Timestamp, Undoable, View, ViewResult,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
+    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::state::{State, pairs_of};
@@ -95,6 +95,18 @@ impl View for State {
 
     fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
         self.dependencies.iter().for_each(|(task, on)| each(*task, *on));
+        Ok(())
+    }
+
+    fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
+        for (key, entry) in &self.entries {
+            let record = &entry.record;
+            let took = record.body.progress.took.map(|period| (period, DurationSource::Took));
+            let estimate = record.spec.estimate.map(|period| (period, DurationSource::Estimate));
+            for (period, source) in took.into_iter().chain(estimate) {
+                each(*key, period, source);
+            }
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +97,14 @@ CREATE INDEX leases ON bodies(CASE WHEN json_valid(body) THEN json_extract(body,
 CREATE INDEX runs_open ON runs(position)
     WHERE CASE WHEN json_valid(record) THEN coalesce(json_extract(record, '$.finishedAt'), json_extract(record, '$.recoveredAt')) END
     IS NULL;
+";
+
+/// How long tasks took and are expected to take: a run asks for all of it when it begins, and it is to cost no look at every task.
+const V4: &str = "
+CREATE INDEX took ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END)
+    WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL;
+CREATE INDEX estimates ON tasks(CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END)
+    WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END IS NOT NULL;
 ";
 
 /// What a file is.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, Event, EventQuery, Image, Key, Node, PlanRecord, Query, RunId, RunRecord, Status, TaskId,
-    TaskRecord, Timestamp, Undoable, View, ViewResult,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
+    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::find::Statement;
@@ -45,6 +45,10 @@ pub(super) mod sql {
     pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies INDEXED BY leases \
          WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END = ?1 \
          AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
+    pub(crate) const TOOK: &str = "SELECT key, CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END \
+         FROM bodies INDEXED BY took WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL";
+    pub(crate) const ESTIMATES: &str = "SELECT key, CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END \
+         FROM tasks INDEXED BY estimates WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END IS NOT NULL";
     pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \
@@ -163,6 +167,19 @@ impl View for Session {
             each(Key(row.get(0)?), Key(row.get(1)?));
             Ok(())
         })
+    }
+
+    fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
+        for (sql, source) in [(sql::TOOK, DurationSource::Took), (sql::ESTIMATES, DurationSource::Estimate)] {
+            self.each(sql, [], |row| {
+                // What an older or another program wrote there is worth no failure.
+                if let Ok(period) = rows::text(row, 1)?.parse() {
+                    each(Key(row.get(0)?), period, source);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {

@@ -236,6 +236,7 @@ impl World {
 fn short(event: &Event) -> String {
     match event {
         Event::Ready(nodes) => format!("ready {:?}", keys(nodes.iter().map(|node| node.key))),
+        Event::Ranked(ranks) => format!("{} new ranks", ranks.len()),
         Event::Ended { key, attempt, call, end } => {
             let end = match end {
                 CallEnd::Succeeded(_) => "well",
