@@ -30,7 +30,7 @@ const LEFT_OUT: &[&str] = &[
     "startedAt",
     "finishedAt",
     "subtasks",
-    "progress",
+    "took",
 ];
 
 impl Draft<'_> {
