@@ -308,7 +308,13 @@ impl<'p> Work<'p> {
 
     fn leave_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let kept: BTreeSet<Key> = self.keys.iter().copied().flatten().collect();
-        let gone: Vec<Key> = self.present.difference(&kept).copied().collect();
+        let mut gone: Vec<Key> = Vec::new();
+        for key in self.present.difference(&kept) {
+            // Items, and what calls returned, are of the plan but never stood in its file.
+            if draft.view.applied(*key)?.is_some() {
+                gone.push(*key);
+            }
+        }
         let bound = if self.apply.prune { above_bound(draft, &gone, &kept)? } else { BTreeSet::new() };
         let mut to_prune = Vec::new();
         for key in gone {
@@ -329,7 +335,11 @@ impl<'p> Work<'p> {
 
     fn reopen_all(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let mut running = Vec::new();
-        for key in self.keys.clone().into_iter().flatten() {
+        let mut keys: Vec<Key> = self.keys.iter().copied().flatten().collect();
+        for key in keys.clone() {
+            keys.extend(draft.items(key)?.into_values());
+        }
+        for key in keys {
             match draft.free(key)? {
                 Phase::InProgress => running.push(draft.id(key)?),
                 Phase::Done | Phase::Failed | Phase::Cancelled | Phase::Skipped => {
@@ -426,7 +436,15 @@ fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
+/// Returns whether a task was started, or one of its items, which do its work.
 fn is_started(draft: &Draft<'_>, key: Key, record: &TaskRecord) -> Decided<bool> {
+    if record.spec.for_each.is_some() {
+        for item in draft.items(key)?.into_values() {
+            if is_started(draft, item, &draft.task(item)?)? {
+                return Ok(true);
+            }
+        }
+    }
     let ran = matches!(draft.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
     Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
 }

@@ -1,0 +1,302 @@
+//! Loops: `forEach` makes items, `repeat` goes round; both go on where they were.
+
+use serde_json::json;
+use taskpawl_manager::{ApplyOptions, Ending};
+use taskpawl_model::{Command, Round, RunId, Status};
+
+use crate::flow::{started, succeed, with_plan};
+use crate::support::{Desk, fields, ids};
+
+const ITEMS: &str = "
+    tasks:
+      - {id: list}
+      - {id: each, needs: [list], forEach: {in: '${{ tasks.list.result }}'}, call: {t: {it: '${{ item }}', n: '${{ index }}'}}}
+      - {id: after, needs: [each], call: {t: {all: '${{ tasks.each.results }}'}}}
+";
+
+#[track_caller]
+fn give(desk: &Desk, list: serde_json::Value) {
+    let ending = Ending { result: Some(list), ..Ending::default() };
+    desk.accept(desk.manager.done(&ids(&["list"]), ending));
+}
+
+fn expanded() -> Desk {
+    let desk = with_plan(ITEMS);
+    give(&desk, json!(["x", "y"]));
+    desk
+}
+
+#[test]
+fn items_are_made_when_the_list_is_known() {
+    let desk = with_plan(ITEMS);
+    assert_eq!(desk.states(), "list=todo each=todo after=todo");
+    give(&desk, json!(["x", {"k": [1]}]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo");
+    let task = desk.task("each.1");
+    assert_eq!(
+        (task.name.as_str(), task.parent.unwrap().as_str(), task.plan.as_deref()),
+        ("each [1]", "each", Some("p"))
+    );
+    let answer = desk.start(&["each.0", "each.1"]);
+    assert_eq!(started(&answer), [r#"each.0.c1 {"it":"x","n":0}"#, r#"each.1.c1 {"it":{"k":[1]},"n":1}"#]);
+    succeed(&desk, "each.1", "c1", json!("second"));
+    succeed(&desk, "each.0", "c1", json!("first"));
+    assert_eq!(desk.states(), "list=done each=done after=todo each.0=done each.1=done");
+    assert_eq!(started(&desk.start(&["after"])), [r#"after.c1 {"all":["first","second"]}"#]);
+}
+
+#[test]
+fn a_failed_item_blocks_and_its_retry_frees() {
+    let desk = expanded();
+    desk.run("each.0");
+    desk.start(&["each.1"]);
+    desk.report("each.1", "c1", "bad");
+    let blocked =
+        "list=done each=blocked{dependency each.1} after=blocked{dependency each} each.0=done each.1=failed";
+    assert_eq!(desk.states(), blocked);
+    desk.accept(desk.manager.retry(&ids(&["each.1"]), false));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=done each.1=todo");
+    desk.run("each.1");
+    assert_eq!(desk.task("each").status, Status::Done);
+}
+
+#[test]
+fn an_empty_list_is_done_and_what_is_no_list_fails() {
+    for (list, state) in
+        [(json!([]), Status::Done), (json!("x"), Status::Failed), (json!({}), Status::Failed)]
+    {
+        let desk = with_plan(ITEMS);
+        give(&desk, list);
+        assert_eq!(desk.task("each").status, state);
+    }
+    let desk = with_plan(ITEMS);
+    desk.accept(desk.manager.skip(&ids(&["list"]), None));
+    let error = desk.task("each").error.unwrap();
+    assert!(error.contains("none") && error.contains("default([])"), "{error}");
+}
+
+#[test]
+fn an_id_that_an_author_has_taken_is_refused() {
+    let desk = with_plan(
+        "tasks: [{id: list}, {id: each.0}, {id: each, needs: [list], forEach: {in: '${{ tasks.list.result }}'}}]",
+    );
+    give(&desk, json!([1]));
+    assert_eq!(desk.states(), "list=done each.0=todo each=failed");
+    assert_eq!(desk.task("each").error.unwrap(), "`forEach`: id `each.0` is taken");
+}
+
+#[test]
+fn another_list_keeps_what_is_the_same_and_starts_the_rest_again() {
+    let desk = expanded();
+    desk.run("each.0");
+    desk.run("each.1");
+    let list = ids(&["list"]);
+    desk.accept(desk.manager.reopen(&list, true));
+    assert_eq!(
+        desk.states(),
+        "list=todo each=todo after=todo each.0=todo each.1=todo",
+        "all that ran after it starts again"
+    );
+    give(&desk, json!(["x", "z", "new"]));
+    desk.run("each.0");
+    desk.run("each.1");
+    // The task above has not ended, so nothing starts again by itself: what is the same stays done.
+    desk.accept(desk.manager.retry(&list, false));
+    give(&desk, json!(["x"]));
+    assert_eq!(desk.states(), "list=done each=done after=todo each.0=done each.1=skipped each.2=skipped");
+    assert_eq!(
+        started(&desk.start(&["after"])),
+        [r#"after.c1 {"all":["fine"]}"#],
+        "what is gone has no result"
+    );
+    desk.give_back("after");
+    desk.accept(desk.manager.reopen(&list, true));
+    give(&desk, json!(["x", "back"]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo each.2=skipped");
+}
+
+#[test]
+fn items_that_are_the_same_stay_done_when_the_list_grows() {
+    let desk = with_plan("tasks: [{id: each, forEach: {in: [x, y]}, call: {t: {it: '${{ item }}'}}}]");
+    desk.run("each.0");
+    desk.start(&["each.1"]);
+    // Another element in the place of one that runs: first it ends.
+    let change = fields(json!({"forEach": {"in": ["x", "other", "new"]}}));
+    desk.accept(desk.manager.update("each", change, None));
+    assert_eq!(desk.states(), "each=todo each.0=done each.1=in_progress");
+    desk.report("each.1", "c1", "ok");
+    assert_eq!(desk.states(), "each=todo each.0=done each.1=todo each.2=todo");
+    assert_eq!(started(&desk.start(&["each.1"])), [r#"each.1.c1 {"it":"other"}"#]);
+}
+
+#[test]
+fn what_made_items_is_undone_with_them() {
+    let desk = with_plan(ITEMS);
+    let before = desk.states();
+    give(&desk, json!(["x", "y"]));
+    desk.accept(desk.manager.undo(None));
+    assert_eq!(desk.states(), before);
+    give(&desk, json!(["x"]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo");
+    desk.run("each.0");
+    let refused = desk.refuse(|m| m.undo(None));
+    assert!(refused.contains("each.0"), "{refused}");
+}
+
+#[test]
+fn a_parent_that_is_reopened_takes_its_items_along_and_a_skipped_one_too() {
+    let desk = expanded();
+    desk.run("each.0");
+    desk.run("each.1");
+    desk.accept(desk.manager.reopen(&ids(&["each"]), false));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo");
+    desk.accept(desk.manager.skip(&ids(&["each"]), None));
+    assert_eq!(desk.states(), "list=done each=skipped after=todo each.0=skipped each.1=skipped");
+    desk.accept(desk.manager.retry(&ids(&["each"]), false));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo");
+}
+
+#[test]
+fn a_plan_that_is_applied_again_leaves_items_alone_and_runs_them_afresh_when_asked() {
+    let desk = expanded();
+    desk.run("each.0");
+    let report = desk.apply(ITEMS);
+    assert_eq!((report.unchanged, report.gone.len()), (3, 0));
+    let prune = ApplyOptions { prune: true, ..ApplyOptions::default() };
+    desk.accept(desk.try_apply(ITEMS, prune));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=done each.1=todo");
+    let changed = ITEMS.replace("'${{ index }}'", "0");
+    let refused = desk.try_apply(&changed, ApplyOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("each"), "an item has run: {refused}");
+    let fresh = ApplyOptions { fresh: true, ..ApplyOptions::default() };
+    desk.accept(desk.try_apply(ITEMS, fresh));
+    give(&desk, json!(["x", "y"]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo");
+}
+
+#[test]
+fn items_without_calls_are_work_for_people() {
+    let desk = with_plan("tasks: [{id: look, name: look, forEach: {in: [1, 2]}}]");
+    assert_eq!(desk.ready(), ["look.0", "look.1"]);
+    desk.done("look.0");
+    desk.done("look.1");
+    assert_eq!(desk.task("look").status, Status::Done);
+}
+
+#[test]
+fn a_long_list_costs_what_it_is_long() {
+    let list: Vec<usize> = (0..5000).collect();
+    let desk = with_plan(&format!("tasks: [{{id: each, forEach: {{in: {list:?}}}, call: {{t: {{}}}}}}]"));
+    assert_eq!(desk.manager.counts().unwrap()[&Status::Todo], 5001);
+}
+
+// Rounds.
+
+const ROUNDS: &str = "
+    tasks:
+      - id: poll
+        repeat: {until: context.c2.ready, max: 3, delay: 10s}
+        calls: [{id: c1, tool: t}, {id: c2, tool: t, args: {was: '${{ context.c1 }}'}}]
+";
+
+fn resume(desk: &Desk, id: &str) -> taskpawl_model::Answer {
+    let resumes = vec![(desk.key(id), desk.task(id).attempt)];
+    desk.round(Round { resumes, ..Round::default() })
+}
+
+#[test]
+fn a_loop_goes_round_until_its_condition_holds() {
+    let desk = with_plan(ROUNDS);
+    desk.start(&["poll"]);
+    desk.report("poll", "c1", "ok");
+    let answer = succeed(&desk, "poll", "c2", json!({"ready": false}));
+    assert_eq!(answer.paused[0].until.unwrap().to_rfc3339(), "2025-06-15T15:06:50+00:00");
+    assert_eq!(
+        (desk.calls("poll").as_str(), desk.task("poll").progress.round),
+        ("c1=pending/1 c2=pending/1", 1)
+    );
+    assert_eq!(resume(&desk, "poll").paused.len(), 1, "it is not time yet");
+    desk.pass(10);
+    assert_eq!(started(&resume(&desk, "poll")), ["poll.c1 {}"]);
+    desk.report("poll", "c1", "ok");
+    succeed(&desk, "poll", "c2", json!({"ready": true}));
+    assert_eq!((desk.task("poll").status, desk.task("poll").attempt), (Status::Done, 1));
+    assert_eq!(
+        (desk.calls("poll").as_str(), desk.task("poll").progress.round),
+        ("c1=succeeded/2 c2=succeeded/2", 2)
+    );
+    assert!(desk.events(0).contains(&"round_ended poll".to_owned()));
+}
+
+#[test]
+fn a_loop_that_never_ends_well_fails_after_its_last_round_and_a_retry_begins_it_anew() {
+    let desk = with_plan("tasks: [{id: poll, repeat: {until: 'false', max: 2}, call: {t: {}}}]");
+    for _ in 0..2 {
+        desk.start(&["poll"]);
+        assert_eq!(
+            started(&desk.report("poll", "c1", "ok")),
+            ["poll.c1 {}"],
+            "without a delay it goes on at once"
+        );
+        desk.report("poll", "c1", "ok");
+        assert_eq!(desk.task("poll").error.unwrap(), "`repeat.until` did not hold after 2 rounds: false");
+        desk.accept(desk.manager.retry(&ids(&["poll"]), false));
+    }
+    assert_eq!((desk.calls("poll").as_str(), desk.task("poll").progress.round), ("c1=pending/4", 0));
+}
+
+#[test]
+fn a_loop_in_which_nothing_runs_ends() {
+    let desk = with_plan(
+        "tasks: [{id: a, repeat: {until: 'false', max: 4000000000}, calls: [{tool: t, when: false}]}]",
+    );
+    desk.start(&["a"]);
+    assert!(desk.task("a").error.unwrap().contains("no call of the round ran"));
+}
+
+#[test]
+fn a_loop_goes_on_where_it_was_when_its_run_was_killed() {
+    let desk = with_plan(ROUNDS);
+    desk.start(&["poll"]);
+    desk.report("poll", "c1", "ok");
+    succeed(&desk, "poll", "c2", json!({"ready": false}));
+    // The run is gone: what others find is a task that nothing runs of.
+    desk.give_back("poll");
+    assert_eq!((desk.task("poll").status, desk.task("poll").progress.round), (Status::Todo, 1));
+    let other = Round {
+        claims: vec![desk.key("poll")],
+        tools: std::sync::Arc::new(["t".to_owned()].into()),
+        ..Round::default()
+    };
+    let claim = desk.manager.clone().with_run(RunId::from("r2"));
+    let answer = desk.accept(claim.command(Command::Round(Box::new(other))));
+    assert_eq!((answer.started.len(), answer.paused.len()), (0, 1), "the pause is not over");
+    assert_eq!(desk.task("poll").progress.round, 1);
+    desk.pass(10);
+    let resumes = vec![(desk.key("poll"), 2)];
+    let answer = desk.accept(claim.command(Command::Round(Box::new(Round { resumes, ..Round::default() }))));
+    assert_eq!(started(&answer), ["poll.c1 {}"]);
+}
+
+#[test]
+fn a_run_that_stops_gives_a_loop_back_between_its_rounds() {
+    let desk = with_plan("tasks: [{id: a, repeat: {until: 'false', max: 9}, call: {t: {}}}]");
+    desk.start(&["a"]);
+    let end = crate::support::end("ok");
+    desk.accept(desk.try_report("a", "c1", end, false));
+    assert_eq!((desk.states().as_str(), desk.calls("a").as_str()), ("a=todo", "c1=pending/1"));
+    assert_eq!(desk.task("a").progress.round, 1);
+}
+
+#[test]
+fn items_take_their_rounds_over() {
+    let desk = with_plan(
+        "tasks: [{id: e, forEach: {in: [1, 2]}, repeat: {until: context.c1 == item, max: 5}, call: {t: {}}}]",
+    );
+    desk.start(&["e.0", "e.1"]);
+    succeed(&desk, "e.0", "c1", json!(1));
+    succeed(&desk, "e.1", "c1", json!(1));
+    assert_eq!(desk.states(), "e=todo e.0=done e.1=in_progress");
+    succeed(&desk, "e.1", "c1", json!(2));
+    assert_eq!(desk.task("e").status, Status::Done);
+}

@@ -1,0 +1,226 @@
+//! Failed calls that start again, and the time that a task has.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use taskpawl_model::{Answer, CallEnd, CallError, Map, Retry, Round, RunRules, Status, Timestamp};
+
+use crate::flow::{started, succeed, with_plan};
+use crate::support::{Desk, ids};
+
+fn failure(class: &str, code: Option<i64>) -> CallEnd {
+    let error = CallError { class: class.to_owned(), message: "boom".to_owned() };
+    CallEnd::Failed { error, result: code.map(|code| json!({"exitCode": code})) }
+}
+
+#[track_caller]
+fn fail_with(desk: &Desk, id: &str, class: &str, code: Option<i64>) -> Answer {
+    desk.accept(desk.try_report(id, "c1", failure(class, code), true))
+}
+
+fn resume(desk: &Desk, id: &str) -> Answer {
+    let resumes = vec![(desk.key(id), desk.task(id).attempt)];
+    desk.round(Round { resumes, ..Round::default() })
+}
+
+fn due(desk: &Desk, id: &str) -> Option<Timestamp> {
+    desk.task(id).metadata.tool_calls[0].due
+}
+
+fn plan(retry: &str) -> Desk {
+    with_plan(&format!("tasks: [{{id: a, call: {{t: {{}}}}, retry: {retry}}}]"))
+}
+
+#[test]
+fn a_failed_call_starts_again_after_a_pause_that_grows() {
+    let desk = plan("{attempts: 3, delay: 10s, factor: 3, jitter: false}");
+    desk.start(&["a"]);
+    let answer = fail_with(&desk, "a", "failed", None);
+    let (task, paused) = (desk.task("a"), &answer.paused[0]);
+    assert_eq!((task.status, paused.until, paused.attempt), (Status::InProgress, due(&desk, "a"), 1));
+    assert_eq!(desk.calls("a"), "c1=pending/1");
+    desk.pass(9);
+    assert_eq!(resume(&desk, "a").paused.len(), 1);
+    desk.pass(1);
+    assert_eq!(started(&resume(&desk, "a")), ["a.c1 {}"]);
+    fail_with(&desk, "a", "failed", None);
+    desk.pass(29);
+    assert_eq!(resume(&desk, "a").paused.len(), 1);
+    desk.pass(1);
+    resume(&desk, "a");
+    fail_with(&desk, "a", "failed", None);
+    let task = desk.task("a");
+    assert_eq!((task.status, task.attempt, desk.calls("a").as_str()), (Status::Failed, 1, "c1=failed/3"));
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
+    assert_eq!(desk.task("a").metadata.tool_calls[0].failures, 0, "by hand it begins anew");
+}
+
+#[test]
+fn jitter_is_on_and_takes_at_most_half() {
+    for id in ["a", "b", "c", "d"] {
+        let desk = with_plan(&format!(
+            "tasks: [{{id: {id}, call: {{t: {{}}}}, retry: {{attempts: 9, delay: 100s}}}}]"
+        ));
+        desk.start(&[id]);
+        let now = desk.task(id).updated_at;
+        fail_with(&desk, id, "timeout", None);
+        let pause = (due(&desk, id).unwrap() - now).num_milliseconds();
+        assert!((50_000..100_000).contains(&pause), "{pause}");
+    }
+}
+
+#[test]
+fn only_failures_that_are_meant_are_tried_again() {
+    let cases = [
+        ("{attempts: 2}", "failed", None, true),
+        ("{attempts: 2}", "timeout", None, true),
+        ("{attempts: 2}", "invalid_args", None, false),
+        ("{attempts: 1}", "failed", None, false),
+        ("{attempts: 2, retryOn: [timeout]}", "timeout", None, true),
+        ("{attempts: 2, retryOn: [timeout]}", "exit_code", Some(1), false),
+        ("{attempts: 2, retryOn: [75, timeout]}", "exit_code", Some(75), true),
+        ("{attempts: 2, retryOn: [75]}", "exit_code", Some(1), false),
+        ("{attempts: 2, retryOn: [75]}", "http_status", Some(75), false),
+        ("{attempts: 2, retryOn: [exit_code]}", "exit_code", Some(1), true),
+        ("{attempts: 2, retryOn: [invalid_args]}", "invalid_args", None, true),
+    ];
+    for (policy, class, code, again) in cases {
+        let desk = plan(policy);
+        desk.start(&["a"]);
+        fail_with(&desk, "a", class, code);
+        assert_eq!(due(&desk, "a").is_some(), again, "{policy} {class} {code:?}");
+    }
+}
+
+#[test]
+fn the_policy_of_the_call_comes_before_that_of_its_task_and_both_before_that_of_the_run() {
+    let retry =
+        Retry { attempts: 2, delay: None, factor: None, max_delay: None, jitter: None, retry_on: Vec::new() };
+    let rules = Arc::new(RunRules { retry: Some(retry), ..RunRules::default() });
+    let cases = [
+        ("{id: a, call: {t: {}}}", true),
+        ("{id: a, call: {t: {}}, retry: {attempts: 1}}", false),
+        ("{id: a, calls: [{tool: t, retry: {attempts: 2}}], retry: {attempts: 1}}", true),
+    ];
+    for (task, again) in cases {
+        let desk = with_plan(&format!("tasks: [{task}]"));
+        desk.start(&["a"]);
+        let mut report = report_of(&desk, failure("failed", None));
+        report.rules = Arc::clone(&rules);
+        desk.round(report);
+        assert_eq!(due(&desk, "a").is_some(), again, "{task}");
+    }
+}
+
+fn report_of(desk: &Desk, end: CallEnd) -> Round {
+    let report = taskpawl_model::Report {
+        task: desk.key("a"),
+        attempt: desk.task("a").attempt,
+        call: "c1".into(),
+        end,
+        usage: None,
+        changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
+        go_on: true,
+    };
+    Round { reports: vec![report], ..Round::default() }
+}
+
+#[test]
+fn a_call_that_waits_keeps_its_time_when_its_run_stops_or_dies() {
+    let desk = plan("{attempts: 3, delay: 60s, jitter: false}");
+    desk.start(&["a"]);
+    fail_with(&desk, "a", "failed", None);
+    let before = due(&desk, "a");
+    desk.give_back("a");
+    assert_eq!((desk.states().as_str(), due(&desk, "a")), ("a=todo", before));
+    let answer = desk.start(&["a"]);
+    assert_eq!((answer.started.len(), answer.paused[0].until), (0, before));
+    desk.pass(60);
+    resume(&desk, "a");
+    succeed(&desk, "a", "c1", json!(1));
+    assert_eq!((desk.states().as_str(), desk.task("a").attempt), ("a=done", 2));
+}
+
+#[test]
+fn nothing_is_tried_again_after_the_time_of_the_task() {
+    let desk = with_plan(
+        "tasks: [{id: a, timeout: 30s, call: {t: {}}, retry: {attempts: 9, delay: 20s, jitter: false}}]",
+    );
+    let answer = desk.start(&["a"]);
+    assert_eq!(answer.started[0].deadline, desk.task("a").progress.deadline);
+    fail_with(&desk, "a", "failed", None);
+    desk.pass(20);
+    resume(&desk, "a");
+    fail_with(&desk, "a", "failed", None);
+    assert_eq!((desk.states().as_str(), desk.calls("a").as_str()), ("a=failed", "c1=failed/2"));
+    assert_eq!(desk.task("a").progress.deadline, None);
+}
+
+#[test]
+fn nothing_more_starts_after_the_time_of_the_task() {
+    let desk = with_plan("tasks: [{id: a, timeout: 30s, calls: [{tool: t}, {tool: t}]}]");
+    desk.start(&["a"]);
+    desk.pass(31);
+    assert_eq!(started(&desk.report("a", "c1", "ok")), Vec::<String>::new());
+    let task = desk.task("a");
+    assert_eq!(
+        (task.status, task.metadata.tool_calls[1].error_class.as_deref()),
+        (Status::Failed, Some("timeout"))
+    );
+}
+
+#[test]
+fn calls_that_run_at_once_wait_for_places() {
+    let desk = with_plan(
+        "tasks: [{id: a, mode: parallel, calls: [{tool: t}, {tool: t}, {tool: t}]}, {id: b, call: {t: {}}}]",
+    );
+    let tools = Arc::new(["t".to_owned()].into());
+    let claims = vec![desk.key("a"), desk.key("b")];
+    let answer = desk.round(Round { claims, tools, places: 2, ..Round::default() });
+    assert_eq!(started(&answer), ["a.c1 {}", "a.c2 {}"]);
+    assert_eq!(
+        (answer.paused.len(), answer.needs.len(), desk.states().as_str()),
+        (1, 1, "a=in_progress b=todo")
+    );
+    assert_eq!(started(&desk.report("a", "c2", "ok")), ["a.c3 {}"]);
+    desk.report("a", "c3", "ok");
+    desk.report("a", "c1", "ok");
+    assert_eq!(desk.states(), "a=done b=todo");
+}
+
+#[test]
+fn calls_wait_for_places_of_their_tool() {
+    let desk = with_plan("tasks: [{id: a, calls: [{tool: t}, {tool: slow}]}, {id: b, call: {slow: {}}}]");
+    let tools: Arc<_> = Arc::new(["t".to_owned(), "slow".to_owned()].into());
+    let tool_places = [("slow".to_owned(), 0)].into();
+    let claims = vec![desk.key("a"), desk.key("b")];
+    let round = Round { claims, tools, tool_places, ..Round::default() };
+    let answer = desk.round(round);
+    assert_eq!(
+        (started(&answer), answer.needs[0].1.tool.as_deref()),
+        (vec!["a.c1 {}".to_owned()], Some("slow"))
+    );
+    let mut round = report_of(&desk, CallEnd::Succeeded(Value::Null));
+    round.tool_places = [("slow".to_owned(), 0)].into();
+    assert_eq!(desk.round(round).paused[0].tool.as_deref(), Some("slow"));
+    assert_eq!(started(&resume(&desk, "a")), ["a.c2 {}"]);
+    let _: Map = Map::new();
+}
+
+#[test]
+fn of_calls_that_run_at_once_one_is_tried_again_beside_the_others() {
+    let desk = with_plan(
+        "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{tool: t}, {tool: t}]}]",
+    );
+    desk.start(&["a"]);
+    let answer = fail_with(&desk, "a", "failed", None);
+    assert!(answer.paused[0].until.is_some());
+    desk.pass(5);
+    assert_eq!(started(&resume(&desk, "a")), ["a.c1 {}"]);
+    fail_with(&desk, "a", "failed", None);
+    assert_eq!(desk.states(), "a=in_progress", "the other one still runs");
+    desk.report("a", "c2", "ok");
+    assert_eq!(desk.states(), "a=failed");
+}
