@@ -7,7 +7,9 @@ use crate::flow::{started, succeed, with_plan};
 use crate::support::{Desk, ids};
 
 fn emitter() -> Desk {
-    with_plan("tasks: [{id: a, calls: [{id: c1, tool: t, emit: true}]}, {id: b, needs: [a], call: {t: {}}}]")
+    with_plan(
+        "tasks: [{id: a, calls: [{id: c1, toolName: t, emit: true}]}, {id: b, needs: [a], call: {t: {}}}]",
+    )
 }
 
 fn emitting(tasks: &Value) -> Desk {
@@ -67,7 +69,8 @@ fn all_of_them_join_or_none_and_the_call_says_why() {
         assert_eq!(desk.states(), "a=failed b=blocked{dependency a}", "{tasks}");
         let call = &desk.task("a").metadata.tool_calls[0];
         assert_eq!(call.error_class.as_deref(), Some("emit"));
-        lines += &format!("{}\n", call.error.clone().unwrap());
+        lines.push_str(&call.error.clone().unwrap());
+        lines.push('\n');
     }
     insta::assert_snapshot!(lines);
 }
@@ -91,8 +94,9 @@ fn a_call_that_runs_again_finds_what_it_returned_before() {
 
 #[test]
 fn a_refused_emission_may_be_tried_again_where_the_policy_names_it() {
-    let desk =
-        with_plan("tasks: [{id: a, calls: [{tool: t, emit: true, retry: {attempts: 2, retryOn: [emit]}}]}]");
+    let desk = with_plan(
+        "tasks: [{id: a, calls: [{toolName: t, emit: true, retry: {attempts: 2, retryOn: [emit]}}]}]",
+    );
     desk.start(&["a"]);
     succeed(&desk, "a", "c1", json!({"tasks": [{"id": "a"}]}));
     assert_eq!(desk.states(), "a=in_progress");

@@ -196,7 +196,7 @@ const ROUNDS: &str = "
     tasks:
       - id: poll
         repeat: {until: context.c2.ready, max: 3, delay: 10s}
-        calls: [{id: c1, tool: t}, {id: c2, tool: t, args: {was: '${{ context.c1 }}'}}]
+        calls: [{id: c1, toolName: t}, {id: c2, toolName: t, args: {was: '${{ context.c1 }}'}}]
 ";
 
 fn resume(desk: &Desk, id: &str) -> taskpawl_model::Answer {
@@ -248,7 +248,7 @@ fn a_loop_that_never_ends_well_fails_after_its_last_round_and_a_retry_begins_it_
 #[test]
 fn a_loop_in_which_nothing_runs_ends() {
     let desk = with_plan(
-        "tasks: [{id: a, repeat: {until: 'false', max: 4000000000}, calls: [{tool: t, when: false}]}]",
+        "tasks: [{id: a, repeat: {until: 'false', max: 4000000000}, calls: [{toolName: t, when: 'false'}]}]",
     );
     desk.start(&["a"]);
     assert!(desk.task("a").error.unwrap().contains("no call of the round ran"));

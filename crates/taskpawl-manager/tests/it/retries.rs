@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Answer, CallEnd, CallError, Map, Retry, Round, RunRules, Status, Timestamp};
+use taskpawl_model::{Answer, CallEnd, CallError, Retry, Round, RunRules, Status, Timestamp};
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Desk, ids};
@@ -100,7 +100,7 @@ fn the_policy_of_the_call_comes_before_that_of_its_task_and_both_before_that_of_
     let cases = [
         ("{id: a, call: {t: {}}}", true),
         ("{id: a, call: {t: {}}, retry: {attempts: 1}}", false),
-        ("{id: a, calls: [{tool: t, retry: {attempts: 2}}], retry: {attempts: 1}}", true),
+        ("{id: a, calls: [{toolName: t, retry: {attempts: 2}}], retry: {attempts: 1}}", true),
     ];
     for (task, again) in cases {
         let desk = with_plan(&format!("tasks: [{task}]"));
@@ -160,7 +160,7 @@ fn nothing_is_tried_again_after_the_time_of_the_task() {
 
 #[test]
 fn nothing_more_starts_after_the_time_of_the_task() {
-    let desk = with_plan("tasks: [{id: a, timeout: 30s, calls: [{tool: t}, {tool: t}]}]");
+    let desk = with_plan("tasks: [{id: a, timeout: 30s, calls: [{toolName: t}, {toolName: t}]}]");
     desk.start(&["a"]);
     desk.pass(31);
     assert_eq!(started(&desk.report("a", "c1", "ok")), Vec::<String>::new());
@@ -174,7 +174,7 @@ fn nothing_more_starts_after_the_time_of_the_task() {
 #[test]
 fn calls_that_run_at_once_wait_for_places() {
     let desk = with_plan(
-        "tasks: [{id: a, mode: parallel, calls: [{tool: t}, {tool: t}, {tool: t}]}, {id: b, call: {t: {}}}]",
+        "tasks: [{id: a, mode: parallel, calls: [{toolName: t}, {toolName: t}, {toolName: t}]}, {id: b, call: {t: {}}}]",
     );
     let tools = Arc::new(["t".to_owned()].into());
     let claims = vec![desk.key("a"), desk.key("b")];
@@ -192,7 +192,8 @@ fn calls_that_run_at_once_wait_for_places() {
 
 #[test]
 fn calls_wait_for_places_of_their_tool() {
-    let desk = with_plan("tasks: [{id: a, calls: [{tool: t}, {tool: slow}]}, {id: b, call: {slow: {}}}]");
+    let desk =
+        with_plan("tasks: [{id: a, calls: [{toolName: t}, {toolName: slow}]}, {id: b, call: {slow: {}}}]");
     let tools: Arc<_> = Arc::new(["t".to_owned(), "slow".to_owned()].into());
     let tool_places = [("slow".to_owned(), 0)].into();
     let claims = vec![desk.key("a"), desk.key("b")];
@@ -206,13 +207,12 @@ fn calls_wait_for_places_of_their_tool() {
     round.tool_places = [("slow".to_owned(), 0)].into();
     assert_eq!(desk.round(round).paused[0].tool.as_deref(), Some("slow"));
     assert_eq!(started(&resume(&desk, "a")), ["a.c2 {}"]);
-    let _: Map = Map::new();
 }
 
 #[test]
 fn of_calls_that_run_at_once_one_is_tried_again_beside_the_others() {
     let desk = with_plan(
-        "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{tool: t}, {tool: t}]}]",
+        "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: t}]}]",
     );
     desk.start(&["a"]);
     let answer = fail_with(&desk, "a", "failed", None);
