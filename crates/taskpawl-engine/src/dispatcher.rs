@@ -9,8 +9,8 @@ use std::time::Duration;
 use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, Intake, State, Stop, step};
 use taskpawl_model::{
-    Answer, CallEnd, CallStatus, Command, Key, RunId, StartedCall, Status, TaskId, TaskState, View,
-    ViewResult, blocked_reason,
+    Answer, CallEnd, CallStatus, Command, Grant, Key, Report, RunId, StartedCall, Status, TaskId, TaskState,
+    View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::Programs;
@@ -139,12 +139,14 @@ impl Dispatcher {
     }
 
     async fn wait_for_events(&mut self, events: &mut VecDeque<Event>) -> Result<(), RunError> {
+        let alarm = self.alarm();
         tokio::select! {
             Some(outcomes) = self.committed.1.recv() => self.take_outcomes(outcomes, events)?,
             Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => self.take_joined(ended, events),
             said = self.questions.said() => self.take_said(said, events)?,
             warning = self.notifier.next() => self.warn(warning),
             Ok(()) = self.control.changed() => self.take_stops(events),
+            () = alarm => events.push_back(Event::Due(self.manager.source().now())),
             () = tokio::time::sleep(self.pause) => self.look_for_changes(events)?,
         }
         // What has come in meanwhile shares the next commit.
@@ -157,11 +159,26 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Ends when the first pause is over; never, if nothing pauses.
+    fn alarm(&self) -> impl Future<Output = ()> + use<> {
+        let now = self.manager.source().now();
+        let left = self.state.next_alarm().map(|at| (at - now).to_std().unwrap_or_default());
+        async move {
+            match left {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     async fn carry_out(&mut self, actions: Vec<Action>, events: &mut VecDeque<Event>) {
         for action in actions {
             match action {
-                Action::Commit(commit) => self.commit(commit),
+                Action::Commit(commit) => self.commit(*commit),
                 Action::Start(call) => self.start(*call, events).await,
+                Action::Find(key, inputs) => {
+                    events.push_back(Event::Found(key, Grant { work: Some(inputs.work), fingerprint: None }));
+                }
                 Action::Kill(key) => self.executor.kill(key),
                 Action::KillAll => self.executor.kill_all(),
                 Action::Finish => {}
@@ -304,7 +321,7 @@ impl Dispatcher {
                 self.executor.forget(key);
             }
         }
-        events.push_back(Event::Ended { key, attempt, call, end });
+        events.push_back(Event::Ended(Box::new(Report::new(key, attempt, call, end))));
     }
 
     fn tell_ended(&self, key: Key, call: &taskpawl_model::CallId, end: &CallEnd, took: Duration) {
@@ -380,6 +397,7 @@ impl Dispatcher {
             scope: self.intake.scope().cloned(),
             ended: self.ended,
             missing_tools: self.intake.missing_tools().clone(),
+            never_fits: self.intake.never_fits().clone(),
             stop: self.state.stop(),
             only: (self.intake.selectors().iter())
                 .flat_map(|selector| [" --only ".to_owned(), selector.to_string()])

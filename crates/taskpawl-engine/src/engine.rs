@@ -154,7 +154,7 @@ impl Engine {
         let programs = live.programs().clone();
         let notifier = self.notifier(&id, &programs, &options);
         let dispatcher = Dispatcher::new(self, programs, manager.clone(), id.clone(), &options, notifier);
-        let (summary, notifier) = dispatcher.run().await?;
+        let (summary, notifier) = Box::pin(dispatcher.run()).await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
             for message in warnings {

@@ -94,6 +94,7 @@ pub(crate) struct Summarizer {
     pub(crate) scope: Option<BTreeSet<Key>>,
     pub(crate) ended: BTreeMap<String, u64>,
     pub(crate) missing_tools: BTreeMap<Key, String>,
+    pub(crate) never_fits: BTreeMap<Key, String>,
     pub(crate) stop: Stop,
     /// The restriction as words of a command line, with a space before each.
     pub(crate) only: String,
@@ -113,11 +114,15 @@ impl Summarizer {
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
         let exit = match self.stop {
             Stop::Soft | Stop::Hard => 130,
-            Stop::No if has(Status::Failed) => 1,
-            Stop::No if !blocked.is_empty() || !not_run.is_empty() || self.is_stuck(view)? => 4,
-            Stop::No if !waiting.is_empty() || has(Status::InProgress) => 3,
-            Stop::No if has(Status::Todo) || has(Status::Blocked) => 4,
-            Stop::No => 0,
+            Stop::No | Stop::Early if has(Status::Failed) => 1,
+            Stop::No | Stop::Early
+                if !blocked.is_empty() || !not_run.is_empty() || self.is_stuck(view)? =>
+            {
+                4
+            }
+            Stop::No | Stop::Early if !waiting.is_empty() || has(Status::InProgress) => 3,
+            Stop::No | Stop::Early if has(Status::Todo) || has(Status::Blocked) => 4,
+            Stop::No | Stop::Early => 0,
         };
         let next_actions = next_actions(exit, &self.only, &failures, &waiting);
         let (run, ended) = (self.run, self.ended);
@@ -188,6 +193,14 @@ impl Summarizer {
                 && let Some(task) = view.id(*key)?
             {
                 not_run.push(NotRun { task, reason: format!("no tool `{tool}` here") });
+            }
+        }
+        for (key, reason) in &self.never_fits {
+            if let Some(node) = view.node(*key)?
+                && node.is_ready()
+                && let Some(task) = view.id(*key)?
+            {
+                not_run.push(NotRun { task, reason: reason.clone() });
             }
         }
         for key in self.with_status(view, Status::Todo)? {

@@ -416,7 +416,7 @@ pub struct RunRules {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Needs {
     /// Units of resources.
-    pub resources: BTreeMap<String, u32>,
+    pub resources: BTreeMap<String, Amount>,
     /// Paths that it writes.
     pub writes: Vec<String>,
     /// The task whose items it is one of, and how many of these run at once.
@@ -427,6 +427,28 @@ pub struct Needs {
     pub cache: Option<CacheInputs>,
     /// Whether another run, or somebody, holds what it needs: then the store has to change first.
     pub is_held_elsewhere: bool,
+}
+
+impl Needs {
+    /// Returns whether it needs something that others may hold.
+    pub fn has_limits(&self) -> bool {
+        !self.resources.is_empty() || !self.writes.is_empty() || self.items.is_some()
+    }
+
+    /// Returns the first resource of which it needs more than there is.
+    pub fn too_much(&self) -> Option<(&str, Amount)> {
+        let mut resources = self.resources.iter().map(|(name, amount)| (name.as_str(), *amount));
+        resources.find(|(_, amount)| amount.units > amount.of)
+    }
+}
+
+/// Units of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount {
+    /// How many are needed.
+    pub units: u32,
+    /// How many there are.
+    pub of: u32,
 }
 
 /// What the success of a task with `cache` depends on.
@@ -456,6 +478,8 @@ pub struct Paused {
     pub key: Key,
     /// The attempt.
     pub attempt: u32,
+    /// The plan of the task.
+    pub plan: Option<String>,
     /// When it goes on; `None` where it waits for a place.
     pub until: Option<Timestamp>,
     /// The tool of whose places none was left.
@@ -502,6 +526,23 @@ pub struct Report {
     pub inputs_changed: bool,
     /// Whether the next call of the task starts; else the task is given back.
     pub go_on: bool,
+}
+
+impl Report {
+    /// Returns the report about a call that ended and used up nothing; its task does not go on.
+    pub fn new(task: Key, attempt: u32, call: CallId, end: CallEnd) -> Self {
+        Self {
+            task,
+            attempt,
+            call,
+            end,
+            usage: None,
+            changed_beyond: Vec::new(),
+            changes_unknown: None,
+            inputs_changed: false,
+            go_on: false,
+        }
+    }
 }
 
 /// A call that the store has recorded as started: now it may be started.

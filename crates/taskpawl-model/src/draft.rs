@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRules};
+use crate::decide::Holder;
 use crate::event::EventKind;
 use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
@@ -40,6 +41,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
     /// What calls may still be started with; without bounds where no round of a run is decided.
     pub(crate) room: Room,
+    /// Tasks that hold what others may want; read at most once.
+    pub(crate) holders: Option<Vec<Holder>>,
 }
 
 /// What is left of a round of a run for the calls that it starts.
@@ -50,14 +53,12 @@ pub(crate) struct Room {
     /// How many more calls of a tool may start; tools that are not named have no limit.
     pub(crate) tool_places: BTreeMap<String, usize>,
     /// What claims with limits were given.
-    #[expect(dead_code, reason = "nothing is limited yet")]
     pub(crate) grants: BTreeMap<Key, Grant>,
     /// What holds for all tasks of the run.
     pub(crate) rules: Arc<RunRules>,
     /// The tools that the run knows.
     pub(crate) tools: Arc<BTreeSet<String>>,
     /// Plans of whose tasks nothing more starts.
-    #[expect(dead_code, reason = "nothing ends early yet")]
     pub(crate) ended_plans: Arc<BTreeSet<String>>,
 }
 
@@ -118,6 +119,7 @@ impl<'a> Draft<'a> {
             queue: VecDeque::new(),
             ending: None,
             room: Room::default(),
+            holders: None,
         }
     }
 

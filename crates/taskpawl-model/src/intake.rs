@@ -5,11 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::command::{Answer, DecideError, Round, StartedCall};
+use serde_json::Value;
+
+use crate::command::{Amount, Answer, DecideError, Needs, Round, RunRules, StartedCall};
 use crate::event::EventKind;
 use crate::ranks::Ranks;
 use crate::record::{Node, Work};
-use crate::schedule::{Commit, Event};
+use crate::schedule::{Commit, Event, Written};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
@@ -30,6 +32,10 @@ pub struct Intake {
     /// Tasks whose states others have changed.
     changed: Vec<Key>,
     ranks: Ranks,
+    never_fits: BTreeMap<Key, String>,
+    /// The rules as the run was given them, and with the capacities that plans declare.
+    own_rules: RunRules,
+    rules: Arc<RunRules>,
 }
 
 /// What a run begins with.
@@ -72,7 +78,17 @@ impl Intake {
             missing_tools: BTreeMap::new(),
             changed: Vec::new(),
             ranks: Ranks::default(),
+            never_fits: BTreeMap::new(),
+            own_rules: RunRules::default(),
+            rules: Arc::default(),
         }
+    }
+
+    /// Sets what holds for all tasks of the run; its capacities come before those of plans.
+    #[must_use]
+    pub fn with_rules(mut self, rules: RunRules) -> Self {
+        self.own_rules = rules;
+        self
     }
 
     /// Returns the last revision whose events are known here.
@@ -100,6 +116,11 @@ impl Intake {
         std::mem::take(&mut self.changed)
     }
 
+    /// Returns the tasks that were not claimed because they need more than there is, with what.
+    pub fn never_fits(&self) -> &BTreeMap<Key, String> {
+        &self.never_fits
+    }
+
     /// Returns the tasks that an earlier process could not run for want of a tool that this run has.
     pub fn tasks_with_tools(&self, view: &dyn View) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
@@ -122,6 +143,7 @@ impl Intake {
     pub fn begin(&mut self, view: &dyn View) -> Result<Beginning, DecideError> {
         self.scope = select(view, &self.selectors)?.map(Arc::new);
         self.seen = view.revision()?;
+        self.take_capacities(view)?;
         let mut ready = view.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
         ready.retain(|key| self.is_inside(*key));
         let ready = nodes(view, &ready)?;
@@ -131,14 +153,43 @@ impl Intake {
         Ok(Beginning { ready, ranks: self.ranks.known() })
     }
 
+    /// Takes in how much there is of each resource: what the run was told, else the least that a plan says.
+    fn take_capacities(&mut self, view: &dyn View) -> ViewResult<()> {
+        let mut rules = self.own_rules.clone();
+        for plan in view.plans()? {
+            let Some(Value::Object(resources)) = plan.header.get("resources") else { continue };
+            for (name, capacity) in resources {
+                let capacity = capacity.as_u64().and_then(|capacity| u32::try_from(capacity).ok());
+                if let (Some(capacity), None) = (capacity, self.own_rules.capacities.get(name)) {
+                    let least = rules.capacities.entry(name.clone()).or_insert(capacity);
+                    *least = capacity.min(*least);
+                }
+            }
+        }
+        self.rules = Arc::new(rules);
+        Ok(())
+    }
+
     /// Returns what the store is asked for one commit.
     pub fn round(&self, commit: Commit) -> Round {
-        let Commit { reports, releases, claims, places, takes_new } = commit;
-        // A task whose call has ended goes on in its place.
-        let places = places.saturating_add(reports.len());
-        let (tools, scope) = (Arc::clone(&self.tools), self.scope.clone());
-        let ranks = self.ranks.known();
-        Round { reports, releases, claims, places, takes_new, tools, scope, ranks, ..Round::default() }
+        let Commit { reports, releases, claims, resumes, grants, .. } = commit;
+        let Commit { places, tool_places, takes_new, ended_plans, .. } = commit;
+        let (rules, tools, scope) = (Arc::clone(&self.rules), Arc::clone(&self.tools), self.scope.clone());
+        Round {
+            reports,
+            releases,
+            claims,
+            resumes,
+            grants,
+            places,
+            takes_new,
+            tool_places,
+            rules,
+            ended_plans,
+            tools,
+            scope,
+            ranks: self.ranks.known(),
+        }
     }
 
     /// Returns whether an answer says all that there is to know: then [`take_plain`](Self::take_plain) takes it in without a
@@ -149,10 +200,24 @@ impl Intake {
     }
 
     /// Takes in the answer of a commit that nothing of others came between.
-    pub fn take_plain(&mut self, answer: Answer) -> Event {
+    pub fn take_plain(&mut self, mut answer: Answer) -> Event {
         self.seen = self.seen.max(answer.revision);
         self.missing_tools.extend(answer.missing_tools);
-        Event::Committed { started: answer.started, ready: self.keep_inside(answer.ready) }
+        self.note_too_much(&mut answer.needs);
+        let Answer { started, needs, paused, .. } = answer;
+        Event::Committed(Box::new(Written { started, ready: self.keep_inside(answer.ready), needs, paused }))
+    }
+
+    /// Takes out the tasks that will never get what they need.
+    fn note_too_much(&mut self, needs: &mut Vec<(Key, Needs)>) {
+        needs.retain(|(key, needs)| match needs.too_much() {
+            Some((name, Amount { units, of })) => {
+                let text = format!("it needs {units} of resource `{name}`, and there is {of}");
+                self.never_fits.insert(*key, text);
+                false
+            }
+            None => true,
+        });
     }
 
     /// Takes in the answer of a commit, and before it what others wrote until then.
@@ -193,6 +258,9 @@ impl Intake {
             }
         }
         self.seen = revision;
+        if changes.iter().any(|change| matches!(change.kind, EventKind::Applied { .. })) {
+            self.take_capacities(view)?;
+        }
         let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
         self.changed.extend(taken.iter().flatten());
         // Whatever this run has of them, running or waiting for a place, is no longer its own.
@@ -200,7 +268,7 @@ impl Intake {
         let ready = nodes(view, &ready)?;
         self.refresh_scope(view, &ready)?;
         events.extend(self.take_ranks(view, &ready)?);
-        events.push(Event::Ready(self.keep_inside(ready)));
+        events.extend([Event::Ready(self.keep_inside(ready)), Event::OthersWrote]);
         Ok(events)
     }
 

@@ -1,5 +1,6 @@
 //! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
 
+mod allocation;
 mod command;
 mod cycle;
 mod decide;
@@ -14,6 +15,8 @@ mod graph;
 mod id;
 mod intake;
 mod limits;
+mod parking;
+pub mod paths;
 mod period;
 mod plan;
 mod question;
@@ -32,8 +35,8 @@ mod view;
 mod wire;
 
 pub use command::{
-    Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant, Needs,
-    NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
+    Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
+    Needs, NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};

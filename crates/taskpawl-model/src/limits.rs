@@ -6,13 +6,8 @@ use crate::spec::{CallSpec, TaskSpec};
 
 /// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
 pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
-    let own = [
-        (spec.approval.is_some(), "approval"),
-        (!spec.resources.is_empty(), "resources"),
-        (!spec.writes.is_empty(), "writes"),
-    ];
-    let first = own.into_iter().find_map(|(used, field)| used.then_some(field));
-    first.or_else(|| calls.into_iter().find_map(undecided_call))
+    let own = spec.approval.is_some().then_some("approval");
+    own.or_else(|| calls.into_iter().find_map(undecided_call))
 }
 
 /// Returns whether something is decided about a task once its gate lets it start, before it does.

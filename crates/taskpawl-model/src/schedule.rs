@@ -4,11 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+mod step;
+
+pub use step::step;
+
 pub use crate::intake::{Beginning, Intake, Prospects};
 
-use crate::command::{CallEnd, Report, StartedCall};
+use crate::command::{CacheInputs, Grant, Needs, Paused, Report, StartedCall};
+use crate::parking::Parking;
 use crate::record::Node;
-use crate::spec::Priority;
+use crate::spec::{Priority, Timestamp};
 use crate::{CallId, Key};
 
 /// What a run knows: what is ready, what is in flight, and what is on its way to the store.
@@ -20,28 +25,50 @@ pub struct State {
     late_ranks: BTreeMap<Key, u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
+    parking: Parking,
     /// Calls that the store has recorded as started and for which there is no place yet.
     started: VecDeque<StartedCall>,
-    /// Calls whose tools run, by task.
-    running: BTreeMap<Key, Vec<CallId>>,
+    /// Tasks whose tools run.
+    running: BTreeMap<Key, Running>,
     running_calls: usize,
     /// Tasks that were taken away while their calls run: no new attempt starts before the old one has ended.
     revoked: BTreeSet<Key>,
     reports: Vec<Report>,
     releases: Vec<(Key, u32)>,
-    commit: Option<Commit>,
+    commit: Option<UnderWay>,
     stop: Stop,
+    /// How many more calls may start in the run, and of tasks of plans.
+    calls_left: Option<u64>,
+    plan_calls_left: BTreeMap<String, u64>,
+    ended_plans: Arc<BTreeSet<String>>,
     more_may_come: bool,
     finished: bool,
 }
 
 /// The order in which ready tasks are taken: priority, due date, longest path to the end, age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Order {
-    priority: Priority,
-    due: i64,
-    rank: Reverse<u64>,
-    key: Key,
+pub(crate) struct Order {
+    pub(crate) priority: Priority,
+    pub(crate) due: i64,
+    pub(crate) rank: Reverse<u64>,
+    pub(crate) key: Key,
+}
+
+/// A task whose tools run.
+#[derive(Debug, Clone, Default)]
+struct Running {
+    /// Each with its tool, where that has a limit.
+    calls: Vec<(CallId, Option<String>)>,
+    plan: Option<String>,
+}
+
+/// What the answer of a commit under way is compared with.
+#[derive(Debug, Clone, Default)]
+struct UnderWay {
+    claims: Vec<Order>,
+    resumes: Vec<Paused>,
+    /// Tasks with limits that may have ended with it.
+    reported: Vec<Key>,
 }
 
 /// How far a run is on its way to stop.
@@ -49,10 +76,23 @@ struct Order {
 pub enum Stop {
     /// It goes on.
     No,
-    /// Nothing more starts; what runs is let end.
+    /// Nothing more starts because its time, its budget or its patience with failures is used up; what runs is let end.
+    Early,
+    /// Nothing more starts because somebody asked for that; what runs is let end.
     Soft,
     /// What runs is ended.
     Hard,
+}
+
+/// How much a run may use. What is not named has no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// How many calls of a tool run at once.
+    pub tools: BTreeMap<String, usize>,
+    /// How many calls start.
+    pub calls: Option<u64>,
+    /// How many calls of tasks of a plan start.
+    pub plan_calls: BTreeMap<String, u64>,
 }
 
 /// What one round writes: one commit.
@@ -64,10 +104,31 @@ pub struct Commit {
     pub releases: Vec<(Key, u32)>,
     /// Tasks to claim.
     pub claims: Vec<Key>,
+    /// Tasks of this run that paused and go on, with the attempt.
+    pub resumes: Vec<(Key, u32)>,
+    /// What claims with limits were given.
+    pub grants: BTreeMap<Key, Grant>,
     /// How many calls may start with it.
     pub places: usize,
+    /// How many more calls of a tool may start; tools that are not named have no limit.
+    pub tool_places: BTreeMap<String, usize>,
     /// Whether tasks that become ready by it may be claimed, too.
     pub takes_new: bool,
+    /// Plans of whose tasks nothing more starts.
+    pub ended_plans: Arc<BTreeSet<String>>,
+}
+
+/// What the store answers to a commit.
+#[derive(Debug, Clone, Default)]
+pub struct Written {
+    /// Calls to start.
+    pub started: Vec<StartedCall>,
+    /// Tasks that became ready with it.
+    pub ready: Vec<Node>,
+    /// Tasks that were not claimed because they need something first.
+    pub needs: Vec<(Key, Needs)>,
+    /// Tasks of this run that pause.
+    pub paused: Vec<Paused>,
 }
 
 /// Something happened.
@@ -78,27 +139,23 @@ pub enum Event {
     /// Tasks came later than the run began: how long it is from each of them to the end.
     Ranked(BTreeMap<Key, u64>),
     /// A tool ended.
-    Ended {
-        /// The task.
-        key: Key,
-        /// The attempt.
-        attempt: u32,
-        /// The call.
-        call: CallId,
-        /// How.
-        end: CallEnd,
-    },
+    Ended(Box<Report>),
     /// The commit is durable: these calls may start, and these tasks became ready.
-    Committed {
-        /// Calls to start.
-        started: Vec<StartedCall>,
-        /// Tasks that became ready with it.
-        ready: Vec<Node>,
-    },
+    Committed(Box<Written>),
     /// A task of this run was taken away: its calls are ended.
     Revoked(Key),
     /// Calls that the store has recorded as started, of tasks that were taken away meanwhile: they do not start.
     Lost(Vec<StartedCall>),
+    /// What the success of a task depends on is known.
+    Found(Key, Grant),
+    /// Others wrote: what they held may be free.
+    OthersWrote,
+    /// It is so late now: pauses may be over.
+    Due(Timestamp),
+    /// Nothing more starts of the tasks of a plan.
+    PlanEnded(String),
+    /// Nothing more starts: time, budget or patience is used up.
+    EndEarly,
     /// Somebody asks the run to stop, or to stop harder.
     Stop,
     /// Whether tasks that others hold may still bring work.
@@ -111,9 +168,11 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Write this; answer with [`Event::Committed`].
-    Commit(Commit),
+    Commit(Box<Commit>),
     /// Start this call; answer with [`Event::Ended`].
     Start(Box<StartedCall>),
+    /// Find out what the success of a task depends on; answer with [`Event::Found`].
+    Find(Key, CacheInputs),
     /// End the programs of this task.
     Kill(Key),
     /// End all programs.
@@ -131,6 +190,7 @@ impl State {
             late_ranks: BTreeMap::new(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            parking: Parking::default(),
             started: VecDeque::new(),
             running: BTreeMap::new(),
             running_calls: 0,
@@ -139,9 +199,21 @@ impl State {
             releases: Vec::new(),
             commit: None,
             stop: Stop::No,
+            calls_left: None,
+            plan_calls_left: BTreeMap::new(),
+            ended_plans: Arc::default(),
             more_may_come: false,
             finished: false,
         }
+    }
+
+    /// Sets how much the run may use, before it starts anything.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.parking = Parking::new(limits.tools);
+        self.calls_left = limits.calls;
+        self.plan_calls_left = limits.plan_calls;
+        self
     }
 
     /// Returns how far the run is on its way to stop.
@@ -159,6 +231,31 @@ impl State {
         self.running_calls
     }
 
+    /// Returns when the first pause is over: then it wants to hear [`Event::Due`].
+    pub fn next_alarm(&self) -> Option<Timestamp> {
+        self.parking.next_alarm()
+    }
+
+    /// Returns whether tasks wait for something that other runs, or agents, hold.
+    pub fn waits_for_others(&self) -> bool {
+        self.parking.waits_for_others()
+    }
+
+    /// Returns whether the run would be over if nobody else brought work.
+    pub fn is_out_of_work(&self) -> bool {
+        self.is_idle() && self.has_nothing_to_claim() && self.reports.is_empty() && self.releases.is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_stopping = self.stop != Stop::No;
+        let is_parking_idle = if is_stopping { !self.parking.has_paused() } else { !self.parking.is_busy() };
+        self.commit.is_none() && self.running_calls == 0 && self.started.is_empty() && is_parking_idle
+    }
+
+    fn has_nothing_to_claim(&self) -> bool {
+        self.ready.is_empty() && !self.parking.has_claimable()
+    }
+
     fn add_ready(&mut self, nodes: Vec<Node>) {
         for node in nodes {
             let rank = self.ranks.get(&node.key).or_else(|| self.late_ranks.get(&node.key));
@@ -171,15 +268,20 @@ impl State {
         }
     }
 
+    fn add_order(&mut self, order: Order) {
+        self.waiting.insert(order.key, order);
+        self.ready.insert(order);
+    }
+
     /// Takes the first ready tasks; those whose last attempt has calls that still run stay.
-    fn take_ready(&mut self, most: usize) -> Vec<Key> {
+    fn take_ready(&mut self, most: usize) -> Vec<Order> {
         let is_free = |order: &&Order| !self.running.contains_key(&order.key);
         let taken: Vec<Order> = self.ready.iter().filter(is_free).take(most).copied().collect();
         for order in &taken {
             self.ready.remove(order);
             self.waiting.remove(&order.key);
         }
-        taken.into_iter().map(|order| order.key).collect()
+        taken
     }
 
     /// Takes the first call that may start; those of a new attempt wait for the end of the old one.
@@ -188,156 +290,13 @@ impl State {
         self.started.remove(position)
     }
 
+    /// Returns how many more calls may start now.
     fn free_places(&self) -> usize {
-        self.jobs.saturating_sub(self.running_calls + self.started.len())
-    }
-
-    /// Returns whether the run would be over if nobody else brought work.
-    pub fn is_out_of_work(&self) -> bool {
-        self.is_idle() && self.ready.is_empty() && self.reports.is_empty() && self.releases.is_empty()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.commit.is_none() && self.running_calls == 0 && self.started.is_empty()
-    }
-}
-
-/// Takes in one event and returns what is to be done, in order. Reads no clock and asks nobody.
-pub fn step(state: &mut State, event: Event) -> Vec<Action> {
-    let mut actions = Vec::new();
-    match event {
-        Event::Ready(nodes) => state.add_ready(nodes),
-        Event::Ranked(ranks) => state.late_ranks.extend(ranks),
-        Event::Ended { key, attempt, call, end } => ended(state, key, attempt, call, end),
-        Event::Committed { started, ready } => {
-            state.commit = None;
-            state.started.extend(started);
-            state.add_ready(ready);
+        if self.stop != Stop::No {
+            return 0;
         }
-        Event::Revoked(key) => revoke(state, key, &mut actions),
-        Event::Lost(calls) => calls.into_iter().for_each(|call| give_up(state, call)),
-        Event::Stop => stop(state, &mut actions),
-        Event::MoreMayCome(more) => state.more_may_come = more,
-        Event::Settled => {
-            commit(state, &mut actions);
-            finish(state, &mut actions);
-            return actions;
-        }
-    }
-    start_calls(state, &mut actions);
-    actions
-}
-
-fn ended(state: &mut State, key: Key, attempt: u32, call: CallId, end: CallEnd) {
-    if let Some(calls) = state.running.get_mut(&key) {
-        calls.retain(|other| *other != call);
-        if calls.is_empty() {
-            state.running.remove(&key);
-            state.revoked.remove(&key);
-        }
-    }
-    state.running_calls -= 1;
-    let go_on = state.stop == Stop::No;
-    state.reports.push(Report {
-        task: key,
-        attempt,
-        call,
-        end,
-        usage: None,
-        changed_beyond: Vec::new(),
-        changes_unknown: None,
-        inputs_changed: false,
-        go_on,
-    });
-}
-
-fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
-    let (lost, kept): (VecDeque<StartedCall>, _) =
-        std::mem::take(&mut state.started).into_iter().partition(|call| call.key == key);
-    state.started = kept;
-    for call in lost {
-        give_up(state, call);
-    }
-    if state.running.contains_key(&key) {
-        state.revoked.insert(key);
-        actions.push(Action::Kill(key));
-    }
-}
-
-/// Reports a call that the store knows as started and that never will be.
-fn give_up(state: &mut State, call: StartedCall) {
-    let end = CallEnd::Interrupted { repeatable: true };
-    let (task, attempt) = (call.key, call.attempt);
-    state.reports.push(Report {
-        task,
-        attempt,
-        call: call.call.id,
-        end,
-        usage: None,
-        changed_beyond: Vec::new(),
-        changes_unknown: None,
-        inputs_changed: false,
-        go_on: false,
-    });
-}
-
-fn stop(state: &mut State, actions: &mut Vec<Action>) {
-    state.stop = if state.stop == Stop::No { Stop::Soft } else { Stop::Hard };
-    if state.stop == Stop::Hard {
-        actions.push(Action::KillAll);
-    }
-}
-
-fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
-    if state.stop != Stop::No {
-        give_back_started(state);
-        return;
-    }
-    while state.running_calls < state.jobs
-        && let Some(call) = state.take_started()
-    {
-        state.running.entry(call.key).or_default().push(call.call.id.clone());
-        state.running_calls += 1;
-        actions.push(Action::Start(Box::new(call)));
-    }
-}
-
-/// A run that stops gives calls back that the store knows as started and that never were.
-fn give_back_started(state: &mut State) {
-    for call in std::mem::take(&mut state.started) {
-        if state.running.contains_key(&call.key) && !state.revoked.contains(&call.key) {
-            give_up(state, call);
-        } else if !state.releases.contains(&(call.key, call.attempt)) {
-            state.releases.push((call.key, call.attempt));
-        }
-    }
-}
-
-fn commit(state: &mut State, actions: &mut Vec<Action>) {
-    if state.commit.is_some() {
-        return;
-    }
-    let places = if state.stop == Stop::No { state.free_places() } else { 0 };
-    let claims = state.take_ready(places);
-    // What becomes ready by the commit is not told apart there from what still has calls to end here.
-    let takes_new = state.revoked.is_empty();
-    let commit = Commit {
-        reports: std::mem::take(&mut state.reports),
-        releases: std::mem::take(&mut state.releases),
-        places,
-        takes_new,
-        claims,
-    };
-    if !(commit.reports.is_empty() && commit.releases.is_empty() && commit.claims.is_empty()) {
-        state.commit = Some(commit.clone());
-        actions.push(Action::Commit(commit));
-    }
-}
-
-fn finish(state: &mut State, actions: &mut Vec<Action>) {
-    let nothing_left = state.stop != Stop::No || (state.ready.is_empty() && !state.more_may_come);
-    if state.is_idle() && nothing_left && !state.finished {
-        state.finished = true;
-        actions.push(Action::Finish);
+        let free = self.jobs.saturating_sub(self.running_calls + self.started.len());
+        let left = self.calls_left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+        left.map_or(free, |left| free.min(left.saturating_sub(self.started.len())))
     }
 }

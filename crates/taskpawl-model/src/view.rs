@@ -62,6 +62,9 @@ pub trait View {
     /// Returns a plan by its name.
     fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>>;
 
+    /// Returns all plans, by name.
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>>;
+
     /// Returns a run.
     fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>>;
 

@@ -4,6 +4,7 @@
 
 mod calls;
 mod ends;
+mod limits;
 mod others;
 mod random_plans;
 mod stops;

@@ -16,6 +16,8 @@ mod run;
 mod step;
 mod undo;
 
+pub(crate) use needs::Holder;
+
 pub use approval::approval_request;
 
 use crate::command::{Command, Context, DecideError, Decision};

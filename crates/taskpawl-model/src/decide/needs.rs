@@ -1,14 +1,160 @@
 //! What tasks need beside a place: resources, files that nobody else writes, and whether their last success may stand for them.
+//!
+//! A run knows what its own tasks hold. What others hold is known here, within the commit that claims.
 
-use crate::Key;
+use std::collections::BTreeMap;
+
+use crate::command::{Amount, Needs};
 use crate::draft::{Decided, Draft};
-use crate::record::TaskRecord;
+use crate::record::{Phase, TaskRecord};
+use crate::status::{CallStatus, Status, TaskState};
+use crate::view::Query;
+use crate::{Key, RunId, TaskId, paths};
+
+/// A task that holds something.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder {
+    key: Key,
+    /// Whether the run that asks holds it.
+    is_own: bool,
+    resources: BTreeMap<String, u32>,
+    writes: Vec<String>,
+    parent: Option<Key>,
+    /// Of a cancelled task whose calls have not ended: its id, and the run that ends them.
+    ending: Option<(TaskId, RunId)>,
+}
 
 impl Draft<'_> {
-    /// Returns whether a task that a run claims has what it needs, with what [`room`](Self::room) grants it. If not, the answer
-    /// says what is missing, or the task has ended by a recorded success.
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "nothing is limited yet")]
-    pub(crate) fn take_needs(&mut self, _key: Key, _record: &TaskRecord) -> Decided<bool> {
-        Ok(true)
+    /// Returns whether a task that a run claims, or that goes on after a pause, has what it needs, with what [`room`](Self::room)
+    /// grants it. If not, the answer says what is missing, or the task has ended by a recorded success.
+    pub(crate) fn take_needs(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
+        if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan)) {
+            return Ok(false);
+        }
+        let needs = self.needs_of(key, record)?;
+        if !needs.has_limits() {
+            return Ok(true);
+        }
+        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
+        if !is_held && !self.room.grants.contains_key(&key) {
+            self.answer.needs.push((key, needs));
+            return Ok(false);
+        }
+        let Some(is_held_elsewhere) = self.conflict(key, &needs)? else {
+            let parent = needs.items.map(|(parent, _)| parent);
+            self.holders()?.push(Holder::new(key, true, record, parent));
+            return Ok(true);
+        };
+        self.answer.needs.push((key, Needs { is_held_elsewhere, ..needs }));
+        Ok(false)
     }
+
+    fn needs_of(&mut self, key: Key, record: &TaskRecord) -> Decided<Needs> {
+        let capacities = &self.room.rules.capacities;
+        let of = |name: &String| capacities.get(name).copied().unwrap_or(1);
+        let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
+        let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
+        let (resources, writes) = (resources.collect(), record.spec.writes.clone());
+        Ok(Needs { resources, writes, items: self.items_limit(key, record)?, ..Needs::default() })
+    }
+
+    fn items_limit(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<(Key, u32)>> {
+        let parent = if record.body.progress.item.is_some() { self.node(key)?.parent } else { None };
+        let Some(parent) = parent else { return Ok(None) };
+        let limit = self.task(parent)?.spec.for_each.and_then(|for_each| for_each.concurrency);
+        Ok(limit.map(|limit| (parent, limit)))
+    }
+
+    /// Returns whether others hold what a task needs: `Some(true)` if only tasks of other runs, of agents and people do.
+    fn conflict(&mut self, key: Key, needs: &Needs) -> Decided<Option<bool>> {
+        let holders = std::mem::take(self.holders()?);
+        let mut held = Vec::new();
+        for holder in &holders {
+            if holder.key != key && self.still_holds(holder)? {
+                held.push(holder);
+            }
+        }
+        let found = conflict_with(&held, needs);
+        *self.holders()? = holders;
+        Ok(found)
+    }
+
+    /// Returns the tasks that hold something, as they were when this was asked first in the command, and those claimed since.
+    fn holders(&mut self) -> Decided<&mut Vec<Holder>> {
+        if self.holders.is_none() {
+            self.holders = Some(self.find_holders()?);
+        }
+        Ok(self.holders.get_or_insert_default())
+    }
+
+    fn find_holders(&mut self) -> Decided<Vec<Holder>> {
+        let mut holders = Vec::new();
+        for key in self.view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+            let Some(record) = self.view.task(key)? else { continue };
+            let parent = if record.body.progress.item.is_some() { self.node(key)?.parent } else { None };
+            let TaskState::InProgress { claim } = &record.body.state else { continue };
+            let is_own = claim.run == self.context.run;
+            let holder = Holder::new(key, is_own, &record, parent);
+            if !holder.is_empty() && self.is_holding(key)? {
+                holders.push(holder);
+            }
+        }
+        // What was cancelled may still write.
+        for (id, run) in crate::read::ending(self.view)? {
+            let Some(key) = self.view.key(id.as_str())? else { continue };
+            let Some(record) = self.view.task(key)? else { continue };
+            let is_own = self.context.run.as_ref() == Some(&run);
+            holders.push(Holder { ending: Some((id, run)), ..Holder::new(key, is_own, &record, None) });
+        }
+        Ok(holders)
+    }
+
+    fn still_holds(&mut self, holder: &Holder) -> Decided<bool> {
+        if let Some((id, run)) = &holder.ending {
+            return Ok(self.changes.runs.get(run).is_none_or(|run| run.ending.contains_key(id)));
+        }
+        let is_untouched = !self.changes.tasks.contains_key(&holder.key);
+        Ok(is_untouched || self.is_holding(holder.key)?)
+    }
+
+    /// Returns whether a task is in progress and not paused.
+    fn is_holding(&mut self, key: Key) -> Decided<bool> {
+        let Some(node) = self.find_node(key)? else { return Ok(false) };
+        let calls = self.calls(key)?;
+        let runs = calls.is_empty() || calls.iter().any(|call| call.body.status == CallStatus::Running);
+        Ok(node.phase == Phase::InProgress && runs)
+    }
+}
+
+impl Holder {
+    fn new(key: Key, is_own: bool, record: &TaskRecord, parent: Option<Key>) -> Self {
+        let resources = record.spec.resources.iter().map(|(name, units)| (name.clone(), *units)).collect();
+        Self { key, is_own, resources, writes: paths::written(&record.spec.writes), parent, ending: None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.writes.is_empty() && self.parent.is_none()
+    }
+}
+
+fn conflict_with(held: &[&Holder], needs: &Needs) -> Option<bool> {
+    let mut in_the_way: Vec<&Holder> = Vec::new();
+    for (name, amount) in &needs.resources {
+        let units = |holder: &Holder| holder.resources.get(name).copied().unwrap_or(0);
+        let used: u64 = held.iter().map(|holder| u64::from(units(holder))).sum();
+        if used + u64::from(amount.units) > u64::from(amount.of) {
+            in_the_way.extend(held.iter().copied().filter(|holder| units(holder) > 0));
+        }
+    }
+    if let Some((parent, most)) = needs.items {
+        let items = held.iter().copied().filter(|holder| holder.parent == Some(parent));
+        if items.clone().count() >= most as usize {
+            in_the_way.extend(items);
+        }
+    }
+    let writes = paths::written(&needs.writes);
+    in_the_way.extend(held.iter().copied().filter(|holder| {
+        writes.iter().any(|path| holder.writes.iter().any(|other| paths::overlap(path, other)))
+    }));
+    (!in_the_way.is_empty()).then(|| in_the_way.iter().all(|holder| !holder.is_own))
 }

@@ -72,8 +72,8 @@ impl Draft<'_> {
     }
 
     fn resume(&mut self, key: Key, attempt: u32) -> Decided<()> {
-        self.check_report(key, attempt)?;
-        self.go_on(key)
+        let record = self.check_report(key, attempt)?;
+        if self.take_needs(key, &record)? { self.go_on(key) } else { Ok(()) }
     }
 
     /// Returns the first of the tasks that became ready in this round, in the order in which a run takes them.

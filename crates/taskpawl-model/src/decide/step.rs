@@ -85,8 +85,9 @@ impl Draft<'_> {
         let is_stopped = has(CallStatus::Failed) || has(CallStatus::Interrupted);
         match (pause, has(CallStatus::Running)) {
             (Some(Pause { until, tool }), _) if !is_stopped => {
-                let attempt = self.task(key)?.body.attempt;
-                self.answer.paused.push(Paused { key, attempt, until, tool });
+                let record = self.task(key)?;
+                let (attempt, plan) = (record.body.attempt, record.plan);
+                self.answer.paused.push(Paused { key, attempt, plan, until, tool });
                 Ok(())
             }
             (_, true) => Ok(()),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use taskpawl_model::schedule::{Action, Event, State, step};
+use taskpawl_model::schedule::{Action, Event, State, Written, step};
 use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Node, Origin, Priority, StartedCall, TaskId,
-    Trigger, Work,
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Node, Origin, Priority, Report, StartedCall,
+    TaskId, Trigger, Work,
 };
 
 /// A run, and what happened in it so far.
@@ -35,10 +35,7 @@ impl Script {
     fn committed(&mut self, calls: &[(u32, &str)], ready: &[u32]) -> &mut Self {
         let started = calls.iter().map(|(key, call)| started(*key, call)).collect();
         let ready_nodes = ready.iter().map(|key| node(*key)).collect();
-        self.tell(
-            &format!("committed, started {calls:?}, ready {ready:?}"),
-            Event::Committed { started, ready: ready_nodes },
-        )
+        self.tell(&format!("committed, started {calls:?}, ready {ready:?}"), written(started, ready_nodes))
     }
 
     fn ended(&mut self, key: u32, call: &str) -> &mut Self {
@@ -56,7 +53,11 @@ impl Script {
 }
 
 fn ended(key: u32, call: &str, end: CallEnd) -> Event {
-    Event::Ended { key: Key(key), attempt: 1, call: CallId::from(call), end }
+    Event::Ended(Box::new(Report::new(Key(key), 1, CallId::from(call), end)))
+}
+
+fn written(started: Vec<StartedCall>, ready: Vec<Node>) -> Event {
+    Event::Committed(Box::new(Written { started, ready, ..Written::default() }))
 }
 
 fn node(key: u32) -> Node {
@@ -99,10 +100,12 @@ fn action_text(action: &Action) -> String {
             });
             let mut parts: Vec<String> = reports.collect();
             parts.extend(commit.releases.iter().map(|(key, _)| format!("give {} back", key.0)));
+            parts.extend(commit.resumes.iter().map(|(key, _)| format!("go on with {}", key.0)));
             parts.extend(commit.claims.iter().map(|key| format!("claim {}", key.0)));
             format!("commit: {}", parts.join(", "))
         }
         Action::Start(call) => format!("start {}/{}", call.key.0, call.call.id),
+        Action::Find(key, _) => format!("find {}", key.0),
         Action::Kill(key) => format!("kill {}", key.0),
         Action::KillAll => "kill all".to_owned(),
         Action::Finish => "finish".to_owned(),
@@ -255,10 +258,10 @@ fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
     };
     tell(Event::Ready(vec![node(1)]));
     tell(Event::Settled);
-    tell(Event::Committed { started: vec![started(1, "c1")], ready: vec![node(2)] });
+    tell(written(vec![started(1, "c1")], vec![node(2)]));
     tell(Event::Revoked(Key(1)));
     tell(Event::Settled);
-    tell(Event::Committed { started: Vec::new(), ready: Vec::new() });
+    tell(written(Vec::new(), Vec::new()));
     tell(ended(1, "c1", CallEnd::Interrupted { repeatable: true }));
     tell(Event::Settled);
     assert_eq!(places, [true, false, true]);

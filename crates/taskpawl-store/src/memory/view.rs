@@ -71,6 +71,10 @@ impl View for State {
         Ok(self.plans.get(name).cloned())
     }
 
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        Ok(self.plans.values().cloned().collect())
+    }
+
     fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
         Ok(self.runs.iter().rev().find(|run| run.id == *id).cloned())
     }

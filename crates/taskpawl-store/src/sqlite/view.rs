@@ -125,6 +125,10 @@ impl View for Session {
         self.one("SELECT record FROM plans WHERE name = ?1", [name], |row| rows::json(row, 0))
     }
 
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        self.all("SELECT record FROM plans ORDER BY name", [], |row| rows::json(row, 0))
+    }
+
     fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
         self.one("SELECT record FROM runs WHERE id = ?1", [id.as_str()], |row| rows::json(row, 0))
     }

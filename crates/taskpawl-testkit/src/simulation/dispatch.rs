@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use taskpawl_model::schedule::{Action, Commit, Event, Stop, step};
-use taskpawl_model::{Answer, CallEnd, Command, Key, Refusal, Report, Request, Round, decide};
+use taskpawl_model::{Answer, CallEnd, Command, Grant, Key, Refusal, Report, Request, Round, decide};
 
 use super::happening::Happening;
 use super::report::Fault;
@@ -84,11 +84,16 @@ impl World {
 
     /// Drops ready tasks, where that is the fault.
     pub(super) fn heard(&mut self, mut event: Event) -> Event {
-        if let Event::Ready(ready) | Event::Committed { ready, .. } = &mut event
-            && self.has_fault(Fault::DroppedReady)
-            && self.random.chance(20)
+        let is_dropped = self.has_fault(Fault::DroppedReady) && self.random.chance(20);
+        if let Event::Ready(ready) = &mut event
+            && is_dropped
         {
             ready.clear();
+        }
+        if let Event::Committed(written) = &mut event
+            && is_dropped
+        {
+            written.ready.clear();
         }
         event
     }
@@ -136,13 +141,17 @@ impl World {
                 return;
             }
             match action {
-                Action::Commit(commit) => self.submit(run, commit, events),
+                Action::Commit(commit) => self.submit(run, *commit, events),
                 Action::Start(call) => {
                     self.start_tool(run, *call, events);
                     self.crash_perhaps(run);
                 }
                 Action::Kill(key) => self.kill_tools(run, Some(key)),
                 Action::KillAll => self.kill_tools(run, None),
+                Action::Find(key, inputs) => {
+                    let fingerprint = Some(inputs.work.clone());
+                    events.push_back(Event::Found(key, Grant { work: Some(inputs.work), fingerprint }));
+                }
                 Action::Finish => {}
             }
         }
@@ -209,7 +218,11 @@ impl World {
     fn pause(&mut self, run: usize) {
         let this = &mut self.runs[run];
         this.pause += 1;
-        let (pause, millis) = (this.pause, this.pause_millis);
+        let (pause, mut millis) = (this.pause, this.pause_millis);
+        if let Some(alarm) = this.state.next_alarm() {
+            let left = alarm.timestamp_millis() - self.time().timestamp_millis();
+            millis = millis.min(u64::try_from(left).unwrap_or(0));
+        }
         self.after(millis, Happening::Look { run, pause });
     }
 
@@ -220,6 +233,10 @@ impl World {
         }
         let revision = self.look(|view| view.revision());
         let mut events = VecDeque::new();
+        let now = self.time();
+        if self.runs[run].state.next_alarm().is_some_and(|alarm| alarm <= now) {
+            events.push_back(Event::Due(now));
+        }
         if revision > self.runs[run].intake.seen() {
             let Self { store, runs, .. } = self;
             let taken = store.look(|view| Ok(known(runs[run].intake.take_foreign(view, revision))));
@@ -237,23 +254,34 @@ fn short(event: &Event) -> String {
     match event {
         Event::Ready(nodes) => format!("ready {:?}", keys(nodes.iter().map(|node| node.key))),
         Event::Ranked(ranks) => format!("{} new ranks", ranks.len()),
-        Event::Ended { key, attempt, call, end } => {
-            let end = match end {
+        Event::Ended(report) => {
+            let Report { task, call, attempt, .. } = &**report;
+            let end = match report.end {
                 CallEnd::Succeeded(_) => "well",
                 CallEnd::Failed { .. } => "badly",
                 CallEnd::Interrupted { .. } => "somehow",
             };
-            format!("{key}/{call} ended {end}, attempt {attempt}")
+            format!("{task}/{call} ended {end}, attempt {attempt}")
         }
-        Event::Committed { started, ready } => {
-            let (started, ready) =
-                (keys(started.iter().map(|call| call.key)), keys(ready.iter().map(|node| node.key)));
-            format!("committed, to start {started:?}, ready {ready:?}")
+        Event::Committed(written) => {
+            let (started, ready) = (
+                keys(written.started.iter().map(|call| call.key)),
+                keys(written.ready.iter().map(|node| node.key)),
+            );
+            let needs = keys(written.needs.iter().map(|(key, _)| *key));
+            let paused = keys(written.paused.iter().map(|paused| paused.key));
+            format!("committed, to start {started:?}, ready {ready:?}, in need {needs:?}, paused {paused:?}")
         }
         Event::Revoked(key) => format!("{key} is no longer its own"),
         Event::Lost(calls) => format!("{:?} was taken away", keys(calls.iter().map(|call| call.key))),
         Event::Stop => "stop".to_owned(),
-        Event::MoreMayCome(_) | Event::Settled => format!("{event:?}"),
+        Event::Found(..)
+        | Event::OthersWrote
+        | Event::Due(_)
+        | Event::PlanEnded(_)
+        | Event::EndEarly
+        | Event::MoreMayCome(_)
+        | Event::Settled => format!("{event:?}"),
     }
 }
 

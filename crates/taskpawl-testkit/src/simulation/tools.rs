@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 use taskpawl_model::schedule::Event;
-use taskpawl_model::{CallEnd, CallError, CallRecord, CallSpec, Key, StartedCall};
+use taskpawl_model::{CallEnd, CallError, CallRecord, CallSpec, Key, Report, StartedCall};
 
 use super::happening::Happening;
 use super::run::News;
@@ -42,7 +42,7 @@ impl Living {
                 result: None,
             }
         };
-        Event::Ended { key, attempt, call: call.id, end }
+        Event::Ended(Box::new(Report::new(key, attempt, call.id, end)))
     }
 }
 

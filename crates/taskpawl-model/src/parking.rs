@@ -1,0 +1,353 @@
+//! Parking: the tasks of a run that wait for something else than a place, and what those hold that do not.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::Key;
+use crate::allocation::Allocation;
+use crate::command::{CacheInputs, Grant, Needs, Paused};
+use crate::schedule::Order;
+use crate::spec::Timestamp;
+
+/// Tasks that wait for something else than a place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parking {
+    allocation: Allocation,
+    /// Tasks with limits that are held, or that wait to be claimed.
+    limited: BTreeMap<Key, Limited>,
+    /// Tasks of which it is being found out if their last success can stand for them.
+    looking: BTreeSet<Key>,
+    /// Tasks that have all they need as far as this run goes, and of which others hold something.
+    elsewhere: BTreeSet<Key>,
+    /// Tasks that may be claimed with what they were given.
+    claimable: BTreeSet<Order>,
+    /// Tasks that are held and of which nothing runs.
+    paused: BTreeMap<Key, Paused>,
+    alarms: BTreeSet<(Timestamp, Key)>,
+    /// Paused tasks that may go on, in the order in which they came; some may not be paused any more.
+    resumable: VecDeque<Key>,
+    tools: BTreeMap<String, ToolPlaces>,
+}
+
+#[derive(Debug, Clone)]
+struct Limited {
+    needs: Needs,
+    order: Order,
+    grant: Grant,
+    /// What it holds was given back because its last call may have ended.
+    is_let_go: bool,
+    /// It went on after a call before, so it may again.
+    has_gone_on: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ToolPlaces {
+    most: usize,
+    used: usize,
+    claims: BTreeSet<Order>,
+    paused: VecDeque<Key>,
+}
+
+impl Parking {
+    pub(crate) fn new(tools: BTreeMap<String, usize>) -> Self {
+        let tools =
+            tools.into_iter().map(|(name, most)| (name, ToolPlaces { most, ..ToolPlaces::default() }));
+        Self { tools: tools.collect(), ..Self::default() }
+    }
+
+    // Asking.
+
+    pub(crate) fn has_claimable(&self) -> bool {
+        !self.claimable.is_empty()
+    }
+
+    pub(crate) fn has_limited(&self) -> bool {
+        !self.limited.is_empty()
+    }
+
+    /// Returns whether something is under way that will be heard of.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.paused.is_empty() || !self.looking.is_empty()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.limited.is_empty() && self.paused.is_empty()
+    }
+
+    pub(crate) fn has_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// Returns whether tasks wait for something that others hold.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        !self.elsewhere.is_empty()
+    }
+
+    pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn has_limit(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
+    /// Returns how many more calls of each tool may start that has a limit.
+    pub(crate) fn tool_places(&self) -> BTreeMap<String, usize> {
+        let places =
+            self.tools.iter().map(|(name, tool)| (name.clone(), tool.most.saturating_sub(tool.used)));
+        places.collect()
+    }
+
+    // Tools.
+
+    pub(crate) fn take_tool(&mut self, tool: &str) {
+        if let Some(tool) = self.tools.get_mut(tool) {
+            tool.used += 1;
+        }
+    }
+
+    /// Frees the place of a call; who waits for one may try again.
+    pub(crate) fn free_tool(&mut self, tool: &str) {
+        if let Some(tool) = self.tools.get_mut(tool) {
+            tool.used = tool.used.saturating_sub(1);
+        }
+    }
+
+    /// Moves as many of those that wait for tools as there are places.
+    fn free_tools(&mut self) {
+        for tool in self.tools.values_mut() {
+            let mut free = tool.most.saturating_sub(tool.used);
+            while free > 0 && !tool.paused.is_empty() {
+                self.resumable.extend(tool.paused.pop_front());
+                free -= 1;
+            }
+            while free > 0 && !tool.claims.is_empty() {
+                self.claimable.extend(tool.claims.pop_first());
+                free -= 1;
+            }
+        }
+    }
+
+    // Claims.
+
+    /// Takes the first tasks that may be claimed with what they were given.
+    pub(crate) fn take_claimable(&mut self, most: usize, is_free: impl Fn(Key) -> bool) -> Vec<Order> {
+        let taken: Vec<Order> =
+            self.claimable.iter().filter(|order| is_free(order.key)).take(most).copied().collect();
+        for order in &taken {
+            self.claimable.remove(order);
+        }
+        taken
+    }
+
+    pub(crate) fn grant(&self, key: Key) -> Option<Grant> {
+        self.limited.get(&key).map(|limited| limited.grant.clone())
+    }
+
+    /// A claim came back: the task needs something first. Returns what has to be found out for it.
+    pub(crate) fn park(&mut self, order: Order, needs: Needs) -> Option<CacheInputs> {
+        let key = order.key;
+        if let Some(tool) = needs.tool.as_ref().and_then(|name| self.tools.get_mut(name)) {
+            tool.claims.insert(order);
+            // What else it needs may have changed when its turn comes.
+            self.forget(key);
+            return None;
+        }
+        let (cache, is_held_elsewhere) = (needs.cache.clone(), needs.is_held_elsewhere);
+        let was_granted = self.limited.contains_key(&key);
+        let limited = self.limited.entry(key).or_insert_with(|| Limited {
+            needs: Needs::default(),
+            order,
+            grant: Grant::default(),
+            is_let_go: false,
+            has_gone_on: false,
+        });
+        limited.needs = needs;
+        if cache.is_some() {
+            self.allocation.release(key);
+            self.looking.insert(key);
+            return cache;
+        }
+        match (is_held_elsewhere, was_granted) {
+            (true, _) => _ = self.elsewhere.insert(key),
+            (false, true) => self.ask_again(key),
+            (false, false) => self.request(key),
+        }
+        None
+    }
+
+    fn ask_again(&mut self, key: Key) {
+        if !self.allocation.has(key) {
+            self.request(key);
+        } else if !self.allocation.ask_again(key) {
+            // Nobody of this run holds anything of it.
+            self.elsewhere.insert(key);
+        }
+    }
+
+    fn request(&mut self, key: Key) {
+        if let Some(limited) = self.limited.get_mut(&key) {
+            limited.is_let_go = false;
+            self.allocation.request(key, &limited.needs, limited.order.priority);
+        }
+    }
+
+    /// Takes in what was found out about a task with a cache: a recorded success needs nothing else.
+    pub(crate) fn found(&mut self, key: Key, grant: Grant) {
+        let Some(limited) = self.limited.get_mut(&key).filter(|_| self.looking.remove(&key)) else { return };
+        let recorded = limited.needs.cache.take().and_then(|cache| cache.recorded);
+        let is_hit = grant.fingerprint.is_some() && grant.fingerprint == recorded;
+        limited.grant = grant;
+        if is_hit {
+            self.claimable.insert(limited.order);
+        } else {
+            self.request(key);
+        }
+    }
+
+    /// Others wrote: what they held may be free.
+    pub(crate) fn others_wrote(&mut self) {
+        for key in std::mem::take(&mut self.elsewhere) {
+            self.may_go_on(key);
+        }
+    }
+
+    fn may_go_on(&mut self, key: Key) {
+        if self.paused.contains_key(&key) {
+            self.resumable.push_back(key);
+        } else if let Some(limited) = self.limited.get(&key) {
+            self.claimable.insert(limited.order);
+        }
+    }
+
+    /// Lets go on who has got all that it needs.
+    pub(crate) fn sweep(&mut self) {
+        for key in self.allocation.take_granted() {
+            self.may_go_on(key);
+        }
+    }
+
+    // What is held.
+
+    /// No call of a task runs any more: it may have ended, so who waits for what it holds may try.
+    pub(crate) fn let_go(&mut self, key: Key) {
+        if let Some(limited) = self.limited.get_mut(&key).filter(|limited| !limited.has_gone_on) {
+            limited.is_let_go = true;
+            self.allocation.release(key);
+        }
+    }
+
+    /// A task goes on: it keeps what it has.
+    pub(crate) fn keep(&mut self, key: Key) {
+        let Some(limited) = self.limited.get_mut(&key) else { return };
+        limited.has_gone_on = true;
+        if std::mem::take(&mut limited.is_let_go) {
+            self.allocation.hold(key, &limited.needs);
+        }
+    }
+
+    /// A task is no longer of this run, or no longer waits to be.
+    pub(crate) fn forget(&mut self, key: Key) {
+        self.elsewhere.remove(&key);
+        self.looking.remove(&key);
+        if let Some(limited) = self.limited.remove(&key) {
+            self.claimable.remove(&limited.order);
+            self.allocation.release(key);
+        }
+        self.unpause(key);
+    }
+
+    // Pauses.
+
+    /// A task pauses: until it goes on it holds nothing, unless calls of it run beside those that wait.
+    pub(crate) fn pause(&mut self, paused: Paused, has_calls: bool) {
+        let key = paused.key;
+        if let Some(limited) = self.limited.get_mut(&key).filter(|_| !has_calls) {
+            limited.is_let_go = true;
+            limited.has_gone_on = false;
+            self.allocation.release(key);
+        }
+        let tool = paused.tool.as_ref().and_then(|name| self.tools.get_mut(name));
+        match (paused.until, tool) {
+            (Some(until), _) => _ = self.alarms.insert((until, key)),
+            (None, Some(tool)) => tool.paused.push_back(key),
+            (None, None) => {}
+        }
+        let waits_for_place = paused.until.is_none() && paused.tool.is_none();
+        self.paused.insert(key, paused);
+        if waits_for_place {
+            self.wants_to_go_on(key);
+        }
+    }
+
+    /// The time has come for some.
+    pub(crate) fn due(&mut self, now: Timestamp) {
+        while let Some((at, key)) = self.alarms.first().copied().filter(|(at, _)| *at <= now) {
+            self.alarms.remove(&(at, key));
+            if let Some(paused) = self.paused.get_mut(&key) {
+                paused.until = None;
+                self.wants_to_go_on(key);
+            }
+        }
+    }
+
+    fn wants_to_go_on(&mut self, key: Key) {
+        match self.limited.get(&key) {
+            Some(limited) if limited.is_let_go && limited.needs.has_limits() => self.request(key),
+            Some(_) | None => self.resumable.push_back(key),
+        }
+    }
+
+    /// Takes the first paused tasks that may go on.
+    pub(crate) fn take_resumable(&mut self, most: usize) -> Vec<Paused> {
+        self.free_tools();
+        let mut taken = Vec::new();
+        while taken.len() < most
+            && let Some(key) = self.resumable.pop_front()
+        {
+            let lacks =
+                self.limited.get(&key).is_some_and(|limited| limited.is_let_go && limited.needs.has_limits());
+            if lacks && self.paused.contains_key(&key) {
+                self.request(key);
+            } else {
+                taken.extend(self.paused.remove(&key));
+            }
+        }
+        taken
+    }
+
+    /// A paused task that was to go on did not get what it needs.
+    pub(crate) fn pause_again(&mut self, paused: Paused) {
+        let key = paused.key;
+        self.paused.insert(key, Paused { until: None, tool: None, ..paused });
+        if self.limited.contains_key(&key) {
+            self.ask_again(key);
+        } else {
+            self.resumable.push_back(key);
+        }
+    }
+
+    /// A task that paused has been decided about anew.
+    pub(crate) fn unpause(&mut self, key: Key) {
+        if let Some(until) = self.paused.remove(&key).and_then(|paused| paused.until) {
+            self.alarms.remove(&(until, key));
+        }
+    }
+
+    /// Takes those of the paused tasks for which `which` holds, and returns those of which nothing runs, to give them back.
+    pub(crate) fn take_paused(
+        &mut self,
+        which: impl Fn(&Paused) -> bool,
+        runs: impl Fn(Key) -> bool,
+    ) -> Vec<(Key, u32)> {
+        let taken = self.paused.values().filter(|paused| which(paused));
+        let taken: Vec<(Key, u32)> = taken.map(|paused| (paused.key, paused.attempt)).collect();
+        let (stay, go): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(key, _)| runs(*key));
+        for (key, _) in &stay {
+            self.unpause(*key);
+        }
+        for (key, _) in &go {
+            self.forget(*key);
+        }
+        go
+    }
+}

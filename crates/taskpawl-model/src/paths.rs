@@ -1,0 +1,61 @@
+//! Paths that tasks write, as far as they are compared: relative to the project, by their parts.
+
+/// Returns the paths that `writes` name, without those below others of them: a glob stands for all below its literal beginning.
+pub fn written(writes: &[String]) -> Vec<String> {
+    let mut paths: Vec<String> = writes.iter().map(|path| literal(path)).collect();
+    paths.sort();
+    paths.dedup();
+    let all = paths.clone();
+    paths.retain(|path| !above(path).any(|above| all.iter().any(|other| other == above)));
+    paths
+}
+
+/// Returns whether one of two paths is the other or lies below it.
+pub fn overlap(one: &str, other: &str) -> bool {
+    is_below(one, other) || is_below(other, one)
+}
+
+/// Returns whether a path is another or lies below it; everything lies below the empty one.
+pub fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns everything above a path, the project first, which is the empty path.
+pub(crate) fn above(path: &str) -> impl Iterator<Item = &str> {
+    let root = (!path.is_empty()).then_some("");
+    root.into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..at]))
+}
+
+/// Returns the parts of a path before the first that is a pattern.
+fn literal(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part.contains(['*', '?', '[', '{']) {
+            break;
+        }
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_by_their_parts() {
+        let texts = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            written(&texts(&["./a//b/", "a/b/c", "a/../d", "x/**/y", "x-y"])),
+            ["a/b", "d", "x", "x-y"]
+        );
+        assert_eq!(written(&texts(&["*.rs", "a"])), [""]);
+        assert_eq!(above("a/b/c").collect::<Vec<_>>(), ["", "a", "a/b"]);
+        assert_eq!(above("").count(), 0);
+        assert!(overlap("a", "a/b") && overlap("", "a") && overlap("a", "a") && !overlap("a", "ab"));
+    }
+}

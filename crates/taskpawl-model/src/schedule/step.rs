@@ -1,0 +1,319 @@
+//! One step of a run.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::{Action, Commit, Event, Order, State, Stop, UnderWay, Written};
+use crate::Key;
+use crate::command::{CallEnd, Needs, Paused, Report, StartedCall};
+
+/// Takes in one event and returns what is to be done, in order. Reads no clock and asks nobody.
+pub fn step(state: &mut State, event: Event) -> Vec<Action> {
+    let mut actions = Vec::new();
+    match event {
+        Event::Ready(nodes) => {
+            // What waits to be claimed with what it was given asks anew.
+            for node in &nodes {
+                unpark(state, node.key);
+            }
+            state.add_ready(nodes);
+        }
+        Event::Ranked(ranks) => state.late_ranks.extend(ranks),
+        Event::Ended(report) => ended(state, *report),
+        Event::Committed(written) => committed(state, *written, &mut actions),
+        Event::Revoked(key) => revoke(state, key, &mut actions),
+        Event::Lost(calls) => calls.into_iter().for_each(|call| give_up(state, call)),
+        Event::Found(key, grant) => state.parking.found(key, grant),
+        Event::OthersWrote => state.parking.others_wrote(),
+        Event::Due(now) => state.parking.due(now),
+        Event::PlanEnded(plan) => end_plan(state, plan),
+        Event::EndEarly => state.stop = state.stop.max(Stop::Early),
+        Event::Stop => stop(state, &mut actions),
+        Event::MoreMayCome(more) => state.more_may_come = more,
+        Event::Settled => {
+            commit(state, &mut actions);
+            finish(state, &mut actions);
+            return actions;
+        }
+    }
+    start_calls(state, &mut actions);
+    state.parking.sweep();
+    actions
+}
+
+fn unpark(state: &mut State, key: Key) {
+    let is_under_way =
+        state.commit.as_ref().is_some_and(|commit| commit.claims.iter().any(|order| order.key == key));
+    if state.parking.has_limited() && !is_under_way && !state.running.contains_key(&key) {
+        state.parking.forget(key);
+    }
+}
+
+fn ended(state: &mut State, mut report: Report) {
+    let key = report.task;
+    let mut plan = None;
+    if let Some(running) = state.running.get_mut(&key) {
+        if let Some(at) = running.calls.iter().position(|(call, _)| *call == report.call)
+            && let (_, Some(tool)) = running.calls.remove(at)
+        {
+            state.parking.free_tool(&tool);
+        }
+        plan.clone_from(&running.plan);
+        if running.calls.is_empty() {
+            state.running.remove(&key);
+            state.revoked.remove(&key);
+            let_go(state, key);
+        }
+    }
+    state.running_calls -= 1;
+    report.go_on = state.stop == Stop::No && plan.is_none_or(|plan| !state.ended_plans.contains(&plan));
+    state.reports.push(report);
+}
+
+/// What a task holds whose last call may have ended is for those that wait for it.
+fn let_go(state: &mut State, key: Key) {
+    if state.parking.has_limited() && !state.started.iter().any(|call| call.key == key) {
+        state.parking.let_go(key);
+    }
+}
+
+fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
+    let Written { started, ready, needs, paused } = written;
+    let under_way = state.commit.take().unwrap_or_default();
+    state.add_ready(ready);
+    if state.parking.has_limited() {
+        keep_or_forget(state, &under_way, &started, &needs, &paused);
+    }
+    for key in &under_way.reported {
+        state.parking.unpause(*key);
+    }
+    for call in &started {
+        state.parking.take_tool(&call.call.spec.tool_name);
+    }
+    state.started.extend(started);
+    for paused in paused {
+        // Calls of a task that run at once may wait for a place while others of it run.
+        let has_calls = has_calls(state, paused.key);
+        state.parking.pause(paused, has_calls);
+    }
+    for (key, needs) in needs {
+        need(state, &under_way, key, needs, actions);
+    }
+}
+
+fn has_calls(state: &State, key: Key) -> bool {
+    state.running.contains_key(&key) || state.started.iter().any(|call| call.key == key)
+}
+
+/// Who goes on keeps what it holds; what ended, or was not claimed after all, frees it.
+fn keep_or_forget(
+    state: &mut State,
+    under_way: &UnderWay,
+    started: &[StartedCall],
+    needs: &[(Key, Needs)],
+    paused: &[Paused],
+) {
+    let started: BTreeSet<Key> = started.iter().chain(&state.started).map(|call| call.key).collect();
+    let waiting: BTreeSet<Key> =
+        needs.iter().map(|(key, _)| *key).chain(paused.iter().map(|paused| paused.key)).collect();
+    for key in &under_way.reported {
+        if started.contains(key) {
+            state.parking.keep(*key);
+        } else if !waiting.contains(key) && !state.running.contains_key(key) {
+            state.parking.forget(*key);
+        }
+    }
+    let asked = under_way.claims.iter().map(|order| order.key);
+    for key in asked.chain(under_way.resumes.iter().map(|paused| paused.key)) {
+        if !started.contains(&key) && !waiting.contains(&key) {
+            state.parking.forget(key);
+        }
+    }
+}
+
+/// A task was not claimed, or does not go on, because it needs something first.
+fn need(state: &mut State, under_way: &UnderWay, key: Key, needs: Needs, actions: &mut Vec<Action>) {
+    if let Some(paused) = under_way.resumes.iter().find(|paused| paused.key == key) {
+        if needs.is_held_elsewhere {
+            // Nobody knows for how long: the task is free for others until then.
+            state.parking.forget(key);
+            state.releases.push((key, paused.attempt));
+        } else {
+            state.parking.pause_again(paused.clone());
+        }
+        return;
+    }
+    let claimed = under_way.claims.iter().find(|order| order.key == key).copied();
+    let Some(order) = state.waiting.get(&key).copied().or(claimed) else { return };
+    if needs == Needs::default() {
+        state.add_order(order);
+        return;
+    }
+    if let Some(order) = state.waiting.remove(&key) {
+        state.ready.remove(&order);
+    }
+    if let Some(inputs) = state.parking.park(order, needs) {
+        actions.push(Action::Find(key, inputs));
+    }
+}
+
+fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
+    let (lost, kept): (VecDeque<StartedCall>, _) =
+        std::mem::take(&mut state.started).into_iter().partition(|call| call.key == key);
+    state.started = kept;
+    for call in lost {
+        give_up(state, call);
+    }
+    if state.running.contains_key(&key) {
+        state.revoked.insert(key);
+        actions.push(Action::Kill(key));
+    } else {
+        unpark(state, key);
+    }
+}
+
+/// Reports a call that the store knows as started and that never will be.
+fn give_up(state: &mut State, call: StartedCall) {
+    state.parking.free_tool(&call.call.spec.tool_name);
+    let end = CallEnd::Interrupted { repeatable: true };
+    state.reports.push(Report::new(call.key, call.attempt, call.call.id, end));
+}
+
+fn stop(state: &mut State, actions: &mut Vec<Action>) {
+    state.stop = if state.stop < Stop::Soft { Stop::Soft } else { Stop::Hard };
+    if state.stop == Stop::Hard {
+        actions.push(Action::KillAll);
+    }
+}
+
+fn end_plan(state: &mut State, plan: String) {
+    let (ended, kept): (VecDeque<StartedCall>, _) =
+        std::mem::take(&mut state.started).into_iter().partition(|call| call.plan.as_ref() == Some(&plan));
+    state.started = kept;
+    for call in ended {
+        give_back(state, call);
+    }
+    give_back_paused(state, |paused| paused.plan.as_ref() == Some(&plan));
+    Arc::make_mut(&mut state.ended_plans).insert(plan);
+}
+
+fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
+    if state.stop != Stop::No {
+        for call in std::mem::take(&mut state.started) {
+            give_back(state, call);
+        }
+        return;
+    }
+    while state.running_calls < state.jobs
+        && let Some(call) = state.take_started()
+    {
+        if may_start(state, &call) {
+            start(state, call, actions);
+        } else {
+            give_back(state, call);
+        }
+    }
+}
+
+fn may_start(state: &mut State, call: &StartedCall) -> bool {
+    let Some(plan) = &call.plan else { return true };
+    if state.ended_plans.contains(plan) {
+        return false;
+    }
+    match state.plan_calls_left.get_mut(plan) {
+        Some(0) => false,
+        Some(left) => {
+            *left -= 1;
+            true
+        }
+        None => true,
+    }
+}
+
+fn start(state: &mut State, call: StartedCall, actions: &mut Vec<Action>) {
+    let tool = &call.call.spec.tool_name;
+    let tool = state.parking.has_limit(tool).then(|| tool.clone());
+    let running = state.running.entry(call.key).or_default();
+    running.calls.push((call.call.id.clone(), tool));
+    if running.plan.is_none() {
+        running.plan.clone_from(&call.plan);
+    }
+    state.running_calls += 1;
+    if let Some(left) = &mut state.calls_left {
+        *left = left.saturating_sub(1);
+    }
+    actions.push(Action::Start(Box::new(call)));
+}
+
+/// Gives a call back that the store knows as started and that never was; with it its task, unless others of its calls run.
+fn give_back(state: &mut State, call: StartedCall) {
+    if state.running.contains_key(&call.key) && !state.revoked.contains(&call.key) {
+        give_up(state, call);
+        return;
+    }
+    state.parking.free_tool(&call.call.spec.tool_name);
+    if !state.releases.contains(&(call.key, call.attempt)) {
+        state.releases.push((call.key, call.attempt));
+    }
+}
+
+/// Gives paused tasks back; those of which calls run are given back when these have ended.
+fn give_back_paused(state: &mut State, which: impl Fn(&Paused) -> bool) {
+    let State { parking, running, releases, .. } = state;
+    releases.extend(parking.take_paused(|paused| which(paused), |key| running.contains_key(&key)));
+}
+
+fn commit(state: &mut State, actions: &mut Vec<Action>) {
+    if state.commit.is_some() {
+        return;
+    }
+    if state.stop != Stop::No {
+        give_back_paused(state, |_| true);
+    }
+    let places = state.free_places();
+    let resumes = state.parking.take_resumable(places);
+    let claims = take_claims(state, places - resumes.len());
+    let commit = Commit {
+        reports: std::mem::take(&mut state.reports),
+        releases: std::mem::take(&mut state.releases),
+        grants: grants(state, &claims),
+        claims: claims.iter().map(|order| order.key).collect(),
+        resumes: resumes.iter().map(|paused| (paused.key, paused.attempt)).collect(),
+        places,
+        tool_places: state.parking.tool_places(),
+        // What becomes ready by the commit is not told apart there from what still has calls to end here.
+        takes_new: state.revoked.is_empty(),
+        ended_plans: Arc::clone(&state.ended_plans),
+    };
+    let is_empty = commit.reports.is_empty() && commit.releases.is_empty();
+    if !(is_empty && commit.claims.is_empty() && commit.resumes.is_empty()) {
+        let reported = if state.parking.is_empty() { Vec::new() } else { reported(&commit) };
+        state.commit = Some(UnderWay { claims, resumes, reported });
+        actions.push(Action::Commit(Box::new(commit)));
+    }
+}
+
+/// Takes tasks to claim: first those that were given what they need.
+fn take_claims(state: &mut State, most: usize) -> Vec<Order> {
+    let State { parking, running, .. } = &mut *state;
+    let mut claims = parking.take_claimable(most, |key| !running.contains_key(&key));
+    claims.extend(state.take_ready(most - claims.len()));
+    claims
+}
+
+fn grants(state: &State, claims: &[Order]) -> BTreeMap<Key, crate::command::Grant> {
+    claims.iter().filter_map(|order| Some((order.key, state.parking.grant(order.key)?))).collect()
+}
+
+fn reported(commit: &Commit) -> Vec<Key> {
+    let reported = commit.reports.iter().map(|report| report.task);
+    reported.chain(commit.releases.iter().map(|(key, _)| *key)).collect()
+}
+
+fn finish(state: &mut State, actions: &mut Vec<Action>) {
+    let nothing_left = state.stop != Stop::No || (state.has_nothing_to_claim() && !state.more_may_come);
+    if state.is_idle() && nothing_left && !state.finished {
+        state.finished = true;
+        actions.push(Action::Finish);
+    }
+}
