@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    BlockedReason, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, TaskState, View, ViewResult,
-    Work, read_task, undecided,
+    BlockedReason, CallId, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, TaskState, View,
+    ViewResult, Work, read_task, undecided,
 };
 
 /// How many tasks of each kind are listed by name; the counts have all.
@@ -76,6 +76,9 @@ pub struct Waiting {
     pub name: String,
     /// For what.
     pub reason: String,
+    /// The commands that decide, where it waits for a decision.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
 }
 
 /// A task that could not be started here.
@@ -209,7 +212,7 @@ impl Summarizer {
                 continue;
             }
             if let (Some(task), calls) = (view.task(key)?, view.calls(key)?)
-                && let Some(field) = undecided(&task.spec, calls.iter().map(|call| &call.spec))
+                && let Some(field) = undecided(calls.iter().map(|call| &call.spec))
             {
                 let reason = format!("it uses `{field}`, which this version keeps but does not evaluate");
                 not_run.push(NotRun { task: task.id, reason });
@@ -234,8 +237,12 @@ impl Summarizer {
         for key in self.with_status(view, Status::Blocked)? {
             let Some(task) = read_task(view, key)? else { continue };
             let Some(reason) = &task.blocked_reason else { continue };
-            let entry =
-                Waiting { task: task.id.clone(), name: task.name.clone(), reason: reason_text(reason) };
+            let entry = Waiting {
+                task: task.id.clone(),
+                name: task.name.clone(),
+                reason: reason_text(reason),
+                commands: decisions(&task.id, reason),
+            };
             match reason {
                 BlockedReason::Dependency { .. } => {}
                 BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => waiting.push(entry),
@@ -272,7 +279,12 @@ struct Unfinished {
 
 fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> {
     let task = view.task(key)?;
-    Ok(task.map(|task| Waiting { task: task.id, name: task.spec.name, reason: reason.to_owned() }))
+    Ok(task.map(|task| Waiting {
+        task: task.id,
+        name: task.spec.name,
+        reason: reason.to_owned(),
+        commands: Vec::new(),
+    }))
 }
 
 fn failure_kind(task: &Task) -> (String, String) {
@@ -305,8 +317,9 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     match reason {
         BlockedReason::Dependency { ids } => format!("cannot start because of {}", list(ids)),
         BlockedReason::Waiting { ids } => format!("waits for {}", list(ids)),
-        BlockedReason::Approval { call: Some(call), .. } => format!("call `{call}` waits for an approval"),
-        BlockedReason::Approval { call: None, .. } => "waits for an approval".to_owned(),
+        BlockedReason::Approval { call, ask, options, .. } => {
+            question_text(call.as_ref(), ask.as_deref(), options)
+        }
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {
             format!(
@@ -315,6 +328,34 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
         }
         BlockedReason::Manual { text } => format!("blocked by hand: {text}"),
     }
+}
+
+fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -> String {
+    let what = match (ask, call) {
+        (Some(ask), _) => format!("asks: {ask}"),
+        (None, Some(call)) => format!("call `{call}` waits for an approval"),
+        (None, None) => "waits for an approval".to_owned(),
+    };
+    if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
+}
+
+/// Returns the commands that decide about a task.
+fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<String> {
+    let BlockedReason::Approval { options, .. } = reason else { return Vec::new() };
+    let answer = |option: &String| format!("taskpawl approve {task} --answer {}", quoted(option));
+    let mut commands: Vec<String> = options.iter().map(answer).collect();
+    if commands.is_empty() {
+        commands.push(format!("taskpawl approve {task}"));
+    }
+    commands.push(format!("taskpawl reject {task}"));
+    commands
+}
+
+/// Returns a word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
+    if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
@@ -326,7 +367,12 @@ fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Wait
     }
     if let Some(task) = waiting.first() {
         actions.push(format!("taskpawl show {}", task.task));
-        actions.push(format!("taskpawl done {}", task.task));
+        if task.commands.is_empty() {
+            actions.push(format!("taskpawl done {}", task.task));
+        } else {
+            actions.extend(task.commands.iter().cloned());
+            actions.push(format!("taskpawl run-all-ready{only}"));
+        }
     }
     if exit == 130 {
         actions.push(format!("taskpawl run-all-ready{only}"));

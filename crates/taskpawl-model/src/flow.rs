@@ -292,6 +292,20 @@ pub(crate) fn args<F: Facts>(
     Ok(args.map_err(|error: EvalError| error.to_string()))
 }
 
+/// Returns whether a call refers to a task that has not finished: what it will see of that is not known.
+fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -> Result<bool, F::Error> {
+    let Ok(used) = expr::args_references(&call.spec.tool_name, &call.spec.args) else { return Ok(false) };
+    for text in &used.tasks {
+        if let Some(key) = named(facts, record, text)?
+            && let Some(other) = facts.record(key)?
+            && !other.body.state.status().is_finished()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Returns the arguments of a call as far as they are known now, and the names of those that are not: these are as they were
 /// written. They do not depend on the attempt: what is decided about stays the same in the next one.
 pub(crate) fn known_args<F: Facts>(
@@ -306,7 +320,9 @@ pub(crate) fn known_args<F: Facts>(
     for (name, value) in &call.spec.args {
         let mut alone = call.clone();
         alone.spec.args = Map::from_iter([(name.clone(), value.clone())]);
-        if let Ok(args) = args(facts, &timeless, calls, &alone)? {
+        if !refers_to_open(facts, record, &alone)?
+            && let Ok(args) = args(facts, &timeless, calls, &alone)?
+        {
             known.extend(args);
         } else {
             unknown.push(name.clone());

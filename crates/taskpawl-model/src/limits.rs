@@ -5,9 +5,8 @@ use serde_json::Value;
 use crate::spec::{CallSpec, TaskSpec};
 
 /// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
-pub fn undecided<'a>(spec: &TaskSpec, calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
-    let own = spec.approval.is_some().then_some("approval");
-    own.or_else(|| calls.into_iter().find_map(undecided_call))
+pub fn undecided<'a>(calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
+    calls.into_iter().find_map(|call| call.plan_access.is_some().then_some("planAccess"))
 }
 
 /// Returns whether something is decided about a task once its gate lets it start, before it does.
@@ -29,12 +28,6 @@ pub fn unheeded<'a>(
         fields[1].0 |= call.sandbox.is_some();
     }
     fields.into_iter().filter_map(|(used, field)| used.then_some(field))
-}
-
-fn undecided_call(call: &CallSpec) -> Option<&'static str> {
-    let fields =
-        [(call.approval.is_some(), "approval of a call"), (call.plan_access.is_some(), "planAccess")];
-    fields.into_iter().find_map(|(used, field)| used.then_some(field))
 }
 
 /// How deep values may be nested: what readers of JSON agree on, less what stores put around them.

@@ -382,7 +382,7 @@ impl Node {
         };
         self.gate.trigger = spec.trigger();
         self.gate.undecided = (needs_opening(spec) && !progress.opened)
-            || undecided(spec, calls.iter().map(|call| &call.spec)).is_some();
+            || undecided(calls.iter().map(|call| &call.spec)).is_some();
         self.priority = spec.priority;
         self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
     }

@@ -51,8 +51,7 @@ pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
             found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
         }
         let calls = || task.calls.iter().map(|call| &call.spec);
-        let held =
-            undecided(&task.spec, calls()).map(|field| (field, "evaluate it: the task will not start"));
+        let held = undecided(calls()).map(|field| (field, "evaluate it: the task will not start"));
         let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
         for key in unheeded.chain(held) {
             found.entry(key).or_insert((task, 0)).1 += 1;

@@ -4,6 +4,7 @@
 
 mod again;
 mod apply;
+mod approvals;
 mod authors;
 mod claims;
 mod cycles;

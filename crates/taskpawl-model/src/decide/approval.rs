@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::command::{Context, DecideError};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
+use crate::flow;
 use crate::question::{ApprovalRequest, AskedCall, hash};
 use crate::record::{CallRecord, Granted, Phase, TaskRecord};
 use crate::refusal::Refusal;
@@ -239,15 +240,20 @@ impl Draft<'_> {
         for key in [vec![key], self.subtree(key)?].concat() {
             self.add_work(key, &mut asked)?;
         }
-        Ok((asked, None))
+        // A list that cannot be had fails the task when it is opened.
+        let items = match &record.spec.for_each {
+            Some(for_each) => flow::list(self, record, &self.known_calls(key)?, for_each)?.ok(),
+            None => None,
+        };
+        Ok((asked, items))
     }
 
     fn add_work(&mut self, key: Key, to: &mut Vec<AskedCall>) -> Decided<()> {
         let record = self.task(key)?;
-        let calls = self.calls(key)?.clone();
-        for call in calls.into_iter().filter(|call| !call.body.status.is_settled()) {
-            let (args, unknown) = known_args(&call);
-            to.push(asked(&record, call, args, unknown));
+        let calls = self.known_calls(key)?;
+        for call in calls.iter().filter(|call| !call.body.status.is_settled()) {
+            let (args, unknown) = flow::known_args(self, &record, &calls, call)?;
+            to.push(asked(&record, call.clone(), args, unknown));
         }
         Ok(())
     }
@@ -427,13 +433,6 @@ fn is_raw(spec: &CallSpec) -> bool {
 fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {
     let (task, origin) = (record.id.clone(), call.origin);
     AskedCall { task, call: call.id, tool: call.spec.tool_name, args, unknown, origin }
-}
-
-/// Returns the arguments of a call as far as they are known now, and the names of the others.
-fn known_args(call: &CallRecord) -> (Map, Vec<String>) {
-    let is_open = |value: &Value| value.to_string().contains("${{");
-    let unknown = call.spec.args.iter().filter(|(_, value)| is_open(value)).map(|(name, _)| name.clone());
-    (call.spec.args.clone(), unknown.collect())
 }
 
 fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<()> {

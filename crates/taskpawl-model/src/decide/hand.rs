@@ -36,7 +36,7 @@ impl End<'_> {
 impl Draft<'_> {
     /// Refuses to start what uses something that this version does not evaluate.
     pub(super) fn refuse_undecided(&mut self, key: Key, record: &TaskRecord) -> Decided<()> {
-        match limits::undecided(&record.spec, self.calls(key)?.iter().map(|call| &call.spec)) {
+        match limits::undecided(self.calls(key)?.iter().map(|call| &call.spec)) {
             Some(field) => {
                 let problem = format!(
                     "this version keeps it but does not evaluate it, so `{}` cannot start",

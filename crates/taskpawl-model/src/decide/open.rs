@@ -31,7 +31,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let calls = self.known_calls(key)?;
-        let is_held = undecided(&record.spec, calls.iter().map(|call| &call.spec)).is_some();
+        let is_held = undecided(calls.iter().map(|call| &call.spec)).is_some();
         if self.node(key)?.gate.undecided != is_held {
             self.refresh_node(key)?;
         }

@@ -78,8 +78,7 @@ fn reason_of_claim(
 fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskRecord) -> ViewResult<Reason> {
     if !node.is_ready() {
         let calls = view.calls(node.key)?;
-        let field =
-            undecided(&task.spec, calls.iter().map(|call| &call.spec)).filter(|_| node.gate.undecided);
+        let field = undecided(calls.iter().map(|call| &call.spec)).filter(|_| node.gate.undecided);
         return Ok(field.map_or(Reason::Moving {}, |field| Reason::Undecided { field: field.to_owned() }));
     }
     match node.work {
