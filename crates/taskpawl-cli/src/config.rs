@@ -28,6 +28,9 @@ pub(crate) enum ColorWord {
 /// How long a claim lasts unless somebody says otherwise.
 const LEASE: Duration = Duration::from_mins(30);
 
+/// What a program with its arguments looks like.
+const ARGV: &str = "a list such as [\"notify-send\", \"taskpawl\"]";
+
 /// A key of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -37,12 +40,13 @@ pub(crate) enum Key {
     Lease,
     Limit,
     OutputQuota,
+    RunNotify,
 }
 
 impl Key {
     /// Every key, in the order of `config list`.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit, Self::OutputQuota];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit, Self::OutputQuota, Self::RunNotify];
 
     /// Returns the key as files write it.
     pub(crate) fn as_str(self) -> &'static str {
@@ -53,6 +57,7 @@ impl Key {
             Self::Lease => "lease",
             Self::Limit => "limit",
             Self::OutputQuota => "output.quota",
+            Self::RunNotify => "run.notify",
         }
     }
 
@@ -65,6 +70,7 @@ impl Key {
             Self::Lease => "TASKPAWL_LEASE",
             Self::Limit => "TASKPAWL_LIMIT",
             Self::OutputQuota => "TASKPAWL_OUTPUT_QUOTA",
+            Self::RunNotify => "TASKPAWL_RUN_NOTIFY",
         }
     }
 
@@ -79,12 +85,20 @@ impl Key {
             Self::OutputQuota => {
                 "how much output of runs is kept, such as 2GiB; the oldest goes when a run ends"
             }
+            Self::RunNotify => {
+                "a program, as a list, that is told when tasks wait for a decision, when some failed, and the end"
+            }
         }
     }
 
     /// Returns whether the value is a number.
     pub(crate) fn is_number(self) -> bool {
         matches!(self, Self::Jobs | Self::Limit)
+    }
+
+    /// Returns whether the value is a list of texts.
+    fn is_list(self) -> bool {
+        self == Self::RunNotify
     }
 
     /// Returns the key of this name.
@@ -138,6 +152,8 @@ pub(crate) struct Config {
     pub(crate) limit: usize,
     /// `None` keeps everything.
     pub(crate) output_quota: Option<u64>,
+    /// Nothing tells nobody.
+    pub(crate) notify: Vec<String>,
     settings: Vec<Setting>,
 }
 
@@ -212,6 +228,7 @@ impl Config {
             "30m".to_owned(),
             "50".to_owned(),
             "none".to_owned(),
+            "[]".to_owned(),
         ];
         let settings = Key::ALL.into_iter().zip(values);
         let settings = settings.map(|(key, value)| Setting { key, value, origin: Origin::Default }).collect();
@@ -222,6 +239,7 @@ impl Config {
             lease: LEASE,
             limit: 50,
             output_quota: None,
+            notify: Vec::new(),
             settings,
         }
     }
@@ -271,7 +289,11 @@ impl Config {
         let origin = Origin::File(path.to_owned());
         let Some(value) = text_of(value.get_ref(), key) else {
             let value = text[value.span()].to_owned();
-            let expected = if key.is_number() { "a number" } else { "text in quotes" };
+            let expected = match (key.is_number(), key.is_list()) {
+                (true, _) => "a number",
+                (false, true) => ARGV,
+                (false, false) => "text in quotes",
+            };
             return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
         };
         self.set(key, value, origin, Some(line))
@@ -313,12 +335,18 @@ impl Config {
             Key::OutputQuota => {
                 self.output_quota = Some(parse::size(value).map_err(|_| "a size such as 2GiB")?);
             }
+            Key::RunNotify => self.notify = serde_json::from_str(value).map_err(|_| ARGV)?,
         }
         Ok(())
     }
 }
 
-/// Returns the text of a value of the right type.
+/// Returns the text of a value of the right type; of a list as JSON.
 fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
+    if key.is_list() {
+        let items = value.as_array()?.iter().map(|item| item.get_ref().as_str());
+        let items: Vec<&str> = items.collect::<Option<_>>()?;
+        return serde_json::to_string(&items).ok();
+    }
     if key.is_number() { Some(value.as_integer()?.to_string()) } else { Some(value.as_str()?.to_owned()) }
 }

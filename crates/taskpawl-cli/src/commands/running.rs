@@ -58,6 +58,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         jobs: args.jobs.or(app.config()?.jobs),
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
+        notify: app.config()?.notify.clone(),
         control: control.clone(),
         ..RunOptions::default()
     };
