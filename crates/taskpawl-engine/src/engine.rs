@@ -73,7 +73,8 @@ pub struct RunControl {
 }
 
 impl RunOptions {
-    pub(crate) fn jobs(&self) -> usize {
+    /// Returns how many calls run at once.
+    pub fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.jobs.unwrap_or_else(|| cores() + 2).max(1)
     }

@@ -1,9 +1,12 @@
 //! Reads that say why things are as they are, and what would be.
 
-use taskpawl_model::{Explanation, Facts, ReadyList, Refusal, Selector, explain, explain_ready, resolve};
+use taskpawl_model::{
+    CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Overlay, Plan, ReadyList, Refusal, Selector,
+    critical_path, decide, explain, explain_ready, forecast, resolve,
+};
 
 use crate::error::Error;
-use crate::manager::Manager;
+use crate::manager::{ApplyOptions, Manager};
 
 impl Manager {
     /// Returns why a task is not running, down to the first cause, and the commands that clear it.
@@ -21,5 +24,30 @@ impl Manager {
     /// order: at most `limit` for runs and as many for hands, 0 for all.
     pub fn explain_ready(&self, only: &[Selector], limit: usize) -> Result<ReadyList, Error> {
         self.read(|view| explain_ready(view, only, limit))
+    }
+
+    /// Says what a run would do and how it would end; writes nothing.
+    pub fn forecast(&self, options: &ForecastOptions) -> Result<Forecast, Error> {
+        self.read(|view| forecast(view, options))
+    }
+
+    /// Says what a run would do after a plan was applied; writes nothing, neither the plan nor what the run does.
+    pub fn forecast_plan(
+        &self,
+        plan: Plan,
+        name: &str,
+        apply: ApplyOptions,
+        options: &ForecastOptions,
+    ) -> Result<Forecast, Error> {
+        let request = self.request(self.apply_command(plan, name, apply));
+        self.read(|view| {
+            let decision = decide(view, &request.command, &request.context)?;
+            forecast(&Overlay::new(view, &decision.changes), options)
+        })
+    }
+
+    /// Returns the critical path of the tasks that the selectors select; with `left`, of those alone that have not ended.
+    pub fn critical_path(&self, only: &[Selector], jobs: usize, left: bool) -> Result<CriticalPath, Error> {
+        self.read(|view| critical_path(view, only, jobs, left))
     }
 }

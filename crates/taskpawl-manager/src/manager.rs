@@ -311,7 +311,7 @@ impl Manager {
         self.preview(self.apply_command(plan, name, options)).map(apply_report)
     }
 
-    fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
+    pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
         let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
         let ApplyOptions { prune, fresh } = options;
         Command::Apply(Box::new(Apply { plan, name: name.to_owned(), fresh_ids, prune, fresh }))

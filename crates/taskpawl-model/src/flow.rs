@@ -111,7 +111,7 @@ pub(crate) fn data<F: Facts>(
 }
 
 /// Returns the task that the expressions of another one call by this text.
-fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Result<Option<Key>, F::Error> {
+pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Result<Option<Key>, F::Error> {
     facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
 }
 

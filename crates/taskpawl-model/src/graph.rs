@@ -85,6 +85,17 @@ impl Graph {
         }
     }
 
+    /// Returns how long the work of a task takes; 0 for one that is not of the graph.
+    pub fn weight(&self, key: Key) -> u64 {
+        self.position(key).map_or(0, |position| self.weights[position as usize])
+    }
+
+    /// Returns how many tasks have work, and how long all of it takes.
+    pub fn work(&self) -> (usize, u64) {
+        let count = self.weights.iter().filter(|weight| **weight > 0).count();
+        (count, self.weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)))
+    }
+
     fn position(&self, key: Key) -> Option<u32> {
         self.positions.get(&key).copied()
     }

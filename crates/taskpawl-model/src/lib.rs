@@ -10,11 +10,13 @@ mod event;
 mod explain;
 pub mod expr;
 mod flow;
+mod forecast;
 mod gate;
 mod graph;
 mod id;
 mod intake;
 mod limits;
+mod overlay;
 mod parking;
 pub mod paths;
 mod period;
@@ -43,10 +45,15 @@ pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, explain, explain_ready};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
+pub use forecast::{
+    Approach, Asked, Assumed, CriticalPath, Effects, Forecast, ForecastOptions, Hypothesis, HypothesisError,
+    Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
+};
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::{MAX_DEPTH, is_too_deep, undecided, unheeded};
+pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanTask, Position,

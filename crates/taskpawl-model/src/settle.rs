@@ -17,19 +17,22 @@ impl Draft<'_> {
         loop {
             while let Some(key) = self.queue.pop_front() {
                 let node = self.derive(key)?;
-                if ends_by_itself(&node) || is_to_be_opened(&node) {
-                    last.push_back(key);
-                } else {
-                    self.act(node)?;
+                match consequence(&node) {
+                    Some(Consequence::End | Consequence::Open) => last.push_back(key),
+                    Some(Consequence::Block) => self.block_by_gate(key)?,
+                    Some(Consequence::Unblock) => self.unblock(key)?,
+                    Some(Consequence::Skip) => self.skip_by_gate(key)?,
+                    Some(Consequence::Ask) => self.refresh_question(key)?,
+                    None => {}
                 }
             }
             // What ends by itself, or is decided about, is so last: something that it waits for may just have become open again.
             let Some(key) = last.pop_front() else { return Ok(()) };
-            let node = self.node(key)?;
-            if ends_by_itself(&node) {
-                self.set_state(key, TaskState::Done, Cause::Empty, None)?;
-            } else if is_to_be_opened(&node) {
-                self.open(key)?;
+            match consequence(&self.node(key)?) {
+                Some(Consequence::End) => self.set_state(key, TaskState::Done, Cause::Empty, None)?,
+                Some(Consequence::Open) => self.open(key)?,
+                Some(Consequence::Block | Consequence::Unblock | Consequence::Skip | Consequence::Ask)
+                | None => {}
             }
         }
     }
@@ -59,23 +62,6 @@ impl Draft<'_> {
         Ok(node)
     }
 
-    fn act(&mut self, node: Node) -> Decided<()> {
-        match (node.phase, node.gate_state) {
-            (Phase::Todo | Phase::BlockedWaiting, GateState::Block) => self.block_by_gate(node.key),
-            (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
-                self.unblock(node.key)
-            }
-            (Phase::BlockedWaiting, _)
-                if node.gate.is_to_be_opened() || node.gate.before_subtasks() != GateState::Wait =>
-            {
-                self.unblock(node.key)
-            }
-            (Phase::Todo, GateState::Skip) => self.skip_by_gate(node.key),
-            (Phase::BlockedOther, _) if node.gate.is_to_be_opened() => self.refresh_question(node.key),
-            _ => Ok(()),
-        }
-    }
-
     fn block_by_gate(&mut self, key: Key) -> Decided<()> {
         let reason = BlockedReason::Dependency { ids: Vec::new() };
         self.set_state(key, TaskState::Blocked { reason }, Cause::Gate, None)
@@ -91,17 +77,47 @@ impl Draft<'_> {
     }
 }
 
+/// What a gate does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    /// The task can no longer start.
+    Block,
+    /// It can again, or what it was to run in spite of has ended.
+    Unblock,
+    /// It is not needed.
+    Skip,
+    /// It ends without having to run.
+    End,
+    /// What has to be decided before it starts is decided.
+    Open,
+    /// What it asks may have changed.
+    Ask,
+}
+
+/// Returns what the gate of a task does by itself, once everything derived is up to date.
+pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
+    if node.is_ready() && node.work == Work::Automatic {
+        return Some(Consequence::End);
+    }
+    let is_to_be_opened = node.gate.is_to_be_opened();
+    match (node.phase, node.gate_state) {
+        (Phase::Todo, _) if is_to_be_opened => Some(Consequence::Open),
+        (Phase::Todo | Phase::BlockedWaiting, GateState::Block) => Some(Consequence::Block),
+        (Phase::BlockedDependency, GateState::Wait | GateState::Ready | GateState::Skip) => {
+            Some(Consequence::Unblock)
+        }
+        (Phase::BlockedWaiting, _) if is_to_be_opened || node.gate.before_subtasks() != GateState::Wait => {
+            Some(Consequence::Unblock)
+        }
+        (Phase::Todo, GateState::Skip) => Some(Consequence::Skip),
+        (Phase::BlockedOther, _) if is_to_be_opened => Some(Consequence::Ask),
+        _ => None,
+    }
+}
+
 /// Returns whether a gate is closed that was open, or may have been: a task that is blocked by hand does not tell.
-fn has_closed(node: &Node) -> bool {
+pub(crate) fn has_closed(node: &Node) -> bool {
     (node.opens == Entry::Open || node.phase == Phase::BlockedOther)
         && !node.gate.undecided
         && node.gate.before_subtasks() != GateState::Ready
-}
-
-fn is_to_be_opened(node: &Node) -> bool {
-    node.phase == Phase::Todo && node.gate.is_to_be_opened()
-}
-
-fn ends_by_itself(node: &Node) -> bool {
-    node.is_ready() && node.work == Work::Automatic
 }

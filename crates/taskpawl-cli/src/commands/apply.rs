@@ -114,7 +114,7 @@ impl PlanFile {
     }
 
     /// Gives an error about a dependency the place of the task that has it.
-    fn placed(&self, error: Error) -> CliError {
+    pub(super) fn placed(&self, error: Error) -> CliError {
         let Error::Refused(refusal) = &error else { return error.into() };
         let Refusal::UnknownTask { id, similar } = &**refusal else { return error.into() };
         let has_it = |task: &&PlanTask| task.needs_outside.iter().any(|other| other.as_str() == id);
@@ -163,7 +163,7 @@ fn expand(app: &App, plan: &Plan) -> Result<ExitCode, CliError> {
 }
 
 /// A look at what would be needs no project: without one it is a look at an empty store.
-fn preview_manager(app: &App) -> Result<Manager, CliError> {
+pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     match app.place() {
         Err(CliError::Place(PlacementError::NoProject { .. })) => {
             app.out().remark("there is no project here; compared with an empty store");

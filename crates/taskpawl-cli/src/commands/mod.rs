@@ -11,6 +11,7 @@ pub(crate) mod claim;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod create;
+pub(crate) mod critical_path;
 pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod done;
@@ -43,6 +44,7 @@ pub(crate) mod undo;
 pub(crate) mod update;
 
 mod fields;
+mod forecast;
 pub(crate) mod parse;
 mod print;
 mod prompt;

@@ -43,6 +43,13 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("`{text}` is no age, expected for example `30d` or `12h`"))
 }
 
+/// Takes what is taken as given.
+pub(super) fn hypothesis(
+    text: &str,
+) -> Result<taskpawl::model::Hypothesis, taskpawl::model::HypothesisError> {
+    text.parse()
+}
+
 /// Takes a number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let unknown = || format!("`{text}` is no size, expected for example `500MB` or `2GiB`");

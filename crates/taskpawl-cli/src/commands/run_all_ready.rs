@@ -2,12 +2,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use taskpawl::ApplyOptions;
-use taskpawl::model::{Origin, Selector};
+use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
+use taskpawl::tools::Registry;
 
 use crate::app::App;
-use crate::commands::apply::PlanFile;
-use crate::commands::parse;
+use crate::commands::apply::{PlanFile, preview_manager};
 use crate::commands::running::{self, RunArgs, What};
+use crate::commands::{forecast, parse};
 use crate::error::CliError;
 
 /// Run everything that is ready, and what becomes ready by it, until nothing more can be done
@@ -19,7 +20,8 @@ The exit code tells how it stands: 0 all finished, 1 a task failed, 3 somebody i
 Examples:
   taskpawl run-all-ready
   taskpawl run-all-ready --plan release.yaml --jobs 8
-  taskpawl run-all-ready --only label:nightly --format ndjson")]
+  taskpawl run-all-ready --only label:nightly --format ndjson
+  taskpawl run-all-ready --dry-run --what-if fail:build,done:review")]
 pub(crate) struct Args {
     /// Apply this plan, and run that plan alone; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
@@ -33,12 +35,21 @@ pub(crate) struct Args {
     /// With --plan: apply it as an instance of its own, with ids that begin with this name
     #[arg(long = "as", value_name = "NAME", requires = "plan")]
     instance: Option<String>,
+    /// Say what would be run, in which order, and how it would end; change nothing, also not by --plan
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: take as given that these tasks end so
+    #[arg(long, requires = "dry_run", value_name = "done:ID|fail:ID|skip:ID", value_delimiter = ',', value_parser = parse::hypothesis)]
+    what_if: Vec<Hypothesis>,
     #[command(flatten)]
     run: RunArgs,
 }
 
 /// Runs everything that is ready.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if args.dry_run {
+        return dry_run(app, args);
+    }
     let Some(path) = &args.plan else {
         return running::run(app, &app.runner()?, What::Ready(args.only.clone()), &args.run);
     };
@@ -56,4 +67,25 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             .warn(&format!("gone from the plan file, but still in the store: {}{more}", gone.join(", ")));
     }
     running::run(app, &plans, What::Ready(only), &args.run)
+}
+
+/// Says what would be run.
+fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let tools = Registry::builtin().names().map(str::to_owned).collect();
+    let mut options = ForecastOptions {
+        only: args.only.clone(),
+        jobs: args.run.jobs(app)?,
+        tools: Some(tools),
+        what_if: args.what_if.clone(),
+    };
+    let Some(path) = &args.plan else {
+        return forecast::print(app, app.reader()?.manager().forecast(&options)?, None);
+    };
+    let file = PlanFile::read(path, args.instance.as_deref())?;
+    file.check(app)?;
+    options.only = vec![Selector::Plan(file.name.clone())];
+    let apply = ApplyOptions { prune: false, fresh: args.fresh };
+    let manager = preview_manager(app)?;
+    let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
+    forecast::print(app, found.map_err(|error| file.placed(error))?, Some(path))
 }

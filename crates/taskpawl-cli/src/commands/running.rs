@@ -28,7 +28,15 @@ pub(crate) struct RunArgs {
     format: Format,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+impl RunArgs {
+    /// Returns how many calls run at once.
+    pub(super) fn jobs(&self, app: &App) -> Result<usize, CliError> {
+        let jobs = self.jobs.or(app.config()?.jobs);
+        Ok(RunOptions { jobs, ..RunOptions::default() }.jobs())
+    }
+}
+
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 

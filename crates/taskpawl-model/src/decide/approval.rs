@@ -420,7 +420,7 @@ fn on_expiry(question: Option<Question>) -> OnExpiry {
 }
 
 /// Returns whether a value stands in a command line without quotes: then nobody but a reader can tell what it does.
-fn is_raw(spec: &CallSpec) -> bool {
+pub(crate) fn is_raw(spec: &CallSpec) -> bool {
     let command = spec.args.get("command").and_then(Value::as_str);
     spec.tool_name == "shell"
         && command.is_some_and(|command| {

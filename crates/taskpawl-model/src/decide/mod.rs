@@ -19,6 +19,7 @@ mod undo;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
+pub(crate) use approval::is_raw;
 
 use crate::command::{Command, Context, DecideError, Decision};
 use crate::draft::{Decided, Draft};

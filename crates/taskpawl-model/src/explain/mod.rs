@@ -11,3 +11,5 @@ pub use ready::{ReadyList, ReadyTask, explain_ready};
 pub use reason::{Reason, Role};
 
 pub(crate) use explanation::first_cause;
+pub(crate) use ready::only_words;
+pub(crate) use state::block_text;

@@ -96,7 +96,7 @@ fn ranks(view: &dyn View) -> ViewResult<(bool, BTreeMap<Key, u64>)> {
     Ok((!durations.is_empty(), ranks))
 }
 
-pub(super) fn only_words(only: &[Selector]) -> String {
+pub(crate) fn only_words(only: &[Selector]) -> String {
     only.iter().fold(String::new(), |mut words, selector| {
         let _ = write!(words, " --only {selector}");
         words

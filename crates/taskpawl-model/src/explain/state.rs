@@ -44,6 +44,11 @@ fn reason_of_block(reason: &BlockedReason) -> Reason {
     }
 }
 
+/// Says why a task is blocked.
+pub(crate) fn block_text(reason: &BlockedReason) -> String {
+    reason_of_block(reason).to_string()
+}
+
 fn reason_of_claim(
     view: &dyn View,
     facts: &Facts<'_>,

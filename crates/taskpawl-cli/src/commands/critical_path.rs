@@ -1,0 +1,90 @@
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use taskpawl::RunOptions;
+use taskpawl::model::{CriticalPath, PathTask, Selector};
+
+use crate::app::App;
+use crate::commands::explain::next;
+use crate::commands::{parse, running};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::{Cell, Table, style};
+
+/// Show the longest chain of tasks, which no number of jobs makes shorter, and how long everything takes at least
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A task counts as long as it took when it last ended well, else as its `estimate` says, else the median of those that are known.
+
+Examples:
+  taskpawl critical-path
+  taskpawl critical-path --only plan:release --left
+  taskpawl critical-path --jobs 16 --json")]
+pub(crate) struct Args {
+    /// Only the tasks of a plan, with a label, or a task with all below it; may be given several times
+    #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    only: Vec<Selector>,
+    /// Only tasks that have not ended
+    #[arg(long)]
+    left: bool,
+    /// How many tool calls run at once [default: as of a run]
+    #[arg(long, short, value_name = "N", value_parser = running::at_least_one)]
+    jobs: Option<usize>,
+}
+
+/// Shows the critical path.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let jobs = args.jobs.or(app.config()?.jobs);
+    let jobs = RunOptions { jobs, ..RunOptions::default() }.jobs();
+    let mut path = app.reader()?.manager().critical_path(&args.only, jobs, args.left)?;
+    app.name_store(&mut path.next_actions)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&path);
+    }
+    out.print(&text(&out, &path))
+}
+
+fn text(out: &Output, path: &CriticalPath) -> String {
+    if path.path.is_empty() {
+        return "nothing is left\n".to_owned();
+    }
+    let mut text = String::new();
+    let heading = |text: &mut String, words: &str| {
+        let _ = writeln!(text, "{}", out.paint.style(style::BOLD, words));
+    };
+    heading(&mut text, "critical path");
+    let mut table = Table::new(4);
+    for task in &path.path {
+        table.row(row(task, String::new()));
+    }
+    text.push_str(&table.render(out.paint, out.width));
+    if !path.is_timed {
+        text.push_str("nothing is known of how long tasks take: each counts as 1ms\n");
+    }
+    let _ = writeln!(
+        text,
+        "length {}, work {} in {} tasks; with {} jobs it takes at least {}",
+        path.length, path.work, path.tasks, path.jobs, path.lower_bound
+    );
+    if !path.near_critical.is_empty() {
+        heading(&mut text, "beside it, with how late each may be");
+        let mut table = Table::new(4);
+        for near in &path.near_critical {
+            table.row(row(&near.task, format!("{} late", near.slack)));
+        }
+        text.push_str(&table.render(out.paint, out.width));
+    }
+    next(out, &mut text, &path.next_actions);
+    text
+}
+
+fn row(task: &PathTask, slack: String) -> Vec<Cell> {
+    vec![
+        Cell::styled(&task.task, style::BOLD),
+        Cell::styled(task.status.as_str(), style::of_status(task.status)),
+        Cell::new(format!("{} ({})", task.takes, task.source)),
+        Cell::new(slack),
+        Cell::new(&task.name),
+    ]
+}

@@ -1,0 +1,150 @@
+//! How a forecast looks.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use taskpawl::model::{Approach, Effects, Forecast, Left, OpenQuestion, Planned, TaskId};
+
+use crate::app::App;
+use crate::commands::explain::next;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::text::{Cell, Table, clean, quoted, style};
+
+/// How many lines of each list are shown; `--json` has all.
+const SHOWN: usize = 20;
+
+/// Prints a forecast; of a plan file that was not applied, where there is one.
+pub(super) fn print(app: &App, mut forecast: Forecast, plan: Option<&Path>) -> Result<ExitCode, CliError> {
+    if let Some(plan) = plan {
+        // What is not applied cannot be asked about.
+        let file = quoted(&plan.display().to_string());
+        forecast.next_actions = vec![format!("taskpawl run-all-ready --plan {file}")];
+    }
+    app.name_store(&mut forecast.next_actions)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&forecast);
+    }
+    out.remark("dry run: nothing was changed");
+    out.print(&text(&out, &forecast))
+}
+
+fn text(out: &Output, forecast: &Forecast) -> String {
+    let mut text = String::new();
+    if let Some(effects) = &forecast.effects {
+        add_effects(out, &mut text, effects);
+    }
+    for wave in &forecast.waves {
+        heading(out, &mut text, &format!("wave {}", wave.number));
+        let mut table = Table::new(3);
+        for task in wave.tasks.iter().take(SHOWN) {
+            table.row(row(task));
+        }
+        text.push_str(&table.render(out.paint, out.width));
+        add_rest(&mut text, wave.tasks.len());
+    }
+    if forecast.waves.is_empty() {
+        text.push_str("nothing would run\n");
+    }
+    if !forecast.approvals.is_empty() {
+        heading(out, &mut text, "asks for approval first");
+        add_list(&mut text, &forecast.approvals, |asked| match &asked.call {
+            Some(call) => format!("{}, call {call}", asked.task),
+            None => asked.task.to_string(),
+        });
+    }
+    if !forecast.open.is_empty() {
+        heading(out, &mut text, "decided by results that are not known yet");
+        add_list(&mut text, &forecast.open, open_line);
+    }
+    if !forecast.left.is_empty() {
+        heading(out, &mut text, "would not run or not end");
+        add_list(&mut text, &forecast.left, left_line);
+    }
+    add_end(out, &mut text, forecast);
+    next(out, &mut text, &forecast.next_actions);
+    text
+}
+
+fn row(task: &Planned) -> Vec<Cell> {
+    let items = task.items.map(|items| match items {
+        Approach::Known(count) => format!("{count} items"),
+        Approach::Unknown(_) => "items not known yet, counted as one".to_owned(),
+    });
+    let facts = [
+        task.starts_after.map(|start| format!("after {start}")),
+        task.takes.map(|takes| format!("takes {takes} ({})", task.source)),
+        items,
+        task.asks.then(|| "asks for approval".to_owned()),
+    ];
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    vec![
+        Cell::new(""),
+        Cell::styled(&task.task, style::BOLD),
+        Cell::styled(facts, style::DIM),
+        Cell::new(&task.name),
+    ]
+}
+
+fn open_line(open: &OpenQuestion) -> String {
+    format!("{}: {} {} waits for {}", open.task, open.field, open.expression, ids(&open.waits_for))
+}
+
+fn left_line(left: &Left) -> String {
+    match &left.first_cause {
+        Some(cause) => format!("{}: because of {cause}: {}", left.task, left.reason),
+        None => format!("{}: {}", left.task, left.reason),
+    }
+}
+
+fn heading(out: &Output, text: &mut String, words: &str) {
+    let _ = writeln!(text, "{}", out.paint.style(style::BOLD, words));
+}
+
+fn add_list<T>(text: &mut String, items: &[T], line: impl Fn(&T) -> String) {
+    for item in items.iter().take(SHOWN) {
+        let _ = writeln!(text, "  {}", clean(&line(item)));
+    }
+    add_rest(text, items.len());
+}
+
+fn add_rest(text: &mut String, count: usize) {
+    if count > SHOWN {
+        let _ = writeln!(text, "  … {} more (--json lists them)", count - SHOWN);
+    }
+}
+
+fn ids(ids: &[TaskId]) -> String {
+    ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn add_effects(out: &Output, text: &mut String, effects: &Effects) {
+    heading(out, text, &format!("if {}", clean(&effects.given.join(", "))));
+    let lists = [
+        ("ready", &effects.ready),
+        ("done", &effects.done),
+        ("failed", &effects.failed),
+        ("blocked", &effects.blocked),
+        ("unblocked", &effects.unblocked),
+        ("skipped", &effects.skipped),
+    ];
+    for (label, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        let more =
+            if list.len() > SHOWN { format!(" and {} more", list.len() - SHOWN) } else { String::new() };
+        let shown = ids(&list[..list.len().min(SHOWN)]);
+        let _ = writeln!(text, "  {label:<9}  {}{more}", clean(&shown));
+    }
+}
+
+fn add_end(out: &Output, text: &mut String, forecast: &Forecast) {
+    let counts: Vec<String> =
+        forecast.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let time = forecast.duration.map(|time| format!(", after {time} with {} jobs", forecast.jobs));
+    let ends = format!("ends with {}{}: {}", forecast.exit, time.unwrap_or_default(), counts.join(", "));
+    heading(out, text, &ends);
+    if !forecast.waves.is_empty() {
+        text.push_str("  if every call ends well, every approval is given and open conditions hold\n");
+    }
+}

@@ -1,0 +1,491 @@
+//! What a run would do, as an answer for people and programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::board::Board;
+use super::hypothesis::{Assumed, Hypothesis};
+use super::opening::OpenQuestion;
+use super::play::{Player, Turn};
+use crate::command::DecideError;
+use crate::decide::is_raw;
+use crate::durations::{DurationSource, Durations};
+use crate::explain::only_words;
+use crate::record::{Node, Phase, TaskRecord, Work};
+use crate::scope::{Selector, select};
+use crate::status::{BlockedReason, TaskState};
+use crate::view::{View, ViewResult};
+use crate::{CallId, Graph, Key, Period, TaskId};
+
+/// What the forecast is to be about.
+#[derive(Debug, Clone, Default)]
+pub struct ForecastOptions {
+    /// What the run is restricted to.
+    pub only: Vec<Selector>,
+    /// How many calls run at once.
+    pub jobs: usize,
+    /// The tools that the run knows; `None` for every tool.
+    pub tools: Option<BTreeSet<String>>,
+    /// What is taken as given.
+    pub what_if: Vec<Hypothesis>,
+}
+
+/// What a run would do: every call ends well, every approval is given, and open conditions hold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// The exit code: 0 all finished, 1 a task failed, 3 somebody is waited for, 4 blocked otherwise.
+    pub exit: u8,
+    /// How many tasks of the scope are in each state at the end.
+    pub counts: BTreeMap<String, u64>,
+    /// What starts, in waves: each could start when all before it have ended.
+    pub waves: Vec<Wave>,
+    /// How long it takes, where it is known of any task how long it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Period>,
+    /// How many calls run at once.
+    pub jobs: usize,
+    /// What would follow at once from what is taken as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+    /// What asks for an approval before it runs: without it the run ends with 3 there, or asks on a terminal.
+    pub approvals: Vec<Asked>,
+    /// Conditions and lists that depend on results that are not known yet.
+    pub open: Vec<OpenQuestion>,
+    /// Tasks that would not have ended, and why.
+    pub left: Vec<Left>,
+    /// Commands that go on from here.
+    pub next_actions: Vec<String>,
+}
+
+/// Tasks that could start together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Wave {
+    /// Counted from 1.
+    pub number: u64,
+    /// In the order in which the run takes them.
+    pub tasks: Vec<Planned>,
+}
+
+/// A task that would run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Planned {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// When it starts, counted from the beginning of the run; where lengths of tasks are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<Period>,
+    /// How long it takes, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Period>,
+    /// Where that is known from.
+    pub source: DurationSource,
+    /// Whether it asks for an approval first.
+    pub asks: bool,
+    /// Of a `forEach`: how many items it has, and `unknown` where the list is not known: then it counts as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Approach>,
+}
+
+/// How many items a `forEach` has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Approach {
+    /// So many.
+    Known(usize),
+    /// The list is not known yet.
+    Unknown(&'static str),
+}
+
+/// What follows at once from what is taken as given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effects {
+    /// What is taken as given.
+    pub given: Vec<String>,
+    /// Tasks that become ready.
+    pub ready: Vec<TaskId>,
+    /// Tasks that end by themselves.
+    pub done: Vec<TaskId>,
+    /// Tasks that fail because of it.
+    pub failed: Vec<TaskId>,
+    /// Tasks that can no longer start.
+    pub blocked: Vec<TaskId>,
+    /// Tasks that can start again some time.
+    pub unblocked: Vec<TaskId>,
+    /// Tasks that are not needed.
+    pub skipped: Vec<TaskId>,
+}
+
+/// A task or a call that asks for an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// The task.
+    pub task: TaskId,
+    /// The call; absent where the whole task waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+}
+
+/// A task that would not have ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Left {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: String,
+    /// The task where it really hangs, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_cause: Option<TaskId>,
+}
+
+/// What was found in the calls of a task.
+#[derive(Default)]
+struct Look {
+    lacks: Option<String>,
+    asks: Vec<CallId>,
+}
+
+/// Says what a run would do, without touching anything.
+///
+/// # Errors
+/// A selector or a hypothesis names no task, or the view cannot be read.
+pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, DecideError> {
+    let scope = select(view, &options.only)?;
+    let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
+    let durations = Durations::load(view)?;
+    let ranks = Graph::load(view, &|node| Some(durations.of_node(node).0))?.ranks();
+    let mut board = Board::load(view)?;
+    let looks = look(&board, options, &is_inside)?;
+    free(&mut board, options, &is_inside)?;
+    let effects = suppose(&mut board, &options.what_if)?;
+    let may_take = |key: Key| is_inside(key) && looks.get(&key).is_none_or(|look| look.lacks.is_none());
+    let jobs = options.jobs.max(1);
+    let takes = |node: &Node, items: Option<usize>| {
+        // Items that run beside each other take as long as the rounds that it needs for them.
+        let rounds = items.map_or(1, |items| items.div_ceil(jobs)) as u64;
+        durations.of_node(node).0.saturating_mul(rounds.max(1))
+    };
+    let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take };
+    let timed = player(jobs, &takes).play(&mut board.clone())?;
+    let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
+    let writer = Writer { board: &board, durations: &durations, looks: &looks };
+    let left = writer.left(&is_inside)?;
+    Ok(Forecast {
+        exit: writer.exit(&is_inside)?,
+        counts: writer.counts(&is_inside),
+        waves: writer.waves(&steps, &timed)?,
+        duration: (!durations.is_empty())
+            .then(|| period(timed.iter().map(|turn| turn.end).max().unwrap_or(0))),
+        jobs,
+        effects,
+        approvals: writer.approvals(&steps)?,
+        open: board.open.values().cloned().collect(),
+        next_actions: next_actions(options, &steps, &left),
+        left,
+    })
+}
+
+fn period(millis: u64) -> Period {
+    Period(Duration::from_millis(millis))
+}
+
+/// Looks at the calls of everything that may run.
+fn look(
+    board: &Board<'_>,
+    options: &ForecastOptions,
+    is_inside: &dyn Fn(Key) -> bool,
+) -> ViewResult<BTreeMap<Key, Look>> {
+    let mut looks = BTreeMap::new();
+    for node in board.nodes.values() {
+        if node.work != Work::Calls || node.phase.status().is_finished() || !is_inside(node.key) {
+            continue;
+        }
+        let mut look = Look::default();
+        for call in board.view.calls(node.key)?.into_iter().filter(|call| !call.body.status.is_settled()) {
+            let is_lacking = |tools: &BTreeSet<String>| !tools.contains(&call.spec.tool_name);
+            if options.tools.as_ref().is_some_and(is_lacking) {
+                look.lacks.get_or_insert(call.spec.tool_name.clone());
+            }
+            if call.body.approval.is_none() && (call.spec.approval.is_some() || is_raw(&call.spec)) {
+                look.asks.push(call.id);
+            }
+        }
+        if look.lacks.is_some() || !look.asks.is_empty() {
+            looks.insert(node.key, look);
+        }
+    }
+    Ok(looks)
+}
+
+/// Takes approvals as given that are waited for, and frees what waits for a tool that there is now.
+fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<()> {
+    let is_held = |node: &&Node| node.phase == Phase::BlockedOther && is_inside(node.key);
+    let held: Vec<Key> = board.nodes.values().filter(is_held).map(|node| node.key).collect();
+    for key in held {
+        let Some(task) = board.view.task(key)? else { continue };
+        match task.body.state.blocked_reason() {
+            Some(BlockedReason::Approval { .. }) => {
+                board.asking.insert(key);
+                board.set_phase(key, Phase::Todo);
+            }
+            Some(BlockedReason::MissingTool { name })
+                if options.tools.as_ref().is_none_or(|tools| tools.contains(name)) =>
+            {
+                board.set_phase(key, Phase::Todo);
+            }
+            _ => {}
+        }
+    }
+    board.settle()
+}
+
+/// Lets tasks end as they are taken to, and returns what follows at once.
+fn suppose(board: &mut Board<'_>, what_if: &[Hypothesis]) -> Result<Option<Effects>, DecideError> {
+    if what_if.is_empty() {
+        return Ok(None);
+    }
+    let before = board.nodes.clone();
+    let mut given = BTreeSet::new();
+    for hypothesis in what_if {
+        let key = crate::read::resolve(board.view, &hypothesis.task)?;
+        given.insert(key);
+        match hypothesis.how {
+            Assumed::Skip => board.skip_tree(key),
+            Assumed::Done => board.set_phase(key, Phase::Done),
+            Assumed::Fail => board.set_phase(key, Phase::Failed),
+        }
+        board.settle()?;
+    }
+    let mut effects =
+        Effects { given: what_if.iter().map(ToString::to_string).collect(), ..Effects::default() };
+    for node in board.nodes.values().filter(|node| !given.contains(&node.key)) {
+        let old = &before[&node.key];
+        let list = match (old.phase, node.phase) {
+            (old, new) if old == new => None,
+            (_, Phase::Done) => Some(&mut effects.done),
+            (_, Phase::Failed) => Some(&mut effects.failed),
+            (_, Phase::BlockedDependency) => Some(&mut effects.blocked),
+            (_, Phase::Skipped) => Some(&mut effects.skipped),
+            (Phase::BlockedDependency, _) => Some(&mut effects.unblocked),
+            _ => None,
+        };
+        if let Some(list) = list {
+            list.extend(board.view.id(node.key)?);
+        }
+        if node.is_ready() && !old.is_ready() {
+            effects.ready.extend(board.view.id(node.key)?);
+        }
+    }
+    Ok(Some(effects))
+}
+
+fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec<String> {
+    let mut actions = Vec::new();
+    if !steps.is_empty() {
+        actions.push(format!("taskpawl run-all-ready{}", only_words(&options.only)));
+    }
+    if let Some(first) = left.first() {
+        actions.push(format!("taskpawl explain {}", first.task));
+    }
+    actions
+}
+
+/// Writes what the board shows at the end.
+struct Writer<'w> {
+    board: &'w Board<'w>,
+    durations: &'w Durations,
+    looks: &'w BTreeMap<Key, Look>,
+}
+
+impl Writer<'_> {
+    fn task(&self, key: Key) -> ViewResult<TaskRecord> {
+        let missing =
+            || crate::ViewError(format!("the store has no task {key}, though it has its node").into());
+        self.board.view.task(key)?.ok_or_else(missing)
+    }
+
+    fn waves(&self, steps: &[Turn], timed: &[Turn]) -> ViewResult<Vec<Wave>> {
+        let starts: BTreeMap<Key, u64> = timed.iter().map(|turn| (turn.key, turn.start)).collect();
+        let places: BTreeMap<Key, usize> =
+            timed.iter().enumerate().map(|(place, turn)| (turn.key, place)).collect();
+        let mut sorted: Vec<&Turn> = steps.iter().collect();
+        sorted.sort_by_key(|turn| (turn.start, places.get(&turn.key).copied()));
+        let mut waves: Vec<Wave> = Vec::new();
+        for turn in sorted {
+            let number = turn.start + 1;
+            if waves.last().is_none_or(|wave| wave.number != number) {
+                waves.push(Wave { number, tasks: Vec::new() });
+            }
+            let planned = self.planned(turn.key, starts.get(&turn.key).copied())?;
+            waves.last_mut().expect("BUG: a wave was just added").tasks.push(planned);
+        }
+        Ok(waves)
+    }
+
+    fn planned(&self, key: Key, start: Option<u64>) -> ViewResult<Planned> {
+        let task = self.task(key)?;
+        let (takes, source) = self.durations.of(key);
+        let is_known = !self.durations.is_empty();
+        let items = self.board.items.get(&key).map(|items| match items {
+            Some(count) => Approach::Known(*count),
+            None => Approach::Unknown("unknown"),
+        });
+        Ok(Planned {
+            task: task.id,
+            name: task.spec.name,
+            starts_after: start.filter(|_| is_known).map(period),
+            takes: is_known.then(|| period(takes)),
+            source,
+            asks: self.board.asking.contains(&key)
+                || self.looks.get(&key).is_some_and(|look| !look.asks.is_empty()),
+            items,
+        })
+    }
+
+    fn approvals(&self, steps: &[Turn]) -> ViewResult<Vec<Asked>> {
+        let mut keys: BTreeSet<Key> = self.board.asking.clone();
+        let asks = |key: &Key| self.looks.get(key).is_some_and(|look| !look.asks.is_empty());
+        keys.extend(steps.iter().map(|turn| turn.key).filter(asks));
+        let mut asked = Vec::new();
+        for key in keys {
+            let task = self.task(key)?.id;
+            let calls = self.looks.get(&key).map(|look| look.asks.clone()).unwrap_or_default();
+            if self.board.asking.contains(&key) && calls.is_empty() {
+                asked.push(Asked { task: task.clone(), call: None });
+            }
+            asked.extend(calls.into_iter().map(|call| Asked { task: task.clone(), call: Some(call) }));
+        }
+        Ok(asked)
+    }
+
+    fn counts(&self, is_inside: &dyn Fn(Key) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
+            *counts.entry(node.phase.status().as_str().to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Returns the exit code by the rule of runs: failed, then blocked, then waiting, then what is left.
+    fn exit(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<u8> {
+        let (mut failed, mut blocked, mut waiting, mut left) = (false, false, false, false);
+        for node in self.board.nodes.values().filter(|node| is_inside(node.key)) {
+            match node.phase {
+                Phase::Failed => failed = true,
+                Phase::BlockedDependency | Phase::BlockedWaiting => blocked = true,
+                Phase::BlockedOther => {
+                    let task = self.task(node.key)?;
+                    let reason = task.body.state.blocked_reason();
+                    let waits = matches!(
+                        reason,
+                        Some(BlockedReason::Interrupted { .. } | BlockedReason::Approval { .. })
+                    );
+                    if waits { waiting = true } else { blocked = true }
+                }
+                Phase::InProgress => waiting = true,
+                Phase::Todo if node.is_ready() && node.work == Work::Manual => waiting = true,
+                Phase::Todo if node.is_ready() => blocked = true,
+                Phase::Todo => left = true,
+                Phase::Done | Phase::Cancelled | Phase::Skipped => {}
+            }
+            blocked |= self.board.failures.contains_key(&node.key) && node.phase == Phase::Todo;
+        }
+        Ok(if failed {
+            1
+        } else if blocked {
+            4
+        } else if waiting {
+            3
+        } else if left {
+            4
+        } else {
+            0
+        })
+    }
+
+    /// Returns what would not have ended, each with where it hangs.
+    fn left(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Left>> {
+        let is_left = |node: &Node| !node.phase.status().is_finished();
+        let mut roots: BTreeMap<Key, String> = BTreeMap::new();
+        for node in self.board.nodes.values() {
+            if let Some(reason) = self.own_reason(node)? {
+                roots.insert(node.key, reason);
+            }
+        }
+        let hangs_at = self.spread(&roots);
+        let mut left = Vec::new();
+        for node in self.board.nodes.values().filter(|node| is_left(node) && is_inside(node.key)) {
+            let task = self.task(node.key)?.id;
+            if let Some(reason) = roots.get(&node.key) {
+                left.push(Left { task, reason: reason.clone(), first_cause: None });
+                continue;
+            }
+            let (reason, first_cause) = match hangs_at.get(&node.key) {
+                Some(root) => (roots[root].clone(), Some(self.task(*root)?.id)),
+                None => ("it is not of the scope, or waits for what is not".to_owned(), None),
+            };
+            left.push(Left { task, reason, first_cause });
+        }
+        Ok(left)
+    }
+
+    /// Returns the first of the roots behind or above or below which each task lies.
+    fn spread(&self, roots: &BTreeMap<Key, String>) -> BTreeMap<Key, Key> {
+        let mut hangs_at: BTreeMap<Key, Key> = roots.keys().map(|key| (*key, *key)).collect();
+        let mut queue: std::collections::VecDeque<Key> = roots.keys().copied().collect();
+        while let Some(key) = queue.pop_front() {
+            let root = hangs_at[&key];
+            let parent = self.board.nodes[&key].parent;
+            let next =
+                self.board.dependents(key).iter().chain(self.board.subtasks(key)).copied().chain(parent);
+            for next in next {
+                let is_left = !self.board.phase(next).status().is_finished();
+                if is_left && !hangs_at.contains_key(&next) {
+                    hangs_at.insert(next, root);
+                    queue.push_back(next);
+                }
+            }
+        }
+        hangs_at
+    }
+
+    /// Returns why a task has not ended, or has not ended well, for a reason of its own.
+    fn own_reason(&self, node: &Node) -> ViewResult<Option<String>> {
+        let key = node.key;
+        if let Some(why) = self.board.failures.get(&key) {
+            return Ok(Some(why.clone()));
+        }
+        if let Some(tool) =
+            self.looks.get(&key).and_then(|look| look.lacks.as_ref()).filter(|_| node.is_ready())
+        {
+            return Ok(Some(format!("no tool `{tool}` here")));
+        }
+        Ok(match node.phase {
+            Phase::Todo if node.is_ready() && node.work == Work::Manual => {
+                Some("it is for an agent or a person".to_owned())
+            }
+            Phase::InProgress => {
+                let state = self.task(key)?.body.state;
+                let TaskState::InProgress { claim } = state else { return Ok(Some("it runs".to_owned())) };
+                Some(format!("it is held by {}", claim.actor))
+            }
+            Phase::BlockedOther => {
+                let task = self.task(key)?;
+                task.body.state.blocked_reason().map(crate::explain::block_text)
+            }
+            Phase::Failed => Some("it failed".to_owned()),
+            Phase::Cancelled => Some("it was cancelled".to_owned()),
+            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::Done | Phase::Skipped => {
+                None
+            }
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The critical path: the longest chain of tasks, which no number of jobs makes shorter.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::command::DecideError;
+use crate::durations::{DurationSource, Durations};
+use crate::record::Node;
+use crate::scope::{Selector, select};
+use crate::status::Status;
+use crate::view::View;
+use crate::{Graph, Key, Period, TaskId};
+
+/// How many tasks beside the path are listed.
+const NEAR: usize = 20;
+
+/// The longest chain of tasks, and how long everything takes at least.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CriticalPath {
+    /// The tasks of the path, in order.
+    pub path: Vec<PathTask>,
+    /// How long the path is; counted in tasks where nothing is known of how long any takes.
+    pub length: Period,
+    /// How long all tasks take, one after the other.
+    pub work: Period,
+    /// How many calls run at once.
+    pub jobs: usize,
+    /// How long everything takes at least: the path, or the work shared by the jobs.
+    pub lower_bound: Period,
+    /// Whether lengths are known; else every task counts as 1 ms.
+    pub is_timed: bool,
+    /// How many tasks are counted.
+    pub tasks: usize,
+    /// Tasks beside the path that can be least late without making everything later; the first 20.
+    pub near_critical: Vec<NearCritical>,
+    /// Commands that go on from here.
+    pub next_actions: Vec<String>,
+}
+
+/// A task of the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PathTask {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub status: Status,
+    /// How long it takes.
+    pub takes: Period,
+    /// Where that is known from.
+    pub source: DurationSource,
+}
+
+/// A task beside the critical path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NearCritical {
+    /// The task.
+    #[serde(flatten)]
+    pub task: PathTask,
+    /// By how much it may be late without making everything later.
+    pub slack: Period,
+}
+
+/// Returns the critical path of the tasks that `only` selects, as far as they are needed; with `left`, of those alone that have not
+/// ended.
+///
+/// # Errors
+/// A selector names nothing, or the view cannot be read.
+pub fn critical_path(
+    view: &dyn View,
+    only: &[Selector],
+    jobs: usize,
+    left: bool,
+) -> Result<CriticalPath, DecideError> {
+    let scope = select(view, only)?;
+    let durations = Durations::load(view)?;
+    let weigh = |node: &Node| {
+        let is_needed = match node.phase.status() {
+            Status::Cancelled | Status::Skipped => false,
+            Status::Done | Status::Failed => !left,
+            Status::Todo | Status::InProgress | Status::Blocked => true,
+        };
+        let is_inside = scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
+        (is_needed && is_inside).then(|| durations.of_node(node).0)
+    };
+    let graph = Graph::load(view, &weigh)?;
+    let keys = graph.longest_path();
+    let on_path: BTreeSet<Key> = keys.iter().copied().collect();
+    let path = keys.iter().map(|key| path_task(view, &durations, *key)).collect::<Result<Vec<_>, _>>()?;
+    let reaches = graph.reaches();
+    let length = reaches.values().map(|reach| reach.before + reach.after).max().unwrap_or(0);
+    let (tasks, work) = graph.work();
+    let mut near: Vec<(u64, Key)> = (reaches.iter())
+        .filter(|(key, _)| graph.weight(**key) > 0 && !on_path.contains(key))
+        .map(|(key, reach)| (length - reach.before - reach.after, *key))
+        .collect();
+    near.sort_unstable();
+    let near_critical = near.into_iter().take(NEAR).map(|(slack, key)| {
+        let task = path_task(view, &durations, key)?;
+        Ok(NearCritical { task, slack: period(slack) })
+    });
+    let jobs = jobs.max(1);
+    Ok(CriticalPath {
+        near_critical: near_critical.collect::<Result<_, DecideError>>()?,
+        next_actions: path
+            .iter()
+            .find(|task| !task.status.is_finished())
+            .map(|task| format!("taskpawl explain {}", task.task))
+            .into_iter()
+            .collect(),
+        path,
+        length: period(length),
+        work: period(work),
+        jobs,
+        lower_bound: period(length.max(work.div_ceil(jobs as u64))),
+        is_timed: !durations.is_empty(),
+        tasks,
+    })
+}
+
+fn period(millis: u64) -> Period {
+    Period(Duration::from_millis(millis))
+}
+
+fn path_task(view: &dyn View, durations: &Durations, key: Key) -> Result<PathTask, DecideError> {
+    let missing = || crate::ViewError(format!("the store has no task {key}, though it has its node").into());
+    let task = view.task(key)?.ok_or_else(missing)?;
+    let (takes, source) = durations.of(key);
+    Ok(PathTask {
+        status: task.body.state.status(),
+        task: task.id,
+        name: task.spec.name,
+        takes: period(takes),
+        source,
+    })
+}

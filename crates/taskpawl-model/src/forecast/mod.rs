@@ -1,0 +1,13 @@
+//! What would be: what a run would do and how it would end, what would follow if tasks ended in some way, and how long it takes.
+
+mod answer;
+mod board;
+mod critical;
+mod hypothesis;
+mod opening;
+mod play;
+
+pub use answer::{Approach, Asked, Effects, Forecast, ForecastOptions, Left, Planned, Wave, forecast};
+pub use critical::{CriticalPath, NearCritical, PathTask, critical_path};
+pub use hypothesis::{Assumed, Hypothesis, HypothesisError};
+pub use opening::OpenQuestion;

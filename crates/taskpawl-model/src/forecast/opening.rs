@@ -1,0 +1,148 @@
+//! Conditions, lists and questions in a forecast: what can be evaluated is, the rest is said to be open.
+
+use serde::Serialize;
+
+use super::board::Board;
+use crate::expr;
+use crate::flow::{self, Facts};
+use crate::limits::undecided;
+use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
+use crate::status::TaskState;
+use crate::view::{ViewError, ViewResult};
+use crate::{Key, TaskId};
+
+/// What the opening of a task comes to.
+pub(super) enum Opening {
+    /// It may start.
+    Open,
+    /// Its condition does not hold.
+    Skipped,
+    /// It fails, and why.
+    Failed(String),
+    /// It stays as it is, and why.
+    Held(String),
+}
+
+/// Something that is decided only by results that are not there yet. It is taken to hold; a list counts as one item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenQuestion {
+    /// The task.
+    pub task: TaskId,
+    /// The field: `when`, `forEach`.
+    pub field: &'static str,
+    /// The expression.
+    pub expression: String,
+    /// Tasks whose results decide it.
+    pub waits_for: Vec<TaskId>,
+}
+
+/// The store as it would be.
+impl Facts for Board<'_> {
+    type Error = ViewError;
+
+    fn find(&self, id: &str) -> ViewResult<Option<Key>> {
+        self.view.key(id)
+    }
+
+    fn record(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        let mut record = self.view.task(key)?;
+        if let (Some(record), Some(phase)) = (&mut record, self.moved.get(&key)) {
+            record.body.state = state_of(*phase, &record.body.state);
+        }
+        Ok(record)
+    }
+
+    fn calls_of(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        self.view.calls(key)
+    }
+
+    fn below(&self, key: Key) -> ViewResult<Vec<Key>> {
+        Ok(self.subtasks(key).to_vec())
+    }
+
+    fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.view.plan(name)
+    }
+}
+
+fn state_of(phase: Phase, before: &TaskState) -> TaskState {
+    match phase {
+        Phase::Done => TaskState::Done,
+        Phase::Failed => TaskState::Failed { error: "it is taken to fail".to_owned() },
+        Phase::Cancelled => TaskState::Cancelled { reason: None },
+        Phase::Skipped => TaskState::Skipped { reason: None },
+        Phase::Todo => TaskState::Todo,
+        Phase::InProgress | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {
+            before.clone()
+        }
+    }
+}
+
+impl Board<'_> {
+    pub(super) fn decide_opening(&mut self, key: Key) -> ViewResult<Opening> {
+        let Some(record) = self.view.task(key)? else { return Ok(Opening::Open) };
+        let calls = self.view.calls(key)?;
+        if let Some(field) = undecided(&record.spec, calls.iter().map(|call| &call.spec)) {
+            return Ok(Opening::Held(format!(
+                "it uses `{field}`, which this version keeps but does not evaluate"
+            )));
+        }
+        if let Some(when) = &record.spec.when
+            && !self.is_unknown(key, &record, "when", when)?
+        {
+            match flow::holds(self, &record, &calls, when)? {
+                Ok(true) => {}
+                Ok(false) => return Ok(Opening::Skipped),
+                Err(problem) => return Ok(Opening::Failed(format!("`when`: {problem}"))),
+            }
+        }
+        if record.spec.approval.is_some() && record.body.progress.approval.is_none() {
+            self.asking.insert(key);
+        }
+        if let Some(for_each) = &record.spec.for_each {
+            let text = for_each.list.to_string();
+            let text = for_each.list.as_str().unwrap_or(&text);
+            let is_unknown = self.is_unknown(key, &record, "forEach", text)?;
+            let mut count = None;
+            if !is_unknown {
+                match flow::list(self, &record, &calls, for_each)? {
+                    Ok(list) => count = Some(list.len()),
+                    Err(problem) => return Ok(Opening::Failed(format!("`forEach`: {problem}"))),
+                }
+            }
+            self.items.insert(key, count);
+        }
+        Ok(Opening::Open)
+    }
+
+    /// Returns whether an expression needs results of tasks that are only taken to have ended; if so, it is noted.
+    fn is_unknown(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        field: &'static str,
+        expression: &str,
+    ) -> ViewResult<bool> {
+        let used = match field {
+            "forEach" => expr::references(&serde_json::Value::from(expression)),
+            _ => expr::condition_references(expression),
+        };
+        let used = used.or_else(|_| expr::condition_references(expression));
+        let mut waits_for = Vec::new();
+        for text in used.map(|used| used.tasks).unwrap_or_default() {
+            if let Some(on) = flow::named(self, record, &text)?
+                && self.moved.get(&on) == Some(&Phase::Done)
+                && let Some(id) = self.view.id(on)?
+            {
+                waits_for.push(id);
+            }
+        }
+        if waits_for.is_empty() {
+            return Ok(false);
+        }
+        let (task, expression) = (record.id.clone(), expression.to_owned());
+        self.open.insert(key, OpenQuestion { task, field, expression, waits_for });
+        Ok(true)
+    }
+}

@@ -1,0 +1,87 @@
+//! A run in virtual time: every call ends well, and takes as long as it is known or expected to.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::board::Board;
+use crate::Key;
+use crate::record::{Node, Phase, Work};
+use crate::spec::Priority;
+use crate::view::ViewResult;
+
+/// The order in which a run takes what is ready.
+type Place = (Priority, i64, Reverse<u64>, Key);
+
+/// Who plays, and by which rules.
+pub(super) struct Player<'p> {
+    pub(super) jobs: usize,
+    pub(super) ranks: &'p BTreeMap<Key, u64>,
+    pub(super) takes: &'p dyn Fn(&Node, Option<usize>) -> u64,
+    /// Whether the run takes a task: it is of its scope, and there are the tools.
+    pub(super) may_take: &'p dyn Fn(Key) -> bool,
+}
+
+/// When a task starts and ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) key: Key,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Player<'_> {
+    /// Plays until nothing is left that a run could do, and returns what started, in order.
+    pub(super) fn play(&self, board: &mut Board<'_>) -> ViewResult<Vec<Turn>> {
+        let (mut ready, mut running, mut turns) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let held: Vec<Node> = board.nodes.values().copied().collect();
+        for node in held {
+            if node.phase == Phase::InProgress && node.work == Work::Calls && (self.may_take)(node.key) {
+                self.start(board, &mut running, &mut turns, node.key, 0);
+            } else {
+                self.add(&mut ready, &node);
+            }
+        }
+        board.take_touched();
+        let mut now = 0;
+        loop {
+            while running.len() < self.jobs
+                && let Some((.., key)) = ready.pop_first()
+            {
+                self.start(board, &mut running, &mut turns, key, now);
+            }
+            let Some((end, _)) = running.first().copied() else { return Ok(turns) };
+            now = end;
+            while let Some((_, key)) = running.first().copied().filter(|(end, _)| *end == now) {
+                running.remove(&(now, key));
+                board.set_phase(key, Phase::Done);
+            }
+            board.settle()?;
+            for key in board.take_touched() {
+                let node = board.nodes[&key];
+                self.add(&mut ready, &node);
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        board: &mut Board<'_>,
+        running: &mut BTreeSet<(u64, Key)>,
+        turns: &mut Vec<Turn>,
+        key: Key,
+        now: u64,
+    ) {
+        let node = board.nodes[&key];
+        let end = now + (self.takes)(&node, board.items.get(&key).copied().flatten());
+        board.set_phase(key, Phase::InProgress);
+        running.insert((end, key));
+        turns.push(Turn { key, start: now, end });
+    }
+
+    fn add(&self, ready: &mut BTreeSet<Place>, node: &Node) {
+        if node.is_ready() && node.work == Work::Calls && (self.may_take)(node.key) {
+            let rank = Reverse(self.ranks.get(&node.key).copied().unwrap_or(0));
+            ready.insert((node.priority, node.due, rank, node.key));
+        }
+    }
+}
