@@ -179,6 +179,14 @@ impl View for Overlay<'_> {
         }
     }
 
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        let mut plans = self.base.0.plans()?;
+        plans.retain(|plan| !self.changes.plans.iter().any(|changed| changed.name == plan.name));
+        plans.extend(self.changes.plans.iter().cloned());
+        plans.retain(|plan| !self.changes.plans_gone.contains(&plan.name));
+        Ok(plans)
+    }
+
     fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
         match self.changes.runs.get(id) {
             Some(run) => Ok(Some(run.clone())),

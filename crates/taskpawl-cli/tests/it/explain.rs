@@ -118,3 +118,66 @@ fn doing_what_is_said_again_and_again_brings_a_task_to_its_end() {
         ["taskpawl done review", "taskpawl run-all-ready --only build", "taskpawl run-all-ready --only copy"]
     );
 }
+
+const LARGER: &str = "
+name: larger
+tasks:
+  - {id: lint, run: 'true', estimate: 10s}
+  - {id: build, run: 'true', estimate: 2m}
+  - {id: list, run: 'true', estimate: 1s}
+  - {id: test, needs: [build], run: 'true', estimate: 5m}
+  - {id: each, needs: [list], forEach: {in: '${{ tasks.list.result.stdout | fromjson }}'}, run: 'echo ${{ item }}'}
+  - {id: three, forEach: {in: [1, 2, 3]}, run: 'echo ${{ item }}'}
+  - {id: counted, needs: [list], when: '${{ tasks.list.result.stdout != \\'\\' }}', run: 'true'}
+  - {id: mourn, needs: [test], when: \"${{ tasks.test.status == 'failed' }}\", trigger: all_finished, run: 'true'}
+  - {id: never, when: '${{ 1 == 2 }}', run: 'true'}
+  - {id: review, needs: [test], name: Look at it}
+  - {id: deploy, needs: [review, lint], run: 'true'}
+  - {id: ship, needs: [test], approval: required, run: 'true'}
+  - {id: mend, needs: [build], trigger: any_failed, run: 'true'}
+";
+
+#[test]
+fn a_dry_run_says_what_would_be_and_changes_nothing() {
+    let cli = Cli::new().with_programs();
+    cli.file(
+        "plan.yaml",
+        &LARGER.replace(
+            "'${{ tasks.list.result.stdout != \\'\\' }}'",
+            "\"${{ tasks.list.result.stdout != '' }}\"",
+        ),
+    );
+    let before = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--dry-run", "--jobs", "2"]).ok();
+    assert!(!cli.path("tasks.db").exists(), "nothing was written");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let revision = cli.run(&["history", "--json", "--limit", "1"]).stdout;
+    let after = cli.run(&["run-all-ready", "--dry-run", "--jobs", "2"]).ok();
+    let waves = |run: &Run| run.stdout.split("\nnext").next().unwrap().to_owned();
+    assert_eq!(waves(&before), waves(&after), "the preview of a plan says what its run says");
+    insta::assert_snapshot!(cli.session(&[
+        &["run-all-ready", "--dry-run", "--jobs", "2"],
+        &["run-all-ready", "--dry-run", "--jobs", "2", "--what-if", "fail:build"],
+        &["run-all-ready", "--dry-run", "--jobs", "2", "--what-if", "done:build,skip:lint"],
+        &["run-all-ready", "--dry-run", "--what-if", "lost:build"],
+        &["run-all-ready", "--dry-run", "--what-if", "done:nothing"],
+        &["run-all-ready", "--what-if", "done:build"],
+        &["critical-path", "--jobs", "2"],
+        &["critical-path", "--only", "test", "--jobs", "2"],
+    ]));
+    assert_eq!(cli.run(&["history", "--json", "--limit", "1"]).stdout, revision, "nothing was written");
+}
+
+#[test]
+fn a_dry_run_says_with_which_code_the_run_ends() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "name: p\ntasks: [{id: a, run: 'true'}, {id: b}, {id: c, needs: [a, b], run: 'true'}, {id: d, run: 'true'}]");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    for only in ["a", "b", "c", "plan:p"] {
+        let said =
+            cli.run(&["run-all-ready", "--only", only, "--dry-run", "--json"]).ok().json()["data"].clone();
+        let ended = cli.run(&["run-all-ready", "--only", only, "--quiet", "--json"]);
+        assert_eq!(said["exit"].as_i64().map(|exit| exit as i32), ended.code, "{only}: {said} {ended}");
+        assert_eq!(said["counts"], ended.json()["data"]["counts"], "{only}");
+        cli.run(&["reopen", "a", "d", "--cascade"]);
+    }
+}

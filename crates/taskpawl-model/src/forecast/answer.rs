@@ -171,7 +171,7 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let takes = |node: &Node, items: Option<usize>| {
         // Items that run beside each other take as long as the rounds that it needs for them.
         let rounds = items.map_or(1, |items| items.div_ceil(jobs)) as u64;
-        durations.of_node(node).0.saturating_mul(rounds.max(1))
+        durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
     let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take };
     let timed = player(jobs, &takes).play(&mut board.clone())?;

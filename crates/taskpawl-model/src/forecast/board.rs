@@ -193,11 +193,13 @@ impl<'a> Board<'a> {
             }
             Opening::Open => {
                 self.opened.insert(key);
-                let is_empty = self.items.get(&key) == Some(&Some(0));
+                // Items that are not there yet run as if they were the task itself.
+                let stands_for_items = self.items.get(&key).is_some_and(|items| *items != Some(0));
+                let has_items = !self.subtasks(key).is_empty();
                 self.update(key, |node| {
                     node.gate.undecided = false;
-                    if is_empty {
-                        node.work = Work::Automatic;
+                    if stands_for_items && !has_items {
+                        node.work = Work::Calls;
                     }
                 });
                 self.queue.push_back(key);

@@ -1,9 +1,10 @@
 //! Conditions, lists and questions in a forecast: what can be evaluated is, the rest is said to be open.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::board::Board;
-use crate::expr;
+use crate::expr::{self, Name, TaskField};
 use crate::flow::{self, Facts};
 use crate::limits::undecided;
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
@@ -83,7 +84,7 @@ impl Board<'_> {
     pub(super) fn decide_opening(&mut self, key: Key) -> ViewResult<Opening> {
         let Some(record) = self.view.task(key)? else { return Ok(Opening::Open) };
         let calls = self.view.calls(key)?;
-        if let Some(field) = undecided(&record.spec, calls.iter().map(|call| &call.spec)) {
+        if let Some(field) = undecided(calls.iter().map(|call| &call.spec)) {
             return Ok(Opening::Held(format!(
                 "it uses `{field}`, which this version keeps but does not evaluate"
             )));
@@ -124,16 +125,21 @@ impl Board<'_> {
         field: &'static str,
         expression: &str,
     ) -> ViewResult<bool> {
-        let used = match field {
-            "forEach" => expr::references(&serde_json::Value::from(expression)),
-            _ => expr::condition_references(expression),
+        let mentions = match field {
+            "forEach" => expr::mentions(&Value::from(expression)),
+            _ => expr::condition_mentions(expression),
         };
-        let used = used.or_else(|_| expr::condition_references(expression));
+        // What is no template is a bare expression; what is neither fails where it is evaluated.
+        let mentions = mentions.or_else(|_| expr::condition_mentions(expression)).unwrap_or_default();
         let mut waits_for = Vec::new();
-        for text in used.map(|used| used.tasks).unwrap_or_default() {
-            if let Some(on) = flow::named(self, record, &text)?
+        for mention in mentions {
+            // That a task has ended is known here, and how; what came out of it is not.
+            if let Name::Task { task, field } = mention.name
+                && !matches!(field, TaskField::Status | TaskField::Error)
+                && let Some(on) = flow::named(self, record, &task)?
                 && self.moved.get(&on) == Some(&Phase::Done)
                 && let Some(id) = self.view.id(on)?
+                && !waits_for.contains(&id)
             {
                 waits_for.push(id);
             }
