@@ -90,6 +90,12 @@ impl<'a> Sheet<'a> {
         self.field("parent", task.parent.as_ref().map(ToString::to_string));
         self.field("needs", list(&task.dependencies));
         self.field("subtasks", list(&task.subtasks));
+        self.field(
+            "item",
+            task.progress.item.as_ref().map(|item| format!("{}: {}", item.index, plain(&item.value))),
+        );
+        self.field("round", rounds(task));
+        self.field("deadline", task.progress.deadline.map(format_time));
         self.field("attempt", (task.attempt > 0).then(|| task.attempt.to_string()));
         self.field("created", Some(format_time(task.created_at)));
         self.field("updated", Some(format!("{} (version {})", format_time(task.updated_at), task.version)));
@@ -155,6 +161,9 @@ impl<'a> Sheet<'a> {
             for (name, value) in &call.options {
                 self.indented(&clean(&format!("{name}: {}", plain(value))), "      ");
             }
+            if let Some(starts) = starts(call) {
+                self.indented(&starts, "      ");
+            }
             if let Some(error) = &call.error {
                 self.indented(&format!("error: {error}"), "      ");
             }
@@ -210,6 +219,22 @@ fn decided(granted: &Granted) -> String {
     let answer = granted.answer.as_ref().map(|answer| format!(": {}", plain(answer))).unwrap_or_default();
     let edited = if granted.args.is_some() { ", with other arguments" } else { "" };
     format!("approved by {} at {}{edited}{answer}", granted.by, format_time(granted.at))
+}
+
+/// Returns how far a loop is.
+fn rounds(task: &Task) -> Option<String> {
+    let most = task.options.get("repeat")?.get("max")?;
+    (task.progress.round > 0).then(|| format!("{} of at most {most} are over", task.progress.round))
+}
+
+/// Returns how often a call was started, where that says something, and when it is started again.
+fn starts(call: &ToolCall) -> Option<String> {
+    let again = call.due.map(|due| format!("again at {}", format_time(due)));
+    let starts =
+        (call.attempts > 1 || again.is_some()).then(|| print::count(u64::from(call.attempts), "start"));
+    let failures = (call.failures > 0).then(|| print::count(u64::from(call.failures), "failure"));
+    let said: Vec<String> = starts.into_iter().chain(failures).chain(again).collect();
+    (call.attempts > 1 || call.due.is_some()).then(|| said.join(", "))
 }
 
 fn list(ids: &[TaskId]) -> Option<String> {

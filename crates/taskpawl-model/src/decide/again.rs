@@ -8,6 +8,8 @@ use crate::record::{CallBody, Phase};
 use crate::refusal::Refusal;
 use crate::status::{CallStatus, Cause, Status, TaskState};
 
+use super::open::NOT_HELD;
+
 /// What a task that starts again keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
@@ -53,7 +55,9 @@ impl Draft<'_> {
             for other in self.opened_by(key, !named.contains(&key))? {
                 let phase = self.free(other)?;
                 let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
-                if !ran || !seen.insert(other) {
+                // Its condition may hold with what comes out now.
+                let was_decided = cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
+                if !(ran || was_decided) || !seen.insert(other) {
                     continue;
                 }
                 if !cascade {
@@ -68,6 +72,11 @@ impl Draft<'_> {
             }
         }
         Ok(again)
+    }
+
+    fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
+        let state = self.task(key)?.body.state;
+        Ok(matches!(state, TaskState::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
     }
 
     /// Returns what the end of a task let start: what depends on it, the task above, and with `below` its subtasks.

@@ -17,6 +17,9 @@ use crate::{Key, TaskId};
 
 use super::again::How;
 
+/// How the reason begins why a task was skipped whose condition does not hold.
+pub(super) const NOT_HELD: &str = "its condition does not hold";
+
 /// How much of a condition is repeated where it is said that it does not hold.
 const SHOWN: usize = 200;
 
@@ -71,7 +74,7 @@ impl Draft<'_> {
         if shown.len() < when.len() {
             shown.push('…');
         }
-        self.skip_tree(key, Cause::Gate, Some(&format!("its condition does not hold: {shown}")))?;
+        self.skip_tree(key, Cause::Gate, Some(&format!("{NOT_HELD}: {shown}")))?;
         Ok(false)
     }
 
