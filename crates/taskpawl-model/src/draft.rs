@@ -130,12 +130,6 @@ impl<'a> Draft<'a> {
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
-        for (key, needs) in self.answer.needs.clone() {
-            // For want of a place only: it is ready as before.
-            if needs == crate::Needs::default() {
-                self.answer.ready.push(self.node(key)?);
-            }
-        }
         self.answer.events = self.changes.events.len() as u64;
         if self.is_undoable && self.changes.events.iter().any(|event| undo::is_a_touch(&event.kind)) {
             let mut image = undo::Image::of(self.view, &self.changes, std::mem::take(&mut self.reused))?;
