@@ -12,6 +12,7 @@ mod full_disk;
 mod harness;
 mod help;
 mod killed;
+mod loops;
 mod placement;
 mod plans;
 mod prune;

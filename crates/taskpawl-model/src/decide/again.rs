@@ -56,7 +56,8 @@ impl Draft<'_> {
                 let phase = self.free(other)?;
                 let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
                 // Its condition may hold with what comes out now.
-                let was_decided = cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
+                let was_decided =
+                    cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
                 if !(ran || was_decided) || !seen.insert(other) {
                     continue;
                 }

@@ -132,6 +132,7 @@ impl Draft<'_> {
 
     /// Returns what becomes of a task whose interrupted call ended well: parallel calls may have ended otherwise.
     fn after_interrupted(&mut self, key: Key) -> Decided<TaskState> {
+        let has_rounds = self.task(key)?.spec.repeat.is_some();
         let calls = self.calls(key)?;
         let find = |status| calls.iter().find(|call| call.body.status == status);
         Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
@@ -139,6 +140,8 @@ impl Draft<'_> {
                 TaskState::Blocked { reason: BlockedReason::Interrupted { call: call.id.clone() } }
             }
             (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call) },
+            // A run decides whether this was the last round.
+            (None, None) if has_rounds => TaskState::Todo,
             (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,
             (None, None) => TaskState::Todo,
         })
