@@ -176,7 +176,7 @@ fn a_dry_run_says_with_which_code_the_run_ends() {
         let said =
             cli.run(&["run-all-ready", "--only", only, "--dry-run", "--json"]).ok().json()["data"].clone();
         let ended = cli.run(&["run-all-ready", "--only", only, "--quiet", "--json"]);
-        assert_eq!(said["exit"].as_i64().map(|exit| exit as i32), ended.code, "{only}: {said} {ended}");
+        assert_eq!(said["exit"].as_i64(), ended.code.map(i64::from), "{only}: {said} {ended}");
         assert_eq!(said["counts"], ended.json()["data"]["counts"], "{only}");
         cli.run(&["reopen", "a", "d", "--cascade"]);
     }
