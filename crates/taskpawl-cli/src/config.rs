@@ -1,5 +1,6 @@
 //! Configuration in layers: `taskpawl.toml` of the project, then that of the user, then the environment; flags come last.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -8,13 +9,17 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use taskpawl::model::Period;
+use taskpawl::model::{Period, Retry};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::commands::parse;
 use crate::environment::Environment;
 use crate::text::nearest;
+
+mod values;
+
+use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,12 +46,33 @@ pub(crate) enum Key {
     Limit,
     OutputQuota,
     RunNotify,
+    RunTimeout,
+    RunTaskTimeout,
+    RunMaxFailures,
+    RunRetry,
 }
+
+/// Sections whose keys are names that people choose.
+const NAMED: [(&str, &str); 2] = [
+    ("resources", "how much there is of a named resource, before what plans say"),
+    ("tools", "how many calls of a tool run at once: `concurrency`"),
+];
 
 impl Key {
     /// Every key, in the order of `config list`.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Actor, Self::Color, Self::Jobs, Self::Lease, Self::Limit, Self::OutputQuota, Self::RunNotify];
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Actor,
+        Self::Color,
+        Self::Jobs,
+        Self::Lease,
+        Self::Limit,
+        Self::OutputQuota,
+        Self::RunNotify,
+        Self::RunTimeout,
+        Self::RunTaskTimeout,
+        Self::RunMaxFailures,
+        Self::RunRetry,
+    ];
 
     /// Returns the key as files write it.
     pub(crate) fn as_str(self) -> &'static str {
@@ -58,6 +84,10 @@ impl Key {
             Self::Limit => "limit",
             Self::OutputQuota => "output.quota",
             Self::RunNotify => "run.notify",
+            Self::RunTimeout => "run.timeout",
+            Self::RunTaskTimeout => "run.taskTimeout",
+            Self::RunMaxFailures => "run.maxFailures",
+            Self::RunRetry => "run.retry",
         }
     }
 
@@ -71,6 +101,10 @@ impl Key {
             Self::Limit => "TASKPAWL_LIMIT",
             Self::OutputQuota => "TASKPAWL_OUTPUT_QUOTA",
             Self::RunNotify => "TASKPAWL_RUN_NOTIFY",
+            Self::RunTimeout => "TASKPAWL_RUN_TIMEOUT",
+            Self::RunTaskTimeout => "TASKPAWL_RUN_TASK_TIMEOUT",
+            Self::RunMaxFailures => "TASKPAWL_RUN_MAX_FAILURES",
+            Self::RunRetry => "TASKPAWL_RUN_RETRY",
         }
     }
 
@@ -88,12 +122,18 @@ impl Key {
             Self::RunNotify => {
                 "a program, as a list, that is told when tasks wait for a decision, when some failed, and the end"
             }
+            Self::RunTimeout => "how long a run may take, such as 2h",
+            Self::RunTaskTimeout => "how long an attempt of a task may take that says nothing, such as 30m",
+            Self::RunMaxFailures => "how many tasks may fail before a run starts nothing more",
+            Self::RunRetry => {
+                "how calls are tried again that say nothing: all starts, or a table as `retry` of a task"
+            }
         }
     }
 
     /// Returns whether the value is a number.
     pub(crate) fn is_number(self) -> bool {
-        matches!(self, Self::Jobs | Self::Limit)
+        matches!(self, Self::Jobs | Self::Limit | Self::RunMaxFailures)
     }
 
     /// Returns whether the value is a list of texts.
@@ -106,6 +146,8 @@ impl Key {
         let found = Self::ALL.into_iter().find(|key| key.as_str() == name);
         found.ok_or_else(|| {
             let all: Vec<_> = Self::ALL.iter().map(|key| format!("`{}`", key.as_str())).collect();
+            let named = NAMED.iter().map(|(section, _)| format!("`[{section}]`"));
+            let all: Vec<_> = all.into_iter().chain(named).collect();
             match nearest(name, Self::ALL.iter().map(|key| key.as_str())) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known are {}", all.join(", ")),
@@ -136,7 +178,8 @@ impl fmt::Display for Origin {
 /// A value with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    pub(crate) key: Key,
+    /// The key as files write it.
+    pub(crate) name: String,
     pub(crate) value: String,
     pub(crate) origin: Origin,
 }
@@ -154,7 +197,20 @@ pub(crate) struct Config {
     pub(crate) output_quota: Option<u64>,
     /// Nothing tells nobody.
     pub(crate) notify: Vec<String>,
+    pub(crate) run: RunConfig,
     settings: Vec<Setting>,
+}
+
+/// What the layers say about runs.
+#[derive(Debug, Default)]
+pub(crate) struct RunConfig {
+    pub(crate) timeout: Option<Period>,
+    pub(crate) task_timeout: Option<Period>,
+    pub(crate) max_failures: Option<u64>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) resources: BTreeMap<String, u32>,
+    /// How many calls of a tool run at once.
+    pub(crate) tool_limits: BTreeMap<String, usize>,
 }
 
 /// The files of the configuration, whether they exist or not: that of the project, if there is one, and that of the user.
@@ -173,8 +229,15 @@ pub(crate) enum ConfigError {
     Syntax { path: PathBuf, source: Box<toml::de::Error> },
     #[error("`{}` line {line} has the unknown key `{key}`", .path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, hint: String },
-    #[error("{origin}{}: `{}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")), .key.as_str())]
-    Value { origin: Origin, line: Option<usize>, key: Key, value: String, expected: &'static str },
+    #[error("{origin}{}: `{name}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")))]
+    Value {
+        origin: Origin,
+        line: Option<usize>,
+        name: String,
+        meaning: &'static str,
+        value: String,
+        expected: &'static str,
+    },
 }
 
 impl ConfigError {
@@ -182,7 +245,7 @@ impl ConfigError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::UnknownKey { hint, .. } => hint.clone(),
-            Self::Value { key, .. } => format!("`{}` says {}", key.as_str(), key.meaning()),
+            Self::Value { name, meaning, .. } => format!("`{name}` says {meaning}"),
             Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
         }
     }
@@ -230,8 +293,14 @@ impl Config {
             "none".to_owned(),
             "[]".to_owned(),
         ];
+        let values = values.into_iter().chain(std::iter::repeat_with(|| "none".to_owned()));
         let settings = Key::ALL.into_iter().zip(values);
-        let settings = settings.map(|(key, value)| Setting { key, value, origin: Origin::Default }).collect();
+        let setting = |(key, value): (Key, String)| Setting {
+            name: key.as_str().to_owned(),
+            value,
+            origin: Origin::Default,
+        };
+        let settings = settings.map(setting).collect();
         Self {
             actor,
             color: ColorWord::Auto,
@@ -240,6 +309,7 @@ impl Config {
             limit: 50,
             output_quota: None,
             notify: Vec::new(),
+            run: RunConfig::default(),
             settings,
         }
     }
@@ -264,10 +334,76 @@ impl Config {
             };
             for (inner, value) in section {
                 let full = format!("{}.{}", name.get_ref(), inner.get_ref());
-                self.read_entry(path, &text, &full, inner.span().start, value)?;
+                let at = inner.span().start;
+                match name.get_ref().as_ref() {
+                    "resources" => self.read_resource(path, &text, inner.get_ref(), at, value)?,
+                    "tools" => self.read_tool(path, &text, inner.get_ref(), at, value)?,
+                    _ => self.read_entry(path, &text, &full, at, value)?,
+                }
             }
         }
         Ok(())
+    }
+
+    /// Takes how much there is of a resource.
+    fn read_resource(
+        &mut self,
+        path: &Path,
+        text: &str,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let full = format!("resources.{name}");
+        let expected = "a number from 0 to 4294967295";
+        let number = number_of(path, text, &full, NAMED[0].1, at, value, expected)?;
+        self.run.resources.insert(name.to_owned(), number);
+        self.note(full, number.to_string(), Origin::File(path.to_owned()));
+        Ok(())
+    }
+
+    /// Takes what is said about a tool.
+    fn read_tool(
+        &mut self,
+        path: &Path,
+        text: &str,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let entries = if let DeValue::Table(entries) = value.get_ref() { Some(entries) } else { None };
+        for (key, value) in entries.into_iter().flatten() {
+            let full = format!("tools.{name}.{}", key.get_ref());
+            let at = key.span().start;
+            if key.get_ref() != "concurrency" {
+                let hint = "of a tool `concurrency` can be said".to_owned();
+                return Err(ConfigError::UnknownKey {
+                    path: path.to_owned(),
+                    line: line(text, at),
+                    key: full,
+                    hint,
+                });
+            }
+            let number = number_of(path, text, &full, NAMED[1].1, at, value, "a number of at least 1")?;
+            if number == 0 {
+                return Err(wrong(path, text, &full, NAMED[1].1, at, value, "a number of at least 1"));
+            }
+            self.run.tool_limits.insert(name.to_owned(), number as usize);
+            self.note(full, number.to_string(), Origin::File(path.to_owned()));
+        }
+        if entries.is_none() {
+            let expected = "a table such as { concurrency = 2 }";
+            return Err(wrong(path, text, &format!("tools.{name}"), NAMED[1].1, at, value, expected));
+        }
+        Ok(())
+    }
+
+    /// Writes down where a value comes from.
+    fn note(&mut self, name: String, value: String, origin: Origin) {
+        match self.settings.iter_mut().find(|setting| setting.name == name) {
+            Some(setting) => *setting = Setting { name, value, origin },
+            None => self.settings.push(Setting { name, value, origin }),
+        }
     }
 
     /// Takes one line of a file; keys of a section have its name before theirs.
@@ -279,7 +415,7 @@ impl Config {
         at: usize,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), ConfigError> {
-        let line = text[..at].matches('\n').count() + 1;
+        let line = line(text, at);
         let key = Key::from_name(name).map_err(|hint| ConfigError::UnknownKey {
             path: path.to_owned(),
             line,
@@ -294,7 +430,8 @@ impl Config {
                 (false, true) => ARGV,
                 (false, false) => "text in quotes",
             };
-            return Err(ConfigError::Value { origin, line: Some(line), key, value, expected });
+            let (name, meaning) = (key.as_str().to_owned(), key.meaning());
+            return Err(ConfigError::Value { origin, line: Some(line), name, meaning, value, expected });
         };
         self.set(key, value, origin, Some(line))
     }
@@ -307,12 +444,10 @@ impl Config {
         line: Option<usize>,
     ) -> Result<(), ConfigError> {
         if let Err(expected) = self.take(key, &value) {
-            return Err(ConfigError::Value { origin, line, key, value, expected });
+            let (name, meaning) = (key.as_str().to_owned(), key.meaning());
+            return Err(ConfigError::Value { origin, line, name, meaning, value, expected });
         }
-        for setting in self.settings.iter_mut().filter(|setting| setting.key == key) {
-            setting.value.clone_from(&value);
-            setting.origin.clone_from(&origin);
-        }
+        self.note(key.as_str().to_owned(), value, origin);
         Ok(())
     }
 
@@ -336,17 +471,14 @@ impl Config {
                 self.output_quota = Some(parse::size(value).map_err(|_| "a size such as 2GiB")?);
             }
             Key::RunNotify => self.notify = serde_json::from_str(value).map_err(|_| ARGV)?,
+            Key::RunTimeout => self.run.timeout = Some(length(value, "a duration such as 2h")?),
+            Key::RunTaskTimeout => self.run.task_timeout = Some(length(value, "a duration such as 30m")?),
+            Key::RunMaxFailures => {
+                let failures = value.parse().ok().filter(|failures| *failures > 0);
+                self.run.max_failures = Some(failures.ok_or("a number of at least 1")?);
+            }
+            Key::RunRetry => self.run.retry = Some(retry(value).ok_or(RETRY)?),
         }
         Ok(())
     }
-}
-
-/// Returns the text of a value of the right type; of a list as JSON.
-fn text_of(value: &DeValue<'_>, key: Key) -> Option<String> {
-    if key.is_list() {
-        let items = value.as_array()?.iter().map(|item| item.get_ref().as_str());
-        let items: Vec<&str> = items.collect::<Option<_>>()?;
-        return serde_json::to_string(&items).ok();
-    }
-    if key.is_number() { Some(value.as_integer()?.to_string()) } else { Some(value.as_str()?.to_owned()) }
 }

@@ -7,27 +7,33 @@ use std::task::Poll;
 use std::time::Duration;
 
 use taskpawl_manager::Manager;
-use taskpawl_model::schedule::{Action, Commit, Event, Intake, State, Stop, step};
+use taskpawl_model::schedule::{Action, Commit, Event, Intake, Limits, State, Stop, step};
 use taskpawl_model::{
-    Answer, CallEnd, CallStatus, Command, Grant, Key, Report, RunId, StartedCall, Status, TaskId, TaskState,
-    View, ViewResult, blocked_reason,
+    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, Needs, Report, RunId, StartedCall, Status,
+    TaskId, TaskState, View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::Programs;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::changes::Changed;
 use crate::engine::{Engine, RunOptions};
 use crate::error::RunError;
 use crate::executor::{Ended, Executor};
+use crate::fingerprint::fingerprint;
+use crate::ledger::Ledger;
 use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
 use crate::questions::{Questions, Said};
-use crate::summary::{RunSummary, Summarizer, reason_text};
+use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
+
+/// For how many tasks with `cache` files are read at once.
+const FINDERS: usize = 4;
 
 type Outcomes = Result<Vec<Outcome>, StoreError>;
 
@@ -52,6 +58,13 @@ pub(crate) struct Dispatcher {
     stops_seen: u32,
     pause: Duration,
     ended: BTreeMap<String, u64>,
+    ledger: Ledger,
+    tool_limits: BTreeMap<String, usize>,
+    /// What is being found out about tasks with `cache`, a few at a time.
+    finds: JoinSet<(Key, Grant)>,
+    finders: Arc<Semaphore>,
+    cached: u64,
+    changed_beyond: BTreeMap<TaskId, ChangedBeyond>,
 }
 
 #[derive(Debug)]
@@ -72,7 +85,13 @@ impl Dispatcher {
         let executor = Executor::new(engine, programs, options.scope.clone(), options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
-            intake: Intake::new(run.clone(), options.only.clone(), tools),
+            intake: Intake::new(run.clone(), options.only.clone(), tools).with_rules(options.rules()),
+            ledger: Ledger::new(options, manager.source().now()),
+            tool_limits: options.tool_limits.clone(),
+            finds: JoinSet::new(),
+            finders: Arc::new(Semaphore::new(FINDERS)),
+            cached: 0,
+            changed_beyond: BTreeMap::new(),
             state: State::new(options.jobs(), BTreeMap::new()),
             engine: engine.clone(),
             manager,
@@ -103,6 +122,10 @@ impl Dispatcher {
                 self.carry_out(actions, &mut events).await;
             }
             self.questions.ask()?;
+            events.extend(self.used_up());
+            if !events.is_empty() {
+                continue;
+            }
             if self.state.is_out_of_work() {
                 let more = self.more_may_come()?;
                 step(&mut self.state, Event::MoreMayCome(more));
@@ -118,6 +141,19 @@ impl Dispatcher {
         }
     }
 
+    /// Returns what the schedule has to hear about limits that are reached now: before what happened is taken in, so that nothing
+    /// starts because of it.
+    fn used_up(&mut self) -> Vec<Event> {
+        let news = self.ledger.check(self.manager.source().now());
+        let tell = |(event, ended)| {
+            if let Some(observer) = &self.observer {
+                observer.event(&RunEvent::EndedEarly(ended));
+            }
+            event
+        };
+        news.into_iter().map(tell).collect()
+    }
+
     /// Loads what is ready and the length of what is behind it.
     fn begin(&mut self) -> Result<Event, RunError> {
         self.engine.recover()?;
@@ -125,7 +161,9 @@ impl Dispatcher {
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
         let asked = self.manager.read(|view| Ok(self.questions.begin(view, self.intake.scope())?))?;
         self.tell_asked(asked)?;
-        self.state = State::new(self.state.jobs(), beginning.ranks);
+        self.ledger.take_plans(self.manager.read(|view| Ok(view.plans()?))?);
+        let limits = Limits { tools: self.tool_limits.clone(), ..self.ledger.limits() };
+        self.state = State::new(self.state.jobs(), beginning.ranks).with_limits(limits);
         Ok(Event::Ready(beginning.ready))
     }
 
@@ -143,6 +181,9 @@ impl Dispatcher {
         tokio::select! {
             Some(outcomes) = self.committed.1.recv() => self.take_outcomes(outcomes, events)?,
             Some(ended) = self.calls.join_next(), if !self.calls.is_empty() => self.take_joined(ended, events),
+            Some(Ok((key, grant))) = self.finds.join_next(), if !self.finds.is_empty() => {
+                events.push_back(Event::Found(key, grant));
+            }
             said = self.questions.said() => self.take_said(said, events)?,
             warning = self.notifier.next() => self.warn(warning),
             Ok(()) = self.control.changed() => self.take_stops(events),
@@ -159,10 +200,11 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends when the first pause is over; never, if nothing pauses.
+    /// Ends when the first pause, or the time of the run or of a plan, is over; never, if there is none.
     fn alarm(&self) -> impl Future<Output = ()> + use<> {
-        let now = self.manager.source().now();
-        let left = self.state.next_alarm().map(|at| (at - now).to_std().unwrap_or_default());
+        let alarms = [self.state.next_alarm(), self.ledger.next_deadline()];
+        let next = alarms.into_iter().flatten().min();
+        let left = next.map(|at| (at - self.manager.source().now()).to_std().unwrap_or_default());
         async move {
             match left {
                 Some(left) => tokio::time::sleep(left).await,
@@ -176,9 +218,7 @@ impl Dispatcher {
             match action {
                 Action::Commit(commit) => self.commit(*commit),
                 Action::Start(call) => self.start(*call, events).await,
-                Action::Find(key, inputs) => {
-                    events.push_back(Event::Found(key, Grant { work: Some(inputs.work), fingerprint: None }));
-                }
+                Action::Find(key, inputs) => self.find(key, inputs),
                 Action::Kill(key) => self.executor.kill(key),
                 Action::KillAll => self.executor.kill_all(),
                 Action::Finish => {}
@@ -186,10 +226,23 @@ impl Dispatcher {
         }
     }
 
+    /// Finds out what the success of a task depends on; reading its files blocks no other task.
+    fn find(&mut self, key: Key, inputs: CacheInputs) {
+        let (root, finders) = (self.engine.project.root.clone(), Arc::clone(&self.finders));
+        self.finds.spawn(async move {
+            let work = Some(inputs.work.clone());
+            let _place = finders.acquire().await;
+            let found = tokio::task::spawn_blocking(move || fingerprint(&root, &inputs)).await;
+            (key, Grant { work, fingerprint: found.ok().flatten() })
+        });
+    }
+
     /// Polls the call once in place: what ends at once needs no task of its own.
     async fn start(&mut self, started: StartedCall, events: &mut VecDeque<Event>) {
         self.note_start(&started);
-        let mut call: Pin<Box<dyn Future<Output = Ended> + Send>> = Box::pin(self.executor.call(started));
+        let deadline = self.ledger.deadline(started.plan.as_deref());
+        let mut call: Pin<Box<dyn Future<Output = Ended> + Send>> =
+            Box::pin(self.executor.call(started, deadline));
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
             Poll::Ready(ended) => self.take_ended(ended, events),
             Poll::Pending => {
@@ -199,6 +252,7 @@ impl Dispatcher {
     }
 
     fn note_start(&mut self, started: &StartedCall) {
+        self.ledger.note_start(started.key, &started.task, started.plan.as_deref());
         let task = self.in_flight.entry(started.key);
         let task = task.or_insert_with(|| InFlight { id: started.task.clone(), calls: BTreeMap::new() });
         task.calls.insert(started.call.id.clone(), started.call.spec.tool_name.clone());
@@ -236,6 +290,7 @@ impl Dispatcher {
             for (key, status) in std::mem::take(&mut answer.ended) {
                 self.note_end(key, status);
             }
+            events.extend(self.used_up());
             let asked = std::mem::take(&mut answer.asked);
             self.take_answer(answer, events)?;
             self.look_at_questions(asked)?;
@@ -291,16 +346,27 @@ impl Dispatcher {
 
     fn note_end(&mut self, key: Key, status: Status) {
         *self.ended.entry(status.as_str().to_owned()).or_default() += 1;
-        if (self.observer.is_some() || status == Status::Failed)
-            && let Ok(Some((task, name, plan, error))) =
-                self.manager.store().view(|view| ended_task(view, key))
+        let is_unknown = !self.ledger.close(key) && status == Status::Done;
+        if (self.observer.is_some() || is_unknown || status == Status::Failed)
+            && let Ok(Some(ended)) = self.manager.store().view(|view| ended_task(view, key))
         {
-            if status == Status::Failed {
-                self.notifier.failed(task.as_str(), &name, plan.as_deref(), error.as_deref());
+            self.tell_end(ended, status);
+        }
+    }
+
+    fn tell_end(&mut self, ended: EndedTask, status: Status) {
+        let EndedTask { task, name, plan, error, is_cached } = ended;
+        let is_cached = is_cached && status == Status::Done;
+        self.cached += u64::from(is_cached);
+        if status == Status::Failed {
+            self.ledger.note_failure(plan.as_deref());
+            self.notifier.failed(task.as_str(), &name, plan.as_deref(), error.as_deref());
+        }
+        if let Some(observer) = &self.observer {
+            if is_cached {
+                observer.event(&RunEvent::Cached { task: task.clone() });
             }
-            if let Some(observer) = &self.observer {
-                observer.event(&RunEvent::TaskEnded { task, name, status, error });
-            }
+            observer.event(&RunEvent::TaskEnded { task, name, status, error });
         }
     }
 
@@ -312,7 +378,9 @@ impl Dispatcher {
     }
 
     fn take_ended(&mut self, ended: Ended, events: &mut VecDeque<Event>) {
-        let Ended { key, attempt, call, end, took } = ended;
+        self.ledger.note_end(ended.key, ended.plan.as_deref(), ended.took, ended.usage.as_ref());
+        self.note_changes(&ended);
+        let Ended { key, attempt, call, end, took, usage, changed, inputs_changed, .. } = ended;
         self.tell_ended(key, &call, &end, took);
         if let Some(task) = self.in_flight.get_mut(&key) {
             task.calls.remove(&call);
@@ -321,7 +389,33 @@ impl Dispatcher {
                 self.executor.forget(key);
             }
         }
-        events.push_back(Event::Ended(Box::new(Report::new(key, attempt, call, end))));
+        let Changed { files: changed_beyond, unknown: changes_unknown } = changed;
+        let report = Report::new(key, attempt, call, end);
+        let report = Report { usage, changed_beyond, changes_unknown, inputs_changed, ..report };
+        events.extend(self.used_up());
+        events.push_back(Event::Ended(Box::new(report)));
+    }
+
+    /// Tells which files changed that the task does not say it writes.
+    fn note_changes(&mut self, ended: &Ended) {
+        let (Some(task), false) = (self.in_flight.get(&ended.key), ended.changed == Changed::default())
+        else {
+            return;
+        };
+        let Changed { files, unknown } = ended.changed.clone();
+        if let Some(observer) = &self.observer {
+            let (task, call) = (task.id.clone(), ended.call.clone());
+            let (files, unknown) = (files.clone(), unknown.clone());
+            observer.event(&RunEvent::ChangedBeyond { task, call, files, unknown });
+        }
+        if self.changed_beyond.len() < LISTED || self.changed_beyond.contains_key(&task.id) {
+            let new = || ChangedBeyond { task: task.id.clone(), files: Vec::new(), unknown: None };
+            let known = self.changed_beyond.entry(task.id.clone()).or_insert_with(new);
+            known.files.extend(files);
+            known.files.sort();
+            known.files.dedup();
+            known.unknown = unknown.or(known.unknown.take());
+        }
     }
 
     fn tell_ended(&self, key: Key, call: &taskpawl_model::CallId, end: &CallEnd, took: Duration) {
@@ -374,7 +468,16 @@ impl Dispatcher {
         if self.state.stop() != Stop::No {
             return Ok(false);
         }
-        let prospects = self.manager.read(|view| Ok(self.intake.prospects(view, self.wait)?))?;
+        // What others hold is given back by tasks that may be none of the scope.
+        let waits = self.state.waits_for_others();
+        let prospects = self.manager.read(|view| {
+            let found = if waits {
+                self.intake.prospects_anywhere(view, self.wait)
+            } else {
+                self.intake.prospects(view, self.wait)
+            };
+            Ok(found?)
+        })?;
         let dead = prospects.runs.iter().any(|run| !liveness::is_alive(&self.engine.project.files, run));
         if dead {
             self.engine.recover()?;
@@ -392,12 +495,18 @@ impl Dispatcher {
     }
 
     fn summarize(self) -> Result<(RunSummary, Notifier), RunError> {
+        let (ended_early, spent) = self.ledger.close_books();
         let summarizer = Summarizer {
             run: self.run,
             scope: self.intake.scope().cloned(),
             ended: self.ended,
             missing_tools: self.intake.missing_tools().clone(),
             never_fits: self.intake.never_fits().clone(),
+            unmet: self.state.limited().map(|(key, needs)| (key, held_text(needs))).collect(),
+            ended_early,
+            spent,
+            cached: self.cached,
+            changed_beyond: self.changed_beyond.into_values().collect(),
             stop: self.state.stop(),
             only: (self.intake.selectors().iter())
                 .flat_map(|selector| [" --only ".to_owned(), selector.to_string()])
@@ -408,8 +517,15 @@ impl Dispatcher {
     }
 }
 
-/// A task that ended: its id, its name, its plan, and why it did not end well.
-type EndedTask = (TaskId, String, Option<String>, Option<String>);
+/// A task that ended.
+struct EndedTask {
+    task: TaskId,
+    name: String,
+    plan: Option<String>,
+    /// Why it did not end well.
+    error: Option<String>,
+    is_cached: bool,
+}
 
 /// Returns what an observer hears of a task that ended. Its calls and edges are not read: there may be many.
 fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
@@ -420,5 +536,14 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
         TaskState::Blocked { reason } => Some(reason_text(&blocked_reason(view, key, reason)?)),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
     };
-    Ok(Some((task.id, task.spec.name, task.plan, error)))
+    let is_cached = task.body.progress.cached_from.is_some();
+    Ok(Some(EndedTask { task: task.id, name: task.spec.name, plan: task.plan, error, is_cached }))
+}
+
+/// Returns what a task waits for that others hold.
+fn held_text(needs: &Needs) -> String {
+    let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
+    let paths = needs.writes.iter().map(|path| format!("`{path}`"));
+    let all: Vec<String> = resources.chain(paths).collect();
+    format!("needs {}, which somebody else holds", all.join(", "))
 }

@@ -1,8 +1,11 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use taskpawl_manager::Manager;
-use taskpawl_model::{Command, Map, RunId, RunRecord, Selector, Task, resolve};
+use taskpawl_model::{
+    Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
+};
 use taskpawl_tools::{Programs, Registry, Supervision};
 use tokio::sync::watch;
 
@@ -60,6 +63,23 @@ pub struct RunOptions {
     /// It finds what happened as JSON on its standard input, and the kind of it in `TASKPAWL_EVENT`; it may take 30 seconds, and
     /// what becomes of it does not change what becomes of the run. Plans may name others for their own tasks.
     pub notify: Vec<String>,
+    /// How long it may take. Then nothing more starts, and what runs fails with the class `timeout`. Without it plans say so for
+    /// their own tasks; likewise the next two.
+    pub timeout: Option<Period>,
+    /// How many tasks may fail before nothing more starts.
+    pub max_failures: Option<u64>,
+    /// What it may use up before nothing more starts.
+    pub budget: Option<Budget>,
+    /// The retries of calls where neither they nor their tasks say anything.
+    pub retry: Option<Retry>,
+    /// The longest that each attempt of a task may take that says nothing; without it each of its calls may take ten minutes.
+    pub task_timeout: Option<Period>,
+    /// How much there is of resources; it comes before what plans say.
+    pub resources: BTreeMap<String, u32>,
+    /// How many calls of a tool run at once.
+    pub tool_limits: BTreeMap<String, usize>,
+    /// Whether tasks with `cache` run although nothing that they depend on has changed.
+    pub no_cache: bool,
     /// How it is asked to stop.
     pub control: RunControl,
     /// The parameters, for the record.
@@ -73,6 +93,16 @@ pub struct RunControl {
 }
 
 impl RunOptions {
+    /// Returns what holds for all tasks of the run.
+    pub(crate) fn rules(&self) -> RunRules {
+        RunRules {
+            capacities: self.resources.clone(),
+            retry: self.retry.clone(),
+            timeout: self.task_timeout,
+            no_cache: self.no_cache,
+        }
+    }
+
     /// Returns how many calls run at once.
     pub fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -154,8 +184,10 @@ impl Engine {
         }
         let programs = live.programs().clone();
         let notifier = self.notifier(&id, &programs, &options);
-        let dispatcher = Dispatcher::new(self, programs, manager.clone(), id.clone(), &options, notifier);
-        let (summary, notifier) = Box::pin(dispatcher.run()).await?;
+        // Boxed, so that whoever holds the future of a run does not hold all of this.
+        let run =
+            Box::pin(Dispatcher::new(self, programs, manager.clone(), id.clone(), &options, notifier).run());
+        let (summary, notifier) = run.await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
             for message in warnings {
@@ -166,7 +198,7 @@ impl Engine {
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         drop(live);
         if let Some(observer) = &options.observer {
-            observer.event(&RunEvent::Summary(summary.clone()));
+            observer.event(&RunEvent::Summary(Box::new(summary.clone())));
         }
         Ok(summary)
     }

@@ -1,23 +1,31 @@
 //! Starts one call: everything that a tool sees, and how its end is written down.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taskpawl_model::{CallEnd, CallError, CallId, Key, StartedCall, is_too_deep};
+use taskpawl_model::{
+    CacheInputs, CallEnd, CallError, CallId, Key, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+};
 use taskpawl_tools::{
-    CallContext, Programs, Progress, ProgressSink, RegisteredTool, ToolError, call_guarded,
+    CallContext, Programs, Progress, ProgressSink, RegisteredTool, ToolError, UsageSink, call_guarded,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::{Changed, Snapshot, Writers};
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
+use crate::fingerprint::fingerprint;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output};
 
 /// How long a call may take where neither it nor its task says so.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The largest report of what a call uses up that is kept, in bytes.
+const MOST_USAGE_BYTES: usize = 4096;
 
 /// How a call ended, with what the dispatcher needs to report it.
 #[derive(Debug)]
@@ -27,6 +35,11 @@ pub(crate) struct Ended {
     pub(crate) call: CallId,
     pub(crate) end: CallEnd,
     pub(crate) took: Duration,
+    pub(crate) plan: Option<String>,
+    pub(crate) usage: Option<Value>,
+    pub(crate) changed: Changed,
+    /// Files that the success of the task depends on are not what they were when it was claimed.
+    pub(crate) inputs_changed: bool,
 }
 
 /// Makes calls out of what the store recorded as started.
@@ -40,6 +53,7 @@ pub(crate) struct Executor {
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
     programs: Programs,
+    writers: Writers,
 }
 
 impl Executor {
@@ -59,31 +73,48 @@ impl Executor {
             cancel: CancellationToken::new(),
             by_task: BTreeMap::new(),
             programs,
+            writers: Writers::default(),
         }
     }
 
-    /// Returns the future of the call; nothing happens before it is polled.
-    pub(crate) fn call(&mut self, started: StartedCall) -> impl Future<Output = Ended> + Send + 'static {
+    /// Returns the future of the call, which ends at `deadline` at the latest; nothing happens before it is polled.
+    pub(crate) fn call(
+        &mut self,
+        started: StartedCall,
+        deadline: Option<Timestamp>,
+    ) -> impl Future<Output = Ended> + Send + 'static {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
-        let context = self.context(&started);
+        let usage = Arc::new(Mutex::new(None));
+        let context = self.context(&started, deadline, &usage);
         let output = self.output.clone();
+        let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
         async move {
+            let watch = Watch::begin(&root, writers, &started.writes).await;
             let begin = Instant::now();
-            let args = Value::Object(started.args);
+            let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
+            let args = Value::Object(args);
             let end = match tool {
-                Some(tool) => run(tool, context, args, started.call.spec.idempotent, &output).await,
-                None => unknown_tool(&started.call.spec.tool_name),
+                Some(tool) => run(tool, context, args, call.spec.idempotent, &output).await,
+                None => unknown_tool(&call.spec.tool_name),
             };
-            let StartedCall { key, attempt, call, .. } = started;
-            Ended { key, attempt, call: call.id, end, took: begin.elapsed() }
+            let lasted = begin.elapsed();
+            let inputs_changed = inputs_changed(&root, cache).await;
+            let changed = Watch::end(watch, &root).await;
+            let usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Ended { key, attempt, call: call.id, end, took: lasted, plan, usage, changed, inputs_changed }
         }
     }
 
-    fn context(&mut self, started: &StartedCall) -> CallContext {
+    fn context(
+        &mut self,
+        started: &StartedCall,
+        deadline: Option<Timestamp>,
+        usage: &Arc<Mutex<Option<Value>>>,
+    ) -> CallContext {
         let call = &started.call;
         let project = &self.engine.project;
         let output = self.output.stem(&started.task, &call.id, call.body.attempts);
-        let timeout = self.time_left(started);
+        let timeout = self.time_left(started, deadline);
         let mut context = CallContext::new(&project.root, output);
         context.task = started.task.to_string();
         context.call = call.id.to_string();
@@ -96,20 +127,19 @@ impl Executor {
         // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
+        context.usage = Some(usage_sink(usage));
         context.programs = self.programs.clone();
         context
     }
 
-    /// Returns how long a call may take: its own time, and no longer than what is left of its task's.
-    fn time_left(&self, started: &StartedCall) -> Duration {
-        let own = started.call.spec.timeout.map(|period| period.0);
+    /// Returns how long a call may take: its own time, and no longer than what is left of its task's and of the run's.
+    fn time_left(&self, started: &StartedCall, deadline: Option<Timestamp>) -> Duration {
         let now = self.engine.manager.source().now();
-        let left = started.deadline.map(|deadline| (deadline - now).to_std().unwrap_or_default());
-        match (own, left) {
-            (Some(own), Some(left)) => own.min(left),
-            (Some(time), None) | (None, Some(time)) => time,
-            (None, None) => DEFAULT_TIMEOUT,
-        }
+        let until = |end: Timestamp| (end - now).to_std().unwrap_or_default();
+        let own = started.call.spec.timeout.map(|period| period.0);
+        let own = own.or_else(|| started.deadline.is_none().then_some(DEFAULT_TIMEOUT));
+        let ends = [started.deadline.map(until), deadline.map(until), own];
+        ends.into_iter().flatten().min().unwrap_or(DEFAULT_TIMEOUT)
     }
 
     /// The same for every start of a call, until its task is reopened.
@@ -142,6 +172,52 @@ impl Executor {
     pub(crate) fn forget(&mut self, key: Key) {
         self.by_task.remove(&key);
     }
+}
+
+/// Looks before and after a call which files change.
+struct Watch {
+    before: Snapshot,
+    writers: Writers,
+    number: u64,
+}
+
+impl Watch {
+    /// Looks at the files of the project, if the task says which of them it writes.
+    async fn begin(root: &Path, writers: Writers, paths: &[String]) -> Option<Self> {
+        if paths.is_empty() {
+            return None;
+        }
+        let number = writers.begin(paths);
+        let root = root.to_owned();
+        let before = tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok()?;
+        Some(Self { before, writers, number })
+    }
+
+    async fn end(watch: Option<Self>, root: &Path) -> Changed {
+        let Some(Self { before, writers, number }) = watch else { return Changed::default() };
+        let root = root.to_owned();
+        let after = tokio::task::spawn_blocking(move || Snapshot::take(&root)).await;
+        let written = writers.end(number);
+        after.map_or_else(|_| Changed::default(), |after| before.changed(after, &written))
+    }
+}
+
+/// Returns whether files are not any more what they were when a task was claimed; then its success is not recorded.
+async fn inputs_changed(root: &Path, inputs: Option<CacheInputs>) -> bool {
+    let Some(inputs) = inputs else { return false };
+    let root = root.to_owned();
+    let look = move || fingerprint(&root, &inputs).is_none_or(|now| Some(now) != inputs.recorded);
+    tokio::task::spawn_blocking(look).await.unwrap_or(true)
+}
+
+/// Adds up what a call says it uses up. Of what is too large to be kept with a task only the cost is.
+fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
+    let usage = Arc::clone(usage);
+    Arc::new(move |more| {
+        let is_small = more.is_object() && !is_too_deep(&more) && more.to_string().len() <= MOST_USAGE_BYTES;
+        let more = if is_small { more } else { json!({"cost": cost(&more)}) };
+        add_usage(&mut usage.lock().unwrap_or_else(PoisonError::into_inner), more);
+    })
 }
 
 async fn run(

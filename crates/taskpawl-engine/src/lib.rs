@@ -5,6 +5,7 @@
 //! the end of a task together with what that makes ready and what is claimed next.
 
 mod approver;
+mod changes;
 mod dispatcher;
 mod engine;
 mod error;
@@ -14,6 +15,8 @@ mod executor;
 pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
+mod fingerprint;
+mod ledger;
 mod liveness;
 mod notify;
 mod observer;
@@ -26,7 +29,8 @@ mod summary;
 pub use approver::{Approver, Verdict};
 pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
+pub use ledger::{EndedEarly, Spent, TaskSpent};
 pub use observer::{Observer, RunEvent};
 pub use output::{Output, OutputPart};
 pub use prune::{PruneOptions, PruneReport};
-pub use summary::{FailedTask, FailureGroup, NotRun, RunSummary, Waiting};
+pub use summary::{ChangedBeyond, FailedTask, FailureGroup, NotRun, RunSummary, Waiting};

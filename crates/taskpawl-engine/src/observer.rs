@@ -3,6 +3,7 @@ use std::fmt::Debug;
 use serde::Serialize;
 use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId};
 
+use crate::ledger::EndedEarly;
 use crate::summary::RunSummary;
 
 /// Is told what happens in a run, in order, on the dispatcher's thread: it must be short and must not block.
@@ -80,6 +81,25 @@ pub enum RunEvent {
         /// What.
         message: String,
     },
+    /// A task has ended without running: nothing that it depends on has changed since its last success.
+    Cached {
+        /// The task.
+        task: TaskId,
+    },
+    /// Files changed while a call ran although its task does not say that it writes them.
+    ChangedBeyond {
+        /// The task.
+        task: TaskId,
+        /// The call.
+        call: CallId,
+        /// The files; at most the first 100.
+        files: Vec<String>,
+        /// Why these are not all that is to be known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unknown: Option<String>,
+    },
+    /// Nothing more starts in the run, or of a plan, because a limit was reached; what runs may end.
+    EndedEarly(EndedEarly),
     /// Somebody asked the run to stop.
     Stopping {
         /// Whether what runs is ended, too.
@@ -88,5 +108,5 @@ pub enum RunEvent {
         running: usize,
     },
     /// The run is over.
-    Summary(RunSummary),
+    Summary(Box<RunSummary>),
 }

@@ -9,8 +9,10 @@ use taskpawl_model::{
     ViewResult, Work, read_task, undecided,
 };
 
+use crate::ledger::{EndedEarly, Spent};
+
 /// How many tasks of each kind are listed by name; the counts have all.
-const LISTED: usize = 50;
+pub(crate) const LISTED: usize = 50;
 
 /// The state of a run's scope when it is over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,6 +38,17 @@ pub struct RunSummary {
     pub blocked: Vec<Waiting>,
     /// Tasks that this run could not start.
     pub not_run: Vec<NotRun>,
+    /// Limits of the run and of plans because of which nothing more was started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended_early: Vec<EndedEarly>,
+    /// What the run has used up.
+    pub spent: Spent,
+    /// How many tasks ended without running, because nothing that they depend on had changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached: u64,
+    /// Tasks that changed files, or beside which files changed, that they do not say they write; the first 50.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_beyond: Vec<ChangedBeyond>,
     /// Commands that go on from here.
     pub next_actions: Vec<String>,
 }
@@ -91,6 +104,19 @@ pub struct NotRun {
     pub reason: String,
 }
 
+/// Files that changed while a task ran although it does not say that it writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedBeyond {
+    /// The task.
+    pub task: TaskId,
+    /// The files.
+    pub files: Vec<String>,
+    /// Why these are not all that is to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+}
+
 /// Gathers the summary of a run.
 pub(crate) struct Summarizer {
     pub(crate) run: RunId,
@@ -98,6 +124,12 @@ pub(crate) struct Summarizer {
     pub(crate) ended: BTreeMap<String, u64>,
     pub(crate) missing_tools: BTreeMap<Key, String>,
     pub(crate) never_fits: BTreeMap<Key, String>,
+    /// Tasks that did not get what others hold, with what they need.
+    pub(crate) unmet: BTreeMap<Key, String>,
+    pub(crate) ended_early: Vec<EndedEarly>,
+    pub(crate) spent: Spent,
+    pub(crate) cached: u64,
+    pub(crate) changed_beyond: Vec<ChangedBeyond>,
     pub(crate) stop: Stop,
     /// The restriction as words of a command line, with a space before each.
     pub(crate) only: String,
@@ -113,7 +145,12 @@ impl Summarizer {
         let counts = self.counts(view)?;
         let failures = self.failures(view)?;
         let not_run = self.not_run(view)?;
-        let Unfinished { waiting, waiting_unlisted, blocked } = self.unfinished(view)?;
+        let Unfinished { mut waiting, waiting_unlisted, blocked } = self.unfinished(view)?;
+        for (key, reason) in &self.unmet {
+            if view.node(*key)?.is_some_and(|node| node.is_ready()) {
+                waiting.extend(line(view, *key, reason)?);
+            }
+        }
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
         let exit = match self.stop {
             Stop::Soft | Stop::Hard => 130,
@@ -128,8 +165,14 @@ impl Summarizer {
             Stop::No | Stop::Early => 0,
         };
         let next_actions = next_actions(exit, &self.only, &failures, &waiting);
-        let (run, ended) = (self.run, self.ended);
+        let (run, ended, spent) = (self.run, self.ended, self.spent);
+        // A limit that was reached by the last task has cost nothing.
+        let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
         Ok(RunSummary {
+            ended_early,
+            spent,
+            cached: self.cached,
+            changed_beyond: self.changed_beyond,
             run,
             exit,
             counts,

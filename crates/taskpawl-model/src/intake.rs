@@ -277,9 +277,26 @@ impl Intake {
     /// # Errors
     /// The view cannot be read.
     pub fn prospects(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
+        self.prospects_of(view, wait_for_agents, &|key| self.is_inside(key))
+    }
+
+    /// Looks who may yet give back what tasks of the run wait for, whatever it is restricted to.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub fn prospects_anywhere(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
+        self.prospects_of(view, wait_for_agents, &|_| true)
+    }
+
+    fn prospects_of(
+        &self,
+        view: &dyn View,
+        wait_for_agents: bool,
+        is_meant: &dyn Fn(Key) -> bool,
+    ) -> ViewResult<Prospects> {
         let mut prospects = Prospects { is_behind: view.revision()? > self.seen, ..Prospects::default() };
         for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
-            if !self.is_inside(key) {
+            if !is_meant(key) {
                 continue;
             }
             match view.task(key)?.and_then(|task| holder(&task.body.state).cloned()) {

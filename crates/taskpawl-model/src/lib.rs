@@ -33,6 +33,7 @@ mod settle;
 mod spec;
 mod status;
 mod undo;
+mod usage;
 mod view;
 mod wire;
 
@@ -77,6 +78,7 @@ pub use status::{
     check_transition,
 };
 pub use undo::{DeletedTask, Image, TaskImage, Undoable};
+pub use usage::{add_usage, cost};
 pub use view::{
     CallChange, Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View, ViewError, ViewResult,
 };

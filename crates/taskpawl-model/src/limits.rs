@@ -19,13 +19,9 @@ pub fn unheeded<'a>(
     spec: &TaskSpec,
     calls: impl IntoIterator<Item = &'a CallSpec>,
 ) -> impl Iterator<Item = &'static str> {
-    let mut fields = [
-        (spec.cache.is_some(), "cache"),
-        (spec.sandbox.is_some(), "sandbox"),
-        (spec.estimate.is_some(), "estimate"),
-    ];
+    let mut fields = [(spec.sandbox.is_some(), "sandbox"), (spec.estimate.is_some(), "estimate")];
     for call in calls {
-        fields[1].0 |= call.sandbox.is_some();
+        fields[0].0 |= call.sandbox.is_some();
     }
     fields.into_iter().filter_map(|(used, field)| used.then_some(field))
 }

@@ -82,6 +82,11 @@ impl Parking {
         !self.elsewhere.is_empty()
     }
 
+    /// Returns the tasks that wait for what others hold, or for their turn, with what they need.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Key, &Needs)> {
+        self.limited.iter().map(|(key, limited)| (*key, &limited.needs))
+    }
+
     pub(crate) fn next_alarm(&self) -> Option<Timestamp> {
         self.alarms.first().map(|(at, _)| *at)
     }

@@ -241,6 +241,11 @@ impl State {
         self.parking.waits_for_others()
     }
 
+    /// Returns the tasks with limits that it holds or wants, with what they need: when the run is over, those that it did not get.
+    pub fn limited(&self) -> impl Iterator<Item = (Key, &Needs)> {
+        self.parking.waiting()
+    }
+
     /// Returns whether the run would be over if nobody else brought work.
     pub fn is_out_of_work(&self) -> bool {
         self.is_idle() && self.has_nothing_to_claim() && self.reports.is_empty() && self.releases.is_empty()

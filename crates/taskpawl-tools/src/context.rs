@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use taskpawl_process::Programs;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,8 @@ pub struct CallContext {
     pub limits: CallLimits,
     /// Who hears what the call says while it runs.
     pub progress: Option<ProgressSink>,
+    /// Who adds up what the call uses up.
+    pub usage: Option<UsageSink>,
     /// What starts programs, shared by the calls of one run. Without a run the call's own, with a supervisor.
     pub programs: Programs,
 }
@@ -73,6 +76,9 @@ pub enum Progress {
 /// Receives what a call says while it runs; it is called on the thread of the call and must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
+/// Receives what a call uses up: an object; numbers of the same name are added up, and `cost` counts for budgets.
+pub type UsageSink = Arc<dyn Fn(Value) + Send + Sync>;
+
 impl CallContext {
     /// Makes a context for a call in `root` without task, deadline and sink; its output files begin with `output`.
     pub fn new(root: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
@@ -91,6 +97,7 @@ impl CallContext {
             deadline: None,
             limits: CallLimits::default(),
             progress: None,
+            usage: None,
             programs: Programs::default(),
         }
     }
@@ -115,6 +122,14 @@ impl CallContext {
     pub fn report(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
             sink(Progress::Message(message.into()));
+        }
+    }
+
+    /// Says what the call has used up since it said so last, as an object such as `{"cost": 0.02, "tokens": 1200}`; it counts however the
+    /// call ends.
+    pub fn report_usage(&self, usage: Value) {
+        if let Some(sink) = &self.usage {
+            sink(usage);
         }
     }
 

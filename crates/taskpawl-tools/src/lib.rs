@@ -32,7 +32,7 @@ mod schema;
 mod text;
 mod tool;
 
-pub use context::{CallContext, CallLimits, Progress, ProgressSink};
+pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
 pub use error::{RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};

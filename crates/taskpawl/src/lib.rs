@@ -31,8 +31,9 @@ pub use builder::Builder;
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use taskpawl_engine::{
-    Approver, Engine, FailedTask, FailureGroup, NotRun, Observer, Output, OutputPart, Project, PruneOptions,
-    PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSummary, Verdict, Waiting,
+    Approver, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup, NotRun, Observer, Output,
+    OutputPart, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions, RunSummary,
+    Spent, TaskSpent, Verdict, Waiting,
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,

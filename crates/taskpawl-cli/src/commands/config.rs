@@ -11,6 +11,8 @@ use crate::text::{Cell, Table, style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
+Beside the keys that `list` shows, [resources] says how much there is of each resource, as in gpu = 2, and [tools.NAME] how
+many calls of a tool run at once, as in concurrency = 1.
 
 Examples:
   taskpawl config list --origin
@@ -41,7 +43,7 @@ enum What {
 
 #[derive(Serialize)]
 struct Shown<'a> {
-    key: &'static str,
+    key: &'a str,
     value: &'a str,
     origin: String,
 }
@@ -65,7 +67,7 @@ fn list(app: &App, with_origin: bool) -> Result<ExitCode, CliError> {
     for setting in settings {
         let origin = if with_origin { setting.origin.to_string() } else { String::new() };
         table.row(vec![
-            Cell::styled(setting.key.as_str(), style::BOLD),
+            Cell::styled(&setting.name, style::BOLD),
             Cell::new(&setting.value),
             Cell::styled(origin, style::DIM),
         ]);
@@ -74,14 +76,15 @@ fn list(app: &App, with_origin: bool) -> Result<ExitCode, CliError> {
 }
 
 fn shown(setting: &Setting) -> Shown<'_> {
-    Shown { key: setting.key.as_str(), value: &setting.value, origin: setting.origin.to_string() }
+    Shown { key: &setting.name, value: &setting.value, origin: setting.origin.to_string() }
 }
 
 fn get(app: &App, name: &str) -> Result<ExitCode, CliError> {
-    let key = Key::from_name(name)
-        .map_err(|hint| CliError::usage_with(format!("there is no key `{name}`"), hint))?;
-    let mut settings = app.config()?.settings().iter();
-    let setting = settings.find(|setting| setting.key == key).expect("BUG: every key has a setting");
+    let settings = app.config()?.settings();
+    let Some(setting) = settings.iter().find(|setting| setting.name == name) else {
+        let hint = Key::from_name(name).err().unwrap_or_default();
+        return Err(CliError::usage_with(format!("there is no key `{name}`"), hint));
+    };
     let out = app.out();
     if out.is_json {
         return out.data(&shown(setting));

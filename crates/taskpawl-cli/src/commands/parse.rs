@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use taskpawl::model::{Map, Mode, Period, Priority, Selector, Status, Trigger};
+use taskpawl::model::{Budget, Map, Mode, Period, Priority, Selector, Status, Trigger};
 
 /// Takes the name of a state.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
@@ -29,6 +29,27 @@ fn words<T: Clone + Send + Sync + 'static>(
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let period: Period = text.parse().map_err(|error: taskpawl::model::PeriodError| error.to_string())?;
     if period.0.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(period.0) }
+}
+
+/// Takes what a run may use up: `calls=N,duration=TIME,cost=N`, or some of them.
+pub(super) fn budget(text: &str) -> Result<Budget, String> {
+    let mut budget = Budget::default();
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let unknown = |what: &str| format!("`{value}` is no {what} for `{name}`");
+        match name {
+            "calls" => budget.calls = Some(value.parse().map_err(|_| unknown("number"))?),
+            "duration" => budget.duration = Some(Period(duration(value)?)),
+            "cost" => {
+                let cost = value.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost >= 0.0);
+                budget.cost = Some(cost.ok_or_else(|| unknown("number"))?);
+            }
+            _ => {
+                return Err(format!("`{name}` is no limit, expected as in `calls=100,duration=1h,cost=2.5`"));
+            }
+        }
+    }
+    Ok(budget)
 }
 
 /// Takes a length of time that may be counted in days.

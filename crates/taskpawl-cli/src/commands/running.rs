@@ -2,14 +2,17 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use taskpawl::model::{Selector, Status};
+use taskpawl::model::{Budget, Period, Selector, Status};
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::App;
+use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
+use crate::config::Config;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
 
@@ -20,6 +23,21 @@ pub(crate) struct RunArgs {
     /// Run at most so many tool calls at once [env: TASKPAWL_JOBS] [default: the number of cores + 2]
     #[arg(long, short, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
+    /// End after so long, such as 2h: nothing more starts, and what runs fails as timed out
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    timeout: Option<Duration>,
+    /// Start nothing more once so many tasks have failed
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    max_failures: Option<usize>,
+    /// Start nothing more once a task has failed
+    #[arg(long, conflicts_with = "max_failures")]
+    fail_fast: bool,
+    /// Start nothing more once so much is used up: calls=N, duration=TIME of all calls, cost=N as tools report it
+    #[arg(long, value_name = "LIMITS", value_parser = parse::budget)]
+    budget: Option<Budget>,
+    /// Run tasks with a cache even if nothing that they depend on has changed
+    #[arg(long)]
+    no_cache: bool,
     /// Also wait for agents and people: end only when nothing is left that they could finish
     #[arg(long)]
     wait: bool,
@@ -51,7 +69,7 @@ pub(super) enum What {
 /// How a run ended.
 enum End {
     /// By itself, or because it was asked to stop.
-    Run(Result<RunSummary, RunError>),
+    Run(Box<Result<RunSummary, RunError>>),
     /// Somebody did not want to wait for that.
     Left,
 }
@@ -63,12 +81,11 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     let control = RunControl::default();
     let options = RunOptions {
         approver: approver(app, args, reporter.as_ref()),
-        jobs: args.jobs.or(app.config()?.jobs),
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
         notify: app.config()?.notify.clone(),
         control: control.clone(),
-        ..RunOptions::default()
+        ..limits(app.config()?, args)
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -77,7 +94,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     // What still blocks a thread after somebody left is not waited for.
     runtime.shutdown_background();
     let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
-    let mut summary = ended?;
+    let mut summary = (*ended)?;
     if signals.requests > 0 {
         summary.exit = signals.exit;
     }
@@ -88,6 +105,23 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         reporter.finish();
     }
     print(app, &summary, format)
+}
+
+/// Returns the limits of a run: what the command line says, else the configuration.
+fn limits(config: &Config, args: &RunArgs) -> RunOptions {
+    let most = if args.fail_fast { Some(1) } else { args.max_failures.map(|most| most as u64) };
+    RunOptions {
+        jobs: args.jobs.or(config.jobs),
+        timeout: args.timeout.map(Period).or(config.run.timeout),
+        max_failures: most.or(config.run.max_failures),
+        budget: args.budget.clone(),
+        retry: config.run.retry.clone(),
+        task_timeout: config.run.task_timeout,
+        resources: config.run.resources.clone(),
+        tool_limits: config.run.tool_limits.clone(),
+        no_cache: args.no_cache,
+        ..RunOptions::default()
+    }
 }
 
 fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, CliError> {
@@ -166,7 +200,7 @@ async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &
         }
     };
     tokio::select! {
-        ended = run => End::Run(ended),
+        ended = run => End::Run(Box::new(ended)),
         () = signals.escalate() => End::Left,
     }
 }

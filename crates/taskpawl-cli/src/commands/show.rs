@@ -3,7 +3,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use taskpawl::model::{
-    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Task, TaskId, ToolCall, format_time,
+    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
+    ToolCall, format_time,
 };
 
 use crate::app::App;
@@ -101,6 +102,8 @@ impl<'a> Sheet<'a> {
         self.field("updated", Some(format!("{} (version {})", format_time(task.updated_at), task.version)));
         self.field("started", task.started_at.map(format_time));
         self.field("finished", task.finished_at.map(format_time));
+        self.field("cached", task.progress.cached_from.map(cached));
+        self.field("changed", changed_beyond(&task.progress));
         self.block("description", &task.description);
         self.calls(&task.metadata.tool_calls);
         self.map("context", &task.metadata.context);
@@ -164,6 +167,9 @@ impl<'a> Sheet<'a> {
             if let Some(starts) = starts(call) {
                 self.indented(&starts, "      ");
             }
+            if let Some(usage) = &call.usage {
+                self.indented(&clean(&format!("used: {usage}")), "      ");
+            }
             if let Some(error) = &call.error {
                 self.indented(&format!("error: {error}"), "      ");
             }
@@ -213,6 +219,21 @@ fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
         }
         (None, None) => format!("{} until {lease}", claim.actor),
     }
+}
+
+fn cached(at: Timestamp) -> String {
+    format!(
+        "nothing that it depends on had changed since its success of {}, whose results it has",
+        format_time(at)
+    )
+}
+
+/// Returns which files changed while the task ran that it does not say it writes.
+fn changed_beyond(progress: &Progress) -> Option<String> {
+    let files = &progress.changed_beyond;
+    let unknown = progress.changes_unknown.as_ref().map(|unknown| format!(" ({unknown})"));
+    let is_told = !files.is_empty() || unknown.is_some();
+    is_told.then(|| format!("beyond `writes`: {}{}", files.join(", "), unknown.unwrap_or_default()))
 }
 
 fn decided(granted: &Granted) -> String {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use taskpawl::RunEvent;
 use taskpawl::model::{ApprovalRequest, Status};
+use taskpawl::{EndedEarly, RunEvent};
 
 use crate::text::{Paint, clean, style};
 
@@ -22,6 +22,15 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
         RunEvent::Warning { message } => {
             Some(format!("{} {}\n", paint.style(style::WARNING, "warning:"), clean(message)))
         }
+        RunEvent::Cached { task } => {
+            let state = paint.style(style::DIM, &format!("{:<STATE$}", "cached"));
+            Some(format!("{state}  {}\n", paint.style(style::BOLD, &clean(task.as_str()))))
+        }
+        RunEvent::ChangedBeyond { task, files, unknown, .. } => {
+            let warning = paint.style(style::WARNING, "warning:");
+            Some(format!("{warning} {}\n", changed_beyond(task.as_str(), files, unknown.as_deref())))
+        }
+        RunEvent::EndedEarly(ended) => Some(format!("{}\n", ended_early(ended))),
         RunEvent::Stopping { hard, running } => Some(format!("{}\n", stopping(*hard, *running))),
         RunEvent::RunStarted { .. }
         | RunEvent::CallStarted { .. }
@@ -51,6 +60,33 @@ fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duratio
     }
     line.push('\n');
     line
+}
+
+/// Returns which files changed beside a task that it does not say it writes.
+pub(super) fn changed_beyond(task: &str, files: &[String], unknown: Option<&str>) -> String {
+    let named: Vec<String> = files.iter().take(5).map(|file| clean(file)).collect();
+    let more = files.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let task = clean(task);
+    match (named.is_empty(), unknown) {
+        (true, Some(unknown)) => {
+            format!("what {task} changed beyond its `writes` is not known: {}", clean(unknown))
+        }
+        (_, Some(unknown)) => {
+            format!(
+                "changed while {task} ran, beyond its `writes`: {}{more} ({})",
+                named.join(", "),
+                clean(unknown)
+            )
+        }
+        (_, None) => format!("changed while {task} ran, beyond its `writes`: {}{more}", named.join(", ")),
+    }
+}
+
+/// Returns which limit was reached.
+pub(super) fn ended_early(ended: &EndedEarly) -> String {
+    let of = ended.plan.as_deref().map_or_else(String::new, |plan| format!(" of plan {}", clean(plan)));
+    format!("nothing more{of} starts: `{}` of {} is used up", ended.limit, clean(&ended.value))
 }
 
 fn asked(request: &ApprovalRequest, paint: Paint) -> String {

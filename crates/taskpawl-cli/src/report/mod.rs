@@ -142,7 +142,8 @@ impl Reporter {
     /// Ends a stream of events with the summary.
     pub(crate) fn summary(&self, summary: &RunSummary) {
         if self.shared.options.format == Format::Ndjson {
-            let line = json_line(&RunEvent::Summary(summary.clone()), self.shared.options.source.now());
+            let line =
+                json_line(&RunEvent::Summary(Box::new(summary.clone())), self.shared.options.source.now());
             self.shared.push(self.shared.lock(), &line);
         }
     }

@@ -1,10 +1,13 @@
 //! The end of a run in words.
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use serde_json::Value;
 use taskpawl::model::Status;
 use taskpawl::{FailureGroup, RunSummary};
 
+use crate::report::lines;
 use crate::text::{Paint, clean, style};
 
 /// How many tasks of a group are named.
@@ -20,6 +23,7 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
     section(&mut text, "Blocked", blocked, "blocked", paint);
     let not_run = summary.not_run.iter().map(|task| (task.task.as_str(), "", task.reason.as_str()));
     section(&mut text, "Not run", not_run, "todo", paint);
+    limits(&mut text, summary, paint);
     if !summary.next_actions.is_empty() {
         heading(&mut text, "Next", paint);
         for action in &summary.next_actions {
@@ -27,6 +31,51 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
         }
     }
     text
+}
+
+/// Says what ended early, what was spent, and what changed that was not announced.
+fn limits(text: &mut String, summary: &RunSummary, paint: Paint) {
+    if summary.cached > 0 {
+        let _ = writeln!(text, "{} taken from an earlier success", summary.cached);
+    }
+    if !summary.ended_early.is_empty() {
+        heading(text, "Ended early", paint);
+        for ended in &summary.ended_early {
+            let _ = writeln!(text, "  {}", lines::ended_early(ended));
+        }
+    }
+    if !summary.changed_beyond.is_empty() {
+        heading(text, "Changed beyond `writes`", paint);
+        for changed in &summary.changed_beyond {
+            let line =
+                lines::changed_beyond(changed.task.as_str(), &changed.files, changed.unknown.as_deref());
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    spent(text, summary, paint);
+}
+
+/// Says what was spent, where a tool says so or a limit was reached.
+fn spent(text: &mut String, summary: &RunSummary, paint: Paint) {
+    let spent = &summary.spent;
+    if spent.usage.is_none() && summary.ended_early.is_empty() {
+        return;
+    }
+    heading(text, "Spent", paint);
+    let line = |calls: u64, millis: u64, usage: Option<&Value>| {
+        let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+        let usage = usage.map_or_else(String::new, |usage| format!(", {}", clean(&usage.to_string())));
+        format!("{calls}, {}{usage}", lines::duration(Duration::from_millis(millis)))
+    };
+    let _ = writeln!(text, "  in all: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
+    for task in spent.tasks.iter().take(NAMED) {
+        let id = paint.style(style::BOLD, &clean(task.task.as_str()));
+        let _ = writeln!(text, "  {id}: {}", line(task.calls, task.millis, task.usage.as_ref()));
+    }
+    let more = spent.tasks.len().saturating_sub(NAMED);
+    if more > 0 {
+        let _ = writeln!(text, "  and more with less: --json lists {} of them", spent.tasks.len());
+    }
 }
 
 fn counts(summary: &RunSummary, paint: Paint) -> String {

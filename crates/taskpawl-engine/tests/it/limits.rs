@@ -1,6 +1,19 @@
 //! Tasks take turns at what there is only so much of, and pause without a place.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use taskpawl_engine::RunOptions;
+use taskpawl_model::{Budget, Period};
+
 use crate::support::{Lab, within};
+
+const THREE: &str =
+    "tasks: [{id: a, call: {spend: {}}}, {id: b, call: {spend: {}}}, {id: c, call: {spend: {}}}]";
+
+fn one_job() -> RunOptions {
+    RunOptions { jobs: Some(1), ..RunOptions::default() }
+}
 
 /// Runs a plan whose calls wait to be released, one after the other, and returns the order in which they start: those that
 /// run at once together.
@@ -92,4 +105,156 @@ async fn a_lock_is_free_while_its_task_pauses_between_two_tries() {
     assert_eq!((summary.exit, lab.starts()), (0, "a/c1:2 b/c1:1".into()));
     let order = [lab.next_start().await, lab.next_start().await, lab.next_start().await];
     assert_eq!(order, ["a/c1", "b/c1", "a/c1"]);
+}
+
+#[tokio::test]
+async fn a_budget_of_calls_is_never_exceeded() {
+    let lab = Lab::new(THREE);
+    let budget = Some(Budget { calls: Some(2), ..Budget::default() });
+    let summary = lab.run_with(RunOptions { jobs: Some(8), budget, ..RunOptions::default() }).await;
+    assert_eq!((summary.exit, summary.spent.calls, lab.starts()), (4, 2, "a/c1:1 b/c1:1".into()));
+    let ended = &summary.ended_early[0];
+    assert_eq!((ended.limit, ended.value.as_str(), &ended.plan), ("budget.calls", "2", &None));
+    assert_eq!(lab.run().await.exit, 0);
+}
+
+#[tokio::test]
+async fn a_budget_of_cost_ends_the_run_and_what_was_spent_is_told_by_task() {
+    let lab = Lab::new(THREE);
+    let budget = Some(Budget { cost: Some(1.5), ..Budget::default() });
+    let summary = lab.run_with(RunOptions { budget, ..one_job() }).await;
+    assert_eq!((summary.exit, lab.states()), (4, "a=done b=done c=todo".into()));
+    assert_eq!(summary.ended_early[0].limit, "budget.cost");
+    assert_eq!(summary.spent.usage, Some(serde_json::json!({"cost": 2.0, "tokens": 20})));
+    let tasks: Vec<_> = summary.spent.tasks.iter().map(|task| (task.task.as_str(), task.calls)).collect();
+    assert_eq!(tasks, [("a", 1), ("b", 1)]);
+    let call = &lab.task("a").metadata.tool_calls[0];
+    assert_eq!(call.usage, Some(serde_json::json!({"cost": 1.0, "tokens": 10})));
+}
+
+#[tokio::test]
+async fn the_budget_of_a_plan_ends_its_own_tasks_only() {
+    let lab = Lab::new("budget: {calls: 1}\ntasks: [{id: a, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
+    lab.apply("tasks: [{id: x, call: {ok: {}}}, {id: y, call: {ok: {}}}]", "q");
+    let summary = lab.run_jobs(8).await;
+    assert_eq!(lab.states(), "a=done b=todo x=done y=done");
+    assert_eq!((summary.exit, summary.ended_early[0].plan.as_deref()), (4, Some("p")));
+}
+
+#[tokio::test]
+async fn a_run_that_has_seen_enough_failures_starts_nothing_more() {
+    let lab =
+        Lab::new("tasks: [{id: a, call: {bad: {}}}, {id: b, call: {bad: {}}}, {id: c, call: {ok: {}}}]");
+    let summary = lab.run_with(RunOptions { max_failures: Some(2), ..one_job() }).await;
+    assert_eq!((summary.exit, lab.states()), (1, "a=failed b=failed c=todo".into()));
+    assert_eq!(summary.ended_early[0].limit, "maxFailures");
+}
+
+#[tokio::test]
+async fn at_the_end_of_its_time_what_runs_fails() {
+    let lab = Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, needs: a, call: {ok: {}}}]");
+    let timeout = Some(Period(Duration::from_millis(40)));
+    let summary = lab.run_with(RunOptions { timeout, ..RunOptions::default() }).await;
+    assert_eq!((summary.exit, lab.states()), (1, "a=failed b=blocked{dependency}".into()));
+    assert_eq!(lab.task("a").metadata.tool_calls[0].error_class.as_deref(), Some("timeout"));
+    assert_eq!((summary.ended_early[0].limit, summary.ended_early[0].value.as_str()), ("timeout", "40ms"));
+}
+
+#[tokio::test]
+async fn tools_have_limits() {
+    let lab =
+        Lab::new("tasks: [{id: a, call: {hold: {}}}, {id: b, call: {hold: {}}}, {id: c, call: {ok: {}}}]");
+    let tool_limits = BTreeMap::from([("hold".to_owned(), 1)]);
+    let run = lab.run_with(RunOptions { tool_limits, jobs: Some(8), ..RunOptions::default() });
+    let watch = async {
+        let mut first = [lab.next_start().await, lab.next_start().await];
+        first.sort();
+        lab.release(1);
+        let last = lab.next_start().await;
+        lab.release(1);
+        (first, last)
+    };
+    let (summary, (first, last)) = within(async { tokio::join!(run, watch) }).await;
+    assert_eq!((summary.exit, first, last), (0, ["a/c1".into(), "c/c1".into()], "b/c1".into()));
+}
+
+#[tokio::test]
+async fn a_success_stands_for_running_again_until_what_it_depends_on_changes() {
+    let lab = Lab::new(
+        "tasks: [{id: m, milestone: true}, {id: a, needs: m, cache: {inputs: ['*.txt'], key: 'tasks.m.status'}, call: {ok: {}}}]",
+    );
+    let again = || {
+        let _ = lab.manager.reopen(&["a".to_owned()], false).unwrap();
+    };
+    std::fs::write(lab.files.path().join("in.txt"), "1").unwrap();
+    let first = lab.run().await;
+    let result = lab.task("a").result;
+    again();
+    let second = lab.run().await;
+    assert_eq!((first.cached, second.cached, lab.starts()), (0, 1, "a/c1:1".into()), "{}", lab.states());
+    assert_eq!((lab.task("a").result, lab.task("a").attempt), (result, 1));
+    std::fs::write(lab.files.path().join("in.txt"), "2").unwrap();
+    again();
+    assert_eq!((lab.run().await.cached, lab.starts()), (0, "a/c1:2".into()));
+    again();
+    lab.run_with(RunOptions { no_cache: true, ..RunOptions::default() }).await;
+    assert_eq!(lab.starts(), "a/c1:3");
+    again();
+    assert_eq!((lab.run().await.cached, lab.states()), (1, "m=done a=done".into()));
+}
+
+#[tokio::test]
+async fn inputs_that_change_while_a_task_runs_leave_no_success_to_take() {
+    let lab = Lab::new("tasks: [{id: a, cache: {inputs: [in.txt]}, call: {hold: {}}}]");
+    let path = lab.files.path().join("in.txt");
+    for count in 1..3 {
+        std::fs::write(&path, "before").unwrap();
+        let run = lab.run();
+        let watch = async {
+            lab.next_start().await;
+            std::fs::write(&path, "after").unwrap();
+            lab.release(1);
+        };
+        let (summary, ()) = within(async { tokio::join!(run, watch) }).await;
+        assert_eq!((summary.exit, summary.cached, lab.starts()), (0, 0, format!("a/c1:{count}")));
+        lab.manager.reopen(&["a".to_owned()], false).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_task_changes_beyond_its_writes_is_listed_with_it() {
+    let lab = Lab::new(
+        "tasks: [{id: a, writes: [out], calls: [{toolName: write_file, args: {path: out/x, content: a}}, {toolName: write_file, args: {path: b.txt, content: b}}]}]",
+    );
+    std::fs::create_dir(lab.files.path().join("out")).unwrap();
+    std::fs::write(lab.files.path().join(".gitignore"), "files\n").unwrap();
+    let summary = lab.run().await;
+    assert_eq!((summary.exit, lab.task("a").progress.changed_beyond), (0, vec!["b.txt".to_owned()]));
+    assert_eq!(summary.changed_beyond[0].files, ["b.txt"]);
+}
+
+#[tokio::test]
+async fn two_runs_on_one_store_take_turns_at_a_lock() {
+    let lab = Lab::new("tasks: [{id: a, resources: lock, call: {hold: {}}}]");
+    lab.apply("tasks: [{id: b, resources: lock, call: {hold: {}}}]", "q");
+    let other = lab.other_engine();
+    let only = |plan: &str| RunOptions { only: vec![plan.parse().unwrap()], ..RunOptions::default() };
+    let watch = async {
+        let first = lab.next_start().await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let alone = lab.starts();
+        lab.release(1);
+        let second = lab.next_start().await;
+        lab.release(1);
+        (first, alone, second)
+    };
+    let (one, two, (first, alone, second)) = within(async {
+        tokio::join!(lab.run_with(only("plan:p")), Box::pin(other.run_all_ready(only("plan:q"))), watch)
+    })
+    .await;
+    assert_eq!((one.exit, two.unwrap().exit), (0, 0), "{}", lab.states());
+    assert_eq!(alone, format!("{first}:1"));
+    assert_ne!(first, second);
 }

@@ -14,7 +14,7 @@ use taskpawl_store::{Location, Store, open};
 use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
-/// Says each start; `ok`, `bad`, `panic`, `quits`, `deep` and `big` end at once as they are called, `hold` waits for a release, `flaky` fails
+/// Says each start; `ok`, `bad`, `panic`, `quits`, `deep`, `big` and `spend` end at once as they are called, `hold` waits for a release, `flaky` fails
 /// the first time.
 #[derive(Debug)]
 struct Told {
@@ -54,6 +54,11 @@ impl Tool for Told {
             "bad" => Err(ToolError::failed("as told")),
             "flaky" if count == 1 => Err(ToolError::failed("the first time")),
             "panic" => panic!("as told"),
+            "spend" => {
+                cx.report_usage(json!({"cost": 0.5, "tokens": 10}));
+                cx.report_usage(json!({"cost": 0.5}));
+                Ok(Value::Null)
+            }
             "quits" => Err(ToolError::Cancelled { result: None }),
             "deep" => Ok((0..100).fold(Value::Null, |value, _| json!([value]))),
             "big" => Ok(json!({"text": "x".repeat(300 * 1024)})),
@@ -114,7 +119,7 @@ impl Lab {
     }
 
     pub(crate) async fn run_with(&self, options: RunOptions) -> RunSummary {
-        within(self.engine.run_all_ready(options)).await.unwrap()
+        within(Box::pin(self.engine.run_all_ready(options))).await.unwrap()
     }
 
     /// Waits until a call starts, and returns it as `task/call`.
@@ -173,7 +178,7 @@ impl Lab {
 
 fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &str) -> Engine {
     let mut tools = Registry::builtin();
-    for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "deep", "big"] {
+    for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "deep", "big", "spend"] {
         let spec = ToolSpec::new(name, "Does as it is told.", json!({"type": "object"}));
         tools.register(Arc::new(Told { spec, bench: Arc::clone(bench) })).unwrap();
     }

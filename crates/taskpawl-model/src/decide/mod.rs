@@ -4,6 +4,7 @@ mod again;
 mod apply;
 mod approval;
 mod author;
+mod cached;
 mod claim;
 mod emit;
 mod ending;

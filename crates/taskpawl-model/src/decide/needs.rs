@@ -1,13 +1,13 @@
-//! What tasks need beside a place: resources, files that nobody else writes, and whether their last success may stand for them.
+//! What tasks need beside a place: resources, and files that nobody else writes.
 //!
 //! A run knows what its own tasks hold. What others hold is known here, within the commit that claims.
 
 use std::collections::BTreeMap;
 
-use crate::command::{Amount, Needs};
+use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
 use crate::record::{Phase, TaskRecord};
-use crate::status::{CallStatus, Status, TaskState};
+use crate::status::{CallStatus, Cause, Status, TaskState};
 use crate::view::Query;
 use crate::{Key, RunId, TaskId, paths};
 
@@ -31,22 +31,67 @@ impl Draft<'_> {
         if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan)) {
             return Ok(false);
         }
-        let needs = self.needs_of(key, record)?;
-        if !needs.has_limits() {
+        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
+        let cache = match if is_held { Ok(None) } else { self.cache_inputs(key, record)? } {
+            Ok(cache) => cache,
+            Err(problem) => {
+                let error = format!("`cache.key`: {problem}");
+                let state = TaskState::Failed { error: error.clone() };
+                self.set_state(key, state, Cause::Gate, Some(error))?;
+                return Ok(false);
+            }
+        };
+        let needs = Needs { cache, ..self.needs_of(key, record)? };
+        if needs.cache.is_none() && !needs.has_limits() {
+            if !is_held && record.body.progress.fingerprint.is_some() {
+                // It goes on where it stopped: what its first calls depended on may have changed since.
+                self.update_task(key, |record| record.body.progress.fingerprint = None)?;
+            }
             return Ok(true);
         }
-        let is_held = matches!(record.body.state, TaskState::InProgress { .. });
-        if !is_held && !self.room.grants.contains_key(&key) {
-            self.answer.needs.push((key, needs));
+        let grant = if is_held { Some(Grant::default()) } else { self.room.grants.get(&key).cloned() };
+        match grant {
+            Some(grant)
+                if needs.cache.as_ref().is_none_or(|cache| grant.work.as_ref() == Some(&cache.work)) =>
+            {
+                self.take_granted(key, record, needs, grant)
+            }
+            Some(_) | None => {
+                self.answer.needs.push((key, needs));
+                Ok(false)
+            }
+        }
+    }
+
+    fn take_granted(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        mut needs: Needs,
+        grant: Grant,
+    ) -> Decided<bool> {
+        let recorded = needs.cache.take().and_then(|cache| cache.recorded);
+        if recorded.is_some() && grant.fingerprint == recorded {
+            self.take_recorded(key)?;
             return Ok(false);
         }
-        let Some(is_held_elsewhere) = self.conflict(key, &needs)? else {
-            let parent = needs.items.map(|(parent, _)| parent);
-            self.holders()?.push(Holder::new(key, true, record, parent));
-            return Ok(true);
-        };
-        self.answer.needs.push((key, Needs { is_held_elsewhere, ..needs }));
-        Ok(false)
+        if let Some(is_held_elsewhere) = self.conflict(key, &needs)? {
+            self.answer.needs.push((key, Needs { is_held_elsewhere, ..needs }));
+            return Ok(false);
+        }
+        let parent = needs.items.map(|(parent, _)| parent);
+        self.holders()?.push(Holder::new(key, true, record, parent));
+        let is_claimed = !matches!(record.body.state, TaskState::InProgress { .. });
+        if is_claimed {
+            self.update_task(key, |record| {
+                let progress = &mut record.body.progress;
+                progress.fingerprint = grant.fingerprint;
+                progress.cached_from = None;
+                progress.changed_beyond.clear();
+                progress.changes_unknown = None;
+            })?;
+        }
+        Ok(true)
     }
 
     fn needs_of(&mut self, key: Key, record: &TaskRecord) -> Decided<Needs> {

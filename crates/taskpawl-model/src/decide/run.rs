@@ -144,6 +144,7 @@ impl Draft<'_> {
         let position = self.running_call(key, &record, &report.call)?;
         let now = self.now();
         let call = self.update_call(key, position, |call| end_call(call, report, now))?;
+        self.take_findings(key, position, report)?;
         let status = call.body.status;
         if status == CallStatus::Failed {
             self.close_failed(key, &record, position)?;
@@ -274,7 +275,6 @@ fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
     let body = &mut call.body;
     body.finished_at = Some(now);
-    body.usage.clone_from(&report.usage);
     match &report.end {
         CallEnd::Succeeded(result) => {
             body.status = CallStatus::Succeeded;

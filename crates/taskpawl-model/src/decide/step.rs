@@ -174,6 +174,7 @@ impl Draft<'_> {
             Some(key),
             EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
         )?;
+        let cache = self.inputs_to_check(key, record)?;
         self.answer.started.push(StartedCall {
             key,
             task: record.id.clone(),
@@ -183,7 +184,7 @@ impl Draft<'_> {
             deadline: record.body.progress.deadline,
             plan: record.plan.clone(),
             writes: record.spec.writes.clone(),
-            cache: None,
+            cache,
             call,
         });
         Ok(())
@@ -280,14 +281,14 @@ impl Draft<'_> {
     fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
         let record = self.task(key)?;
         let Some(repeat) = &record.spec.repeat else {
-            return self.set_state(key, TaskState::Done, Cause::Report, None);
+            return self.succeed(key);
         };
         let calls = self.known_calls(key)?;
         let round = record.body.progress.round + 1;
         self.update_task(key, |record| record.body.progress.round = round)?;
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
         match flow::holds(self, &record, &calls, &repeat.until)? {
-            Ok(true) => self.set_state(key, TaskState::Done, Cause::Report, None),
+            Ok(true) => self.succeed(key),
             Err(problem) => self.fail_task(key, format!("`repeat.until`: {problem}")),
             Ok(false) if round >= repeat.max => {
                 let until = &repeat.until;

@@ -84,7 +84,7 @@ pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Va
             "description": "Variables that are added or replaced.",
         },
         "stdin": {"type": "string", "description": "What the program reads from its standard input."},
-        "parse": {"enum": ["json"], "description": "Read standard output as JSON into `json`."},
+        "parse": {"enum": ["json"], "description": "Read standard output as JSON into `json`; a `usage` in it is what the call used up."},
         "okExitCodes": {
             "type": "array",
             "items": {"type": "integer", "minimum": 0, "maximum": 255},
@@ -152,7 +152,13 @@ pub(super) async fn run(
     let report = report(&outcome);
     ended(cx, name, &options.ok_exit_codes, outcome.end, &outcome, &report)?;
     match options.parse {
-        Some(Parse::Json) => with_json(name, &outcome, report),
+        Some(Parse::Json) => {
+            let result = with_json(name, &outcome, report)?;
+            if let Some(usage) = result["json"].get("usage").filter(|usage| usage.is_object()) {
+                cx.report_usage(usage.clone());
+            }
+            Ok(result)
+        }
         None => Ok(report.into()),
     }
 }

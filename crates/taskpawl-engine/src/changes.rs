@@ -1,0 +1,185 @@
+//! Which files of a project changed while a call ran.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ignore::WalkBuilder;
+use taskpawl_model::paths;
+
+/// How many files are looked at: beyond them it is said that nothing is known.
+const MOST_FILES: usize = 50_000;
+
+/// How many changed files are named.
+const NAMED: usize = 100;
+
+/// What a file looked like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What the files of a project looked like, or why that is not known.
+#[derive(Debug)]
+pub(crate) struct Snapshot(Result<BTreeMap<String, Stamp>, String>);
+
+/// What was found to have changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// The files, at most the first 100.
+    pub(crate) files: Vec<String>,
+    /// Why these are not all that is to be known.
+    pub(crate) unknown: Option<String>,
+}
+
+impl Snapshot {
+    /// Looks at every file of a project that its ignore files do not leave out. Blocks.
+    pub(crate) fn take(root: &Path) -> Self {
+        Self(look(root, MOST_FILES))
+    }
+
+    /// Returns what is different in `after`, but for what lies below `written`.
+    pub(crate) fn changed(self, after: Self, written: &[String]) -> Changed {
+        let (before, after) = match (self.0, after.0) {
+            (Ok(before), Ok(after)) => (before, after),
+            (Err(unknown), _) | (_, Err(unknown)) => {
+                return Changed { files: Vec::new(), unknown: Some(unknown) };
+            }
+        };
+        let new = after.iter().filter(|(path, stamp)| before.get(*path) != Some(stamp));
+        let gone = before.keys().filter(|path| !after.contains_key(*path));
+        let all: BTreeSet<&String> = new.map(|(path, _)| path).chain(gone).collect();
+        let is_allowed = |path: &str| written.iter().any(|above| paths::is_below(path, above));
+        let mut files: Vec<String> = all.into_iter().filter(|path| !is_allowed(path)).cloned().collect();
+        let more = files.len().saturating_sub(NAMED);
+        files.truncate(NAMED);
+        Changed { files, unknown: (more > 0).then(|| format!("{more} more are not listed")) }
+    }
+}
+
+fn look(root: &Path, most: usize) -> Result<BTreeMap<String, Stamp>, String> {
+    let mut files = BTreeMap::new();
+    let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(is_of_project).build();
+    for entry in walk.filter_map(Result::ok) {
+        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.path().symlink_metadata())
+        else {
+            continue;
+        };
+        files.insert(
+            path.to_string_lossy().into_owned(),
+            Stamp {
+                inode: metadata.ino(),
+                bytes: metadata.len(),
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+            },
+        );
+        if files.len() > most {
+            return Err(format!(
+                "the project has more than {most} files; a `.gitignore` leaves out what does not matter"
+            ));
+        }
+    }
+    Ok(files)
+}
+
+fn is_of_project(entry: &ignore::DirEntry) -> bool {
+    !(entry.depth() == 1 && (entry.file_name() == ".git" || entry.file_name() == ".taskpawl"))
+}
+
+/// What calls that run at the same time say they write.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Writers(Arc<Mutex<Active>>);
+
+#[derive(Debug, Default)]
+struct Active {
+    next: u64,
+    /// What each writes, and what others wrote beside it.
+    calls: BTreeMap<u64, (Vec<String>, BTreeSet<String>)>,
+}
+
+impl Writers {
+    /// Takes note of a call that begins, and returns its number.
+    pub(crate) fn begin(&self, writes: &[String]) -> u64 {
+        let writes = paths::written(writes);
+        let mut active = self.lock();
+        let beside = active.calls.values().flat_map(|(writes, _)| writes.clone()).collect();
+        for (_, beside) in active.calls.values_mut() {
+            beside.extend(writes.iter().cloned());
+        }
+        let number = active.next;
+        active.next += 1;
+        active.calls.insert(number, (writes, beside));
+        number
+    }
+
+    /// Takes note of its end, and returns what it and those beside it say they write.
+    pub(crate) fn end(&self, number: u64) -> Vec<String> {
+        let (mut writes, beside) = self.lock().calls.remove(&number).unwrap_or_default();
+        writes.extend(beside);
+        writes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Active> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn files_that_changed_beyond_what_was_announced_are_named() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for path in ["src/a", "src/b", "doc/c", "gone", "same", "target/x"] {
+            write(path, "1");
+        }
+        write(".gitignore", "target");
+        let before = Snapshot::take(root.path());
+        write("src/a", "22");
+        write("doc/c", "22");
+        write("doc/new", "1");
+        write("target/x", "22");
+        fs::remove_file(root.path().join("gone")).unwrap();
+        let changed = before.changed(Snapshot::take(root.path()), &["src".to_owned()]);
+        assert_eq!(changed.files, ["doc/c", "doc/new", "gone"]);
+        assert_eq!(changed.unknown, None);
+    }
+
+    #[test]
+    fn a_project_that_is_too_large_is_said_to_be() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..4 {
+            fs::write(root.path().join(number.to_string()), "").unwrap();
+        }
+        let unknown =
+            Snapshot(look(root.path(), 3)).changed(Snapshot::take(root.path()), &[]).unknown.unwrap();
+        assert!(unknown.starts_with("the project has more than 3 files"), "{unknown}");
+    }
+
+    #[test]
+    fn calls_that_ran_beside_each_other_share_what_they_write() {
+        let writers = Writers::default();
+        let texts = |text: &str| vec![text.to_owned()];
+        let (one, two) = (writers.begin(&texts("a")), writers.begin(&texts("b")));
+        assert_eq!(writers.end(two), ["b", "a"]);
+        let three = writers.begin(&texts("c"));
+        assert_eq!(writers.end(one), ["a", "b", "c"]);
+        assert_eq!(writers.end(three), ["c", "a"]);
+    }
+}

@@ -1,0 +1,280 @@
+//! What a run may use up, what it has used, and when enough is enough.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl_model::schedule::{Event, Limits};
+use taskpawl_model::{Budget, Key, Period, PlanRecord, TaskId, Timestamp, add_usage, cost};
+
+use crate::engine::RunOptions;
+
+/// How many tasks of those that used up most are listed.
+const LISTED: usize = 50;
+
+/// Why a run, or what it ran of a plan, ended before everything was started that could have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedEarly {
+    /// The plan of whose tasks nothing more was started; absent where nothing at all was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// What was used up: `timeout`, `maxFailures`, `budget.calls`, `budget.duration` or `budget.cost`.
+    pub limit: &'static str,
+    /// How much of it there was.
+    pub value: String,
+}
+
+/// What a run has used up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spent {
+    /// How many calls were started.
+    pub calls: u64,
+    /// How long they ran, added up, in milliseconds.
+    pub millis: u64,
+    /// What their tools reported, added up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+    /// The tasks that used up most: by cost, then by time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskSpent>,
+}
+
+/// What the calls of a task have used up in a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskSpent {
+    /// The task.
+    pub task: TaskId,
+    /// How many calls were started.
+    pub calls: u64,
+    /// How long they ran, added up, in milliseconds.
+    pub millis: u64,
+    /// What their tools reported, added up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Value>,
+}
+
+/// Keeps the books of a run.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    started_at: Timestamp,
+    run: Account,
+    plans: BTreeMap<String, Account>,
+    /// Limits of plans that those of the run come before.
+    is_set: IsSet,
+    usage: Option<Value>,
+    /// What tasks used up that are not over.
+    open: BTreeMap<Key, TaskSpent>,
+    most: Vec<TaskSpent>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct IsSet {
+    timeout: bool,
+    max_failures: bool,
+    budget: bool,
+}
+
+/// The limits of a run, or of the tasks of a plan, with what was used of them.
+#[derive(Debug, Default)]
+struct Account {
+    deadline: Option<(Timestamp, Period)>,
+    max_failures: Option<u64>,
+    budget: Budget,
+    failures: u64,
+    calls: u64,
+    time: Duration,
+    cost: f64,
+    ended: Option<(&'static str, String)>,
+}
+
+impl Account {
+    fn new(
+        started_at: Timestamp,
+        timeout: Option<Period>,
+        max_failures: Option<u64>,
+        budget: Budget,
+    ) -> Self {
+        let end = |timeout: Period| {
+            let length = chrono::TimeDelta::from_std(timeout.0).ok()?;
+            Some((started_at.checked_add_signed(length)?, timeout))
+        };
+        Self { deadline: timeout.and_then(end), max_failures, budget, ..Self::default() }
+    }
+
+    fn is_limited(&self) -> bool {
+        self.deadline.is_some() || self.max_failures.is_some() || self.budget != Budget::default()
+    }
+
+    fn used_up(&self, now: Timestamp) -> Option<(&'static str, String)> {
+        let Budget { calls, duration, cost } = self.budget;
+        if let Some((_, timeout)) = self.deadline.filter(|(end, _)| *end <= now) {
+            return Some(("timeout", timeout.to_string()));
+        }
+        if let Some(most) = self.max_failures.filter(|most| self.failures >= *most) {
+            return Some(("maxFailures", most.to_string()));
+        }
+        if let Some(calls) = calls.filter(|calls| self.calls >= *calls) {
+            return Some(("budget.calls", calls.to_string()));
+        }
+        if let Some(duration) = duration.filter(|duration| self.time >= duration.0) {
+            return Some(("budget.duration", duration.to_string()));
+        }
+        cost.filter(|cost| self.cost >= *cost).map(|cost| ("budget.cost", cost.to_string()))
+    }
+
+    fn ended_early(&self, plan: Option<String>) -> Option<EndedEarly> {
+        let (limit, value) = self.ended.clone()?;
+        Some(EndedEarly { plan, limit, value })
+    }
+
+    /// Returns whether it is used up and was not before.
+    fn ends_now(&mut self, now: Timestamp) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        self.ended = self.used_up(now);
+        self.ended.is_some()
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(options: &RunOptions, started_at: Timestamp) -> Self {
+        let budget = options.budget.clone().unwrap_or_default();
+        let is_set = IsSet {
+            timeout: options.timeout.is_some(),
+            max_failures: options.max_failures.is_some(),
+            budget: options.budget.is_some(),
+        };
+        Self {
+            started_at,
+            run: Account::new(started_at, options.timeout, options.max_failures, budget),
+            plans: BTreeMap::new(),
+            is_set,
+            usage: None,
+            open: BTreeMap::new(),
+            most: Vec::new(),
+        }
+    }
+
+    /// Takes in the limits that plans have for their own tasks, where those of the run do not come before them.
+    pub(crate) fn take_plans(&mut self, plans: Vec<PlanRecord>) {
+        for plan in plans {
+            let field = |name: &str| plan.header.get(name).cloned();
+            let timeout = field("timeout").filter(|_| !self.is_set.timeout);
+            let max_failures = field("maxFailures").filter(|_| !self.is_set.max_failures);
+            let budget = field("budget").filter(|_| !self.is_set.budget);
+            let account = Account::new(
+                self.started_at,
+                timeout.and_then(|value| serde_json::from_value(value).ok()),
+                max_failures.and_then(|value| value.as_u64()),
+                budget.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default(),
+            );
+            if account.is_limited() {
+                self.plans.insert(plan.name, account);
+            }
+        }
+    }
+
+    /// Returns what the schedule has to keep to by itself: other limits end a run after they were reached.
+    pub(crate) fn limits(&self) -> Limits {
+        let plans = self.plans.iter().filter_map(|(name, plan)| Some((name.clone(), plan.budget.calls?)));
+        Limits { calls: self.run.budget.calls, plan_calls: plans.collect(), ..Limits::default() }
+    }
+
+    /// Returns when the time of the tasks of a plan is over.
+    pub(crate) fn deadline(&self, plan: Option<&str>) -> Option<Timestamp> {
+        let of_plan = plan.and_then(|plan| self.plans.get(plan)?.deadline);
+        [self.run.deadline, of_plan].into_iter().flatten().map(|(end, _)| end).min()
+    }
+
+    /// Returns when the first time is over that is not yet.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        let accounts = [&self.run].into_iter().chain(self.plans.values());
+        let open = accounts.filter(|account| account.ended.is_none());
+        open.filter_map(|account| Some(account.deadline?.0)).min()
+    }
+
+    pub(crate) fn note_start(&mut self, key: Key, task: &TaskId, plan: Option<&str>) {
+        self.accounts(plan, |account| account.calls += 1);
+        let task = || TaskSpent { task: task.clone(), calls: 0, millis: 0, usage: None };
+        self.open.entry(key).or_insert_with(task).calls += 1;
+    }
+
+    pub(crate) fn note_end(&mut self, key: Key, plan: Option<&str>, took: Duration, usage: Option<&Value>) {
+        let cost = usage.map_or(0.0, cost);
+        self.accounts(plan, |account| {
+            account.time += took;
+            account.cost += cost;
+        });
+        if let Some(usage) = usage {
+            add_usage(&mut self.usage, usage.clone());
+        }
+        if let Some(task) = self.open.get_mut(&key) {
+            task.millis += u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            if let Some(usage) = usage {
+                add_usage(&mut task.usage, usage.clone());
+            }
+        }
+    }
+
+    pub(crate) fn note_failure(&mut self, plan: Option<&str>) {
+        self.accounts(plan, |account| account.failures += 1);
+    }
+
+    /// A task is over: only of those that used up most is kept what that was. Returns whether calls of it were started.
+    pub(crate) fn close(&mut self, key: Key) -> bool {
+        let closed = self.open.remove(&key);
+        let is_known = closed.is_some();
+        self.most.extend(closed);
+        if self.most.len() > 8 * LISTED {
+            self.cut();
+        }
+        is_known
+    }
+
+    fn cut(&mut self) {
+        let weight = |task: &TaskSpent| (task.usage.as_ref().map_or(0.0, cost), task.millis);
+        self.most.sort_by(|one, other| {
+            let ((cost, millis), (other_cost, other_millis)) = (weight(one), weight(other));
+            other_cost.total_cmp(&cost).then(other_millis.cmp(&millis)).then(one.task.cmp(&other.task))
+        });
+        self.most.truncate(LISTED);
+    }
+
+    fn accounts(&mut self, plan: Option<&str>, change: impl Fn(&mut Account)) {
+        change(&mut self.run);
+        if let Some(account) = plan.and_then(|plan| self.plans.get_mut(plan)) {
+            change(account);
+        }
+    }
+
+    /// Returns what is used up since this was asked last, with what the schedule has to hear of it.
+    pub(crate) fn check(&mut self, now: Timestamp) -> Vec<(Event, EndedEarly)> {
+        let mut news = Vec::new();
+        if self.run.is_limited() && self.run.ends_now(now) {
+            news.extend(self.run.ended_early(None).map(|ended| (Event::EndEarly, ended)));
+        }
+        for (name, plan) in &mut self.plans {
+            if plan.ends_now(now) {
+                let ended = plan.ended_early(Some(name.clone()));
+                news.extend(ended.map(|ended| (Event::PlanEnded(name.clone()), ended)));
+            }
+        }
+        news
+    }
+
+    /// Returns what was used up of the limits, and what was spent.
+    pub(crate) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
+        self.most.extend(std::mem::take(&mut self.open).into_values());
+        self.cut();
+        let plans = self.plans.iter().filter_map(|(name, plan)| plan.ended_early(Some(name.clone())));
+        let ended = self.run.ended_early(None).into_iter().chain(plans);
+        let millis = u64::try_from(self.run.time.as_millis()).unwrap_or(u64::MAX);
+        let spent = Spent { calls: self.run.calls, millis, usage: self.usage, tasks: self.most };
+        (ended.collect(), spent)
+    }
+}

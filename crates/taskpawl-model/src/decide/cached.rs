@@ -1,0 +1,116 @@
+//! Successes that stand for running a task: what they depend on, how they are recorded and taken.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::command::{CacheInputs, Report};
+use crate::draft::{Decided, Draft};
+use crate::record::{Cached, TaskRecord};
+use crate::status::{CallStatus, Cause, TaskState};
+use crate::usage::add_usage;
+use crate::{Key, flow, format_time};
+
+impl Draft<'_> {
+    /// Returns what decides whether the last success of a task can stand for it, if it has not begun and says so; or why its key
+    /// has no value.
+    pub(super) fn cache_inputs(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+    ) -> Decided<Result<Option<CacheInputs>, String>> {
+        let Some(cache) = &record.spec.cache else { return Ok(Ok(None)) };
+        let calls = self.calls(key)?.clone();
+        if calls.iter().any(|call| call.body.status.is_settled()) {
+            return Ok(Ok(None));
+        }
+        let value = cache.key.as_ref().map(|text| flow::value(self, record, &calls, text)).transpose()?;
+        let value = match value.transpose() {
+            Ok(value) => value,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let mut work = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let (args, unknown) = flow::known_args(self, record, &calls, call)?;
+            let spec = &call.spec;
+            work.push(json!([call.id, spec.tool_name, args, unknown, spec.when, spec.save_as, spec.emit]));
+        }
+        let repeat = record.spec.repeat.as_ref().map(|repeat| (&repeat.until, repeat.max));
+        let work = json!([work, value, repeat]).to_string();
+        let recorded = record.body.progress.cached.as_ref().filter(|_| !self.room.rules.no_cache);
+        Ok(Ok(Some(CacheInputs {
+            work: format!("{:x}", Sha256::digest(work.as_bytes())),
+            files: cache.inputs.clone(),
+            recorded: recorded.map(|cached| cached.fingerprint.clone()),
+        })))
+    }
+
+    /// Returns what the executor of the last call of a task looks at again when it has ended.
+    pub(super) fn inputs_to_check(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<CacheInputs>> {
+        let (Some(fingerprint), Some(cache)) = (&record.body.progress.fingerprint, &record.spec.cache) else {
+            return Ok(None);
+        };
+        let left = self.calls(key)?.iter().filter(|call| call.body.status == CallStatus::Pending).count();
+        let work = fingerprint.split('.').next().unwrap_or_default().to_owned();
+        let (files, recorded) = (cache.inputs.clone(), Some(fingerprint.clone()));
+        Ok((left == 0).then_some(CacheInputs { work, files, recorded }))
+    }
+
+    /// Lets a recorded success stand for running a task.
+    pub(super) fn take_recorded(&mut self, key: Key) -> Decided<()> {
+        let Some(cached) = self.task(key)?.body.progress.cached else { return Ok(()) };
+        let now = self.now();
+        for position in 0..self.calls(key)?.len() {
+            self.update_call(key, position, |call| {
+                let result = cached.results.get(&call.id).cloned();
+                let body = &mut call.body;
+                body.status = if result.is_some() { CallStatus::Succeeded } else { CallStatus::Skipped };
+                body.result = result;
+                body.error = None;
+                body.finished_at = Some(now);
+            })?;
+        }
+        self.update_task(key, |record| record.body.progress.cached_from = Some(cached.at))?;
+        let text = format!("nothing that it depends on has changed since {}", format_time(cached.at));
+        self.set_state(key, TaskState::Done, Cause::Cached, Some(text))
+    }
+
+    /// Ends a task well, and records that where it may stand for the next time.
+    pub(super) fn succeed(&mut self, key: Key) -> Decided<()> {
+        let now = self.now();
+        if let Some(fingerprint) = self.task(key)?.body.progress.fingerprint {
+            let calls = self.calls(key)?.iter();
+            let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
+            let results: BTreeMap<_, _> =
+                results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
+            self.update_task(key, |record| {
+                record.body.progress.fingerprint = None;
+                record.body.progress.cached = Some(Cached { fingerprint, at: now, results });
+            })?;
+        }
+        self.set_state(key, TaskState::Done, Cause::Report, None)
+    }
+
+    /// Takes in what a run found about the files of a task while a call of it ran, and what the call used up.
+    pub(super) fn take_findings(&mut self, key: Key, position: usize, report: &Report) -> Decided<()> {
+        if let Some(usage) = &report.usage {
+            self.update_call(key, position, |call| add_usage(&mut call.body.usage, usage.clone()))?;
+        }
+        if report.changed_beyond.is_empty() && report.changes_unknown.is_none() && !report.inputs_changed {
+            return Ok(());
+        }
+        self.update_task(key, |record| {
+            let progress = &mut record.body.progress;
+            if report.inputs_changed {
+                progress.fingerprint = None;
+            }
+            progress.changed_beyond.extend(report.changed_beyond.iter().cloned());
+            progress.changed_beyond.sort();
+            progress.changed_beyond.dedup();
+            if report.changes_unknown.is_some() {
+                progress.changes_unknown.clone_from(&report.changes_unknown);
+            }
+        })
+    }
+}
