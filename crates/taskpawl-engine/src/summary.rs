@@ -417,7 +417,7 @@ fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Wait
             actions.push(format!("taskpawl run-all-ready{only}"));
         }
     }
-    if exit == 130 {
+    if exit == 130 && !actions.iter().any(|action| action.starts_with("taskpawl run-all-ready")) {
         actions.push(format!("taskpawl run-all-ready{only}"));
     }
     actions

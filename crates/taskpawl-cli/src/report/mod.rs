@@ -221,7 +221,7 @@ fn json_line(event: &RunEvent, at: Timestamp) -> String {
 impl State {
     /// Returns whether nothing is to be written for now.
     fn is_quiet(&self) -> bool {
-        self.curtain != Drawn::Open && !self.is_over && self.pending.len() <= MOST_PENDING
+        self.curtain == Drawn::Closed && !self.is_over && self.pending.len() <= MOST_PENDING
     }
 
     /// Takes in what an event says about what runs, and returns how long a task took that ended with it.
@@ -294,7 +294,7 @@ impl Shared {
             if state.pending.is_empty() && state.is_over {
                 return Ok(());
             }
-            if state.is_quiet() {
+            if state.pending.is_empty() && state.curtain == Drawn::Closing {
                 state.curtain = Drawn::Closed;
                 self.changed.notify_all();
             }
@@ -315,10 +315,12 @@ impl Shared {
         let mut screen = bar::Screen::new(self.options.paint);
         loop {
             let mut state = self.lock();
-            if state.is_quiet() {
+            if state.pending.is_empty() && state.curtain == Drawn::Closing {
                 screen.clear()?;
                 state.curtain = Drawn::Closed;
                 self.changed.notify_all();
+            }
+            if state.is_quiet() {
                 drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
                 continue;
             }

@@ -307,6 +307,43 @@ fn an_approval_of_the_whole_is_undone_as_long_as_nothing_ran() {
 }
 
 #[test]
+fn arguments_may_use_the_answer_to_their_own_question() {
+    for (of_task, of_call) in [("approval: QUESTION", ""), ("", ", approval: QUESTION")] {
+        let plan = format!(
+            "tasks: [{{id: a, calls: [{{id: c, toolName: t, args: {{to: '${{{{ context.approval }}}}'}}{of_call}}}], {of_task}}}]"
+        );
+        let desk = desk(&plan.replace("QUESTION", "{ask: Where to?, options: [here, there]}"));
+        if of_task.is_empty() {
+            desk.start(&["a"]);
+        }
+        let request = asked(&desk, "a");
+        assert_eq!(
+            (request.calls[0].unknown.clone(), desk.states().as_str()),
+            (ids(&["to"]), "a=blocked{approval}")
+        );
+        desk.accept(approve(&desk.manager, "a", Some("there")));
+        assert_eq!(started(&desk.start(&["a"])), [r#"c {"to":"there"}"#]);
+    }
+}
+
+#[test]
+fn a_plain_yes_about_a_call_leaves_the_answer_to_an_earlier_question() {
+    let desk = desk(
+        "
+tasks:
+- id: a
+  approval: {ask: Where to?, options: [here, there]}
+  calls: [{id: c, toolName: t, args: {to: '${{ context.approval }}'}, approval: required}]
+",
+    );
+    desk.accept(approve(&desk.manager, "a", Some("there")));
+    desk.start(&["a"]);
+    assert_eq!(Value::Object(asked(&desk, "a").calls[0].args.clone()), json!({"to": "there"}));
+    desk.accept(approve(&desk.manager, "a", None));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"to":"there"}"#]);
+}
+
+#[test]
 fn calls_that_run_at_once_are_asked_about_one_after_the_other() {
     let desk = desk("
 tasks:

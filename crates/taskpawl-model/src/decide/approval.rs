@@ -104,6 +104,12 @@ impl Draft<'_> {
         }
     }
 
+    /// Returns whether a call asks a question that nobody has answered.
+    #[expect(clippy::unused_self, reason = "it reads as one of the rules about decisions")]
+    pub(super) fn lacks_answer(&self, record: &TaskRecord, call: &CallRecord) -> bool {
+        call.body.approval.is_none() && question_of(record, Some(call)).is_some()
+    }
+
     pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         Ok(match call {
             Some(position) => {
@@ -152,7 +158,7 @@ impl Draft<'_> {
             expires_at,
         };
         self.set_state(key, TaskState::Blocked { reason }, Cause::Ask, text)?;
-        self.write_grant(key, call.as_ref().map(|call| &call.id), None)?;
+        self.take_grant_away(key, call.as_ref())?;
         self.answer.asked.push(key);
         Ok(())
     }
@@ -170,22 +176,46 @@ impl Draft<'_> {
         self.ask(key, &record, position, hash, Some("what was asked about has changed".to_owned()))
     }
 
-    /// Writes a decision down, or takes it away, and with it the answer that expressions see.
-    fn write_grant(&mut self, key: Key, call: Option<&CallId>, granted: Option<Granted>) -> Decided<()> {
-        let answer = granted.as_ref().map(|granted| granted.answer.clone().unwrap_or(Value::Bool(true)));
+    /// Writes a decision down, and the answer where expressions find it. A plain yes about a call leaves the answer to an earlier
+    /// question there.
+    fn write_grant(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<&CallId>,
+        granted: Granted,
+    ) -> Decided<()> {
         let position = self.position_of(key, call)?;
+        let is_plain = granted.answer.is_none() && self.question(key, record, call)?.is_none();
+        let keeps = is_plain && position.is_some() && record.body.context.contains_key(ANSWER);
+        let answer = granted.answer.clone().unwrap_or(Value::Bool(true));
         if let Some(position) = position {
             let granted = granted.clone();
-            self.update_call(key, position, |call| call.body.approval = granted)?;
+            self.update_call(key, position, |call| call.body.approval = Some(granted))?;
         }
         self.update_task(key, |record| {
-            let context = &mut record.body.context;
-            match answer {
-                Some(answer) => drop(context.insert(ANSWER.to_owned(), answer)),
-                None => drop(context.remove(ANSWER)),
+            if !keeps {
+                record.body.context.insert(ANSWER.to_owned(), answer);
             }
             if position.is_none() {
-                record.body.progress.approval = granted;
+                record.body.progress.approval = Some(granted);
+            }
+        })
+    }
+
+    /// Takes a decision away that is asked for anew, and its answer.
+    fn take_grant_away(&mut self, key: Key, call: Option<&CallRecord>) -> Decided<()> {
+        let position = self.position_of(key, call.map(|call| &call.id))?;
+        let is_question = call.is_none_or(|call| call.spec.approval.as_ref().is_some_and(has_question));
+        if let Some(position) = position {
+            self.update_call(key, position, |call| call.body.approval = None)?;
+        }
+        self.update_task(key, |record| {
+            if is_question {
+                record.body.context.remove(ANSWER);
+            }
+            if position.is_none() {
+                record.body.progress.approval = None;
             }
         })
     }
@@ -231,10 +261,14 @@ impl Draft<'_> {
         record: &TaskRecord,
         call: Option<usize>,
     ) -> Decided<(Vec<AskedCall>, Option<Vec<Value>>)> {
-        if let Some(position) = call {
-            let call = self.calls(key)?[position].clone();
-            let args = call.body.args.clone().unwrap_or_else(|| call.spec.args.clone());
-            return Ok((vec![asked(record, call, args, Vec::new())], None));
+        let calls = self.known_calls(key)?;
+        if let Some(call) = call.and_then(|position| calls.get(position)) {
+            let (args, unknown) = if question_of(record, Some(call)).is_some() {
+                flow::known_args(self, &unanswered(record), &calls, call)?
+            } else {
+                (call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()), Vec::new())
+            };
+            return Ok((vec![asked(record, call.clone(), args, unknown)], None));
         }
         let mut asked = Vec::new();
         for key in [vec![key], self.subtree(key)?].concat() {
@@ -242,14 +276,14 @@ impl Draft<'_> {
         }
         // A list that cannot be had fails the task when it is opened.
         let items = match &record.spec.for_each {
-            Some(for_each) => flow::list(self, record, &self.known_calls(key)?, for_each)?.ok(),
+            Some(for_each) => flow::list(self, &unanswered(record), &calls, for_each)?.ok(),
             None => None,
         };
         Ok((asked, items))
     }
 
     fn add_work(&mut self, key: Key, to: &mut Vec<AskedCall>) -> Decided<()> {
-        let record = self.task(key)?;
+        let record = unanswered(&self.task(key)?);
         let calls = self.known_calls(key)?;
         for call in calls.iter().filter(|call| !call.body.status.is_settled()) {
             let (args, unknown) = flow::known_args(self, &record, &calls, call)?;
@@ -292,7 +326,7 @@ impl Draft<'_> {
             answer: yes.answer.clone(),
             args: yes.args.clone(),
         };
-        self.write_grant(key, open.call.as_ref(), Some(granted))?;
+        self.write_grant(key, &record, open.call.as_ref(), granted)?;
         let text = (!said.is_empty()).then(|| said.join("; "));
         self.set_state(key, TaskState::Todo, Cause::Approve, text)
     }
@@ -382,7 +416,7 @@ impl Draft<'_> {
                 let text = format!("{}nobody decided until {end}", said.collect::<String>());
                 let (by, answer) = ("onExpiry".to_owned(), answer.map(Value::String));
                 let granted = Granted { hash: open.hash, by, at: now, answer, args: None };
-                self.write_grant(key, open.call.as_ref(), Some(granted))?;
+                self.write_grant(key, &record, open.call.as_ref(), granted)?;
                 self.set_state(key, TaskState::Todo, Cause::Approve, Some(text))?;
             }
         }
@@ -405,6 +439,17 @@ impl Draft<'_> {
 fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Option<&'a Question> {
     let approval = call.map_or(&record.spec.approval, |call| &call.spec.approval);
     approval.as_ref().and_then(Approval::question)
+}
+
+fn has_question(approval: &Approval) -> bool {
+    approval.question().is_some()
+}
+
+/// Returns a task as it is before its question is answered: what is decided about cannot depend on the decision.
+fn unanswered(record: &TaskRecord) -> TaskRecord {
+    let mut record = record.clone();
+    record.body.context.remove(ANSWER);
+    record
 }
 
 fn on_expiry(question: Option<Question>) -> OnExpiry {

@@ -118,6 +118,9 @@ impl Draft<'_> {
                 }
             }
         }
+        if self.lacks_answer(record, call) {
+            return self.ask_first(key, position);
+        }
         match flow::args(self, record, &calls, call)? {
             Ok(args) => {
                 let args = Some(args).filter(|args| *args != call.spec.args);
@@ -128,6 +131,15 @@ impl Draft<'_> {
             Err(problem) => return self.fail_unstarted(key, record, position, "expression", problem),
         }
         self.start_where_possible(key, record, position, &calls)
+    }
+
+    /// Its arguments may want the answer to its own question.
+    fn ask_first(&mut self, key: Key, position: usize) -> Decided<Step> {
+        if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
+            return Ok(Step::Later);
+        }
+        self.ask_approval(key, Some(position))?;
+        Ok(Step::Blocked)
     }
 
     /// Starts a call whose arguments are known, unless it waits for a decision or a place.

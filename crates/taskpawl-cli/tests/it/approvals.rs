@@ -1,0 +1,149 @@
+//! Decisions as people meet them: what asks, who is asked, and how to answer.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use crate::harness::{Cli, Run};
+use crate::terminal::terminal;
+
+const PLAN: &str = "
+name: release
+tasks:
+- id: deploy
+  calls:
+  - {id: build, shell: {command: 'true'}}
+  - {id: push, toolName: exec, args: {argv: [echo, \"to \\e[2Jprod\"]}, approval: required}
+- id: paint
+  approval: {ask: Which colour?, options: [blue, light green], expires: 10m, onExpiry: blue}
+  calls: [{id: c, shell: {command: 'echo ${{ context.approval }}'}}]
+";
+
+fn asking() -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("release.yaml", PLAN);
+    assert_eq!(cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]).code, Some(3));
+    cli
+}
+
+#[test]
+fn what_waits_is_shown_with_the_commands_that_decide() {
+    let cli = Cli::new().with_programs();
+    cli.file("release.yaml", PLAN);
+    let summary = cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
+    insta::assert_snapshot!(format!(
+        "{summary}\n{}",
+        cli.session(&[&["list"], &["ready"], &["show", "deploy"], &["show", "paint"], &["explain", "paint"]])
+    ));
+}
+
+#[test]
+fn a_decision_lets_a_task_go_on() {
+    let cli = asking();
+    insta::assert_snapshot!(cli.session(&[
+        &["approve", "paint"],
+        &["approve", "paint", "--answer", "lightgreen"],
+        &["approve", "deploy", "--hash", "00000000"],
+        &["approve", "deploy", "--args", "[1]"],
+        &["approve", "deploy", "--args", "{\"argv\": [\"echo\", \"staging\"]}"],
+        &["reject", "paint", "--reason", "no paint"],
+        &["run-all-ready", "--quiet"],
+        &["approve", "deploy"],
+        &["history", "deploy"],
+        &["show", "deploy", "--fields", "status,result.stdout,metadata.context"],
+    ]));
+}
+
+#[test]
+fn many_are_shown_before_they_are_approved() {
+    let cli = asking();
+    insta::assert_snapshot!(cli.session(&[
+        &["approve", "--only", "plan:release"],
+        &["approve", "--only", "plan:release", "--dry-run"],
+        &["approve", "--only", "plan:release", "--yes"],
+        &["approve", "--only", "plan:release", "--yes"],
+        &["approve", "--only", "plan:release", "--answer", "blue", "--yes", "--quiet"],
+    ]));
+    assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
+}
+
+#[test]
+fn a_run_of_another_process_goes_on_when_somebody_decides() {
+    let cli = Cli::new().with_programs();
+    cli.file("release.yaml", PLAN);
+    let mut command = cli.command(
+        &cli.path("work"),
+        &["run-all-ready", "--plan", "release.yaml", "--wait", "--format", "ndjson"],
+    );
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (mut text, mut buffer, mut decided) = (String::new(), [0; 4096], false);
+    while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        if text.matches("\"type\":\"asked\"").count() == 2 && !decided {
+            decided = true;
+            cli.run(&["approve", "deploy"]).ok();
+            cli.run(&["approve", "paint", "--answer", "blue"]).ok();
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
+    assert!(cli.run(&["list", "--status", "done", "-q"]).stdout.contains("paint"));
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    cli.file("release.yaml", PLAN);
+    let (mut person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::null()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut text, mut buffer, mut answered) = (String::new(), [0; 4096], 0);
+    while let Ok(count @ 1..) = person.read(&mut buffer) {
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        // Each question is answered once it is there: the first wrongly, too.
+        let questions = text.matches("[?] show: ").count();
+        if questions > answered {
+            answered = questions;
+            let is_about_paint = text.rfind("Which colour?") > text.rfind("push  exec");
+            let line: &[u8] = match (is_about_paint, questions) {
+                (_, 1) => b"maybe\n",
+                (true, _) => b"2\n",
+                (false, _) => b"a\n",
+            };
+            person.write_all(line).unwrap();
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
+    assert!(text.contains("that is none of them") && !text.contains("\u{1b}[2Jprod"), "{text}");
+    let shown = cli.run(&["show", "paint", "--fields", "result.stdout"]);
+    assert!(shown.stdout.contains("light green"), "{shown}");
+}
+
+#[test]
+fn a_person_says_yes_to_everything_that_was_shown() {
+    let cli = asking();
+    let (mut person, program) = terminal();
+    let args = ["approve", "--only", "plan:release", "--answer", "blue"];
+    let mut command = cli.command(&cli.path("work"), &args);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
+    let child = command.spawn().unwrap();
+    drop(command);
+    person.write_all(b"yes\n").unwrap();
+    let run = Run::of("approve", child.wait_with_output().unwrap());
+    assert!(run.stdout.contains("Which colour?") && run.stdout.contains("todo"), "{run}");
+    assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
+}
+
+#[test]
+fn the_configuration_names_who_is_told() {
+    let cli = Cli::new().with_programs();
+    cli.file("taskpawl.toml", "[run]\nnotify = [\"sh\", \"-c\", \"cat > said-$TASKPAWL_EVENT\"]\n");
+    cli.file("release.yaml", PLAN);
+    cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
+    let said = |event: &str| std::fs::read_to_string(cli.path("work").join(format!("said-{event}"))).unwrap();
+    assert!(said("waiting").contains("\"event\":\"waiting\"") && said("finished").contains("\"exit\":3"));
+    cli.file("taskpawl.toml", "[run]\nnotify = \"sh\"\n");
+    insta::assert_snapshot!(cli.run(&["list"]));
+}
