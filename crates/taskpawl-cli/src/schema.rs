@@ -33,10 +33,21 @@ pub(crate) fn plan() -> Value {
             "type": "object",
             "additionalProperties": false,
             "properties": {
-                "calls": {"type": "integer", "minimum": 0},
+                "calls": {"type": "integer", "minimum": 1},
                 "duration": {"$ref": "#/$defs/duration"},
                 "cost": {"type": "number", "minimum": 0},
             },
+        },
+        "maxFailures": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "After so many failed tasks a run of the plan starts nothing more",
+        },
+        "notify": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "string"},
+            "description": "The program, with its arguments, that is told when something waits, failed or is finished",
         },
         "tasks": {"$ref": "#/$defs/tasks"},
     });
@@ -306,7 +317,7 @@ mod tests {
         "version": 1, "name": "all", "description": "every form",
         "params": {"target": {"type": "string", "default": "x"}},
         "defaults": {"priority": "high"}, "resources": {"db": 2}, "timeout": "2h",
-        "budget": {"calls": 10, "duration": "1h", "cost": 1.5},
+        "budget": {"calls": 10, "duration": "1h", "cost": 1.5}, "maxFailures": 3, "notify": ["notify-send", "x"],
         "tasks": [
             "a name alone",
             {"id": "run", "run": "make", "timeout": "0.5s", "labels": "x", "writes": ["out"], "resources": "db"},
@@ -315,10 +326,11 @@ mod tests {
             {"id": "calls", "toolCalls": [{"toolName": "log", "args": {"message": "x"}, "timeout": "1s"}],
              "dependencies": ["run", "argv"], "trigger": "any_done", "context": {"a": 1}, "dueDate": "2026-05-31"},
             {"name": "above", "subtasks": [{"name": "below", "milestone": true}, "call"], "when": "true",
-             "forEach": {"in": [1, 2], "concurrency": 1}, "approval": {"ask": "go?", "options": ["yes"], "expires": "1h"}},
+             "approval": {"ask": "go?", "options": ["yes"], "expires": "1h", "onExpiry": "yes"}},
+            {"id": "items", "forEach": {"in": [1, 2], "concurrency": 1}, "run": "echo ${{ item }}"},
             {"id": "long", "metadata": {"toolCalls": [{"run": "x"}], "context": {}, "own": 1},
              "retry": {"attempts": 2, "delay": "1s", "factor": 2, "maxDelay": "1m", "jitter": true, "retryOn": ["timeout", 1]},
-             "repeat": {"until": "x", "max": 3}, "cache": {"inputs": "src/**"}, "sandbox": {"net": true, "read": ["/x"]},
+             "repeat": {"until": "attempt > 1", "max": 3}, "cache": {"inputs": "src/**"}, "sandbox": {"net": true, "read": ["/x"]},
              "links": {"relatesTo": ["run"]}, "ticket": "a field of one's own"}
         ]
     }"#;

@@ -184,6 +184,7 @@ impl<'p> Work<'p> {
         let dependencies = draft.dependencies(key)?;
         let trigger = draft.task(key)?.spec;
         super::author::check_trigger(&self.ids[position], &trigger, !dependencies.is_empty())?;
+        self.write_names(draft, position)?;
         if draft.is_new(key) {
             let parent = draft.node(key)?.parent;
             draft.emit_created(key, parent, &dependencies, Some(&self.apply.name))?;
@@ -422,6 +423,18 @@ impl<'p> Work<'p> {
         })
     }
 
+    /// Writes down what the expressions of a task call others, where that is not their id.
+    fn write_names(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
+        let key = self.key(position);
+        let given = self.apply.plan.tasks[position].names.iter();
+        let given = given.map(|(text, other)| (text.clone(), self.ids[*other].clone()));
+        let names: BTreeMap<_, _> = given.filter(|(text, id)| text != id.as_str()).collect();
+        if draft.task(key)?.body.names == names {
+            return Ok(());
+        }
+        draft.update_task(key, |record| record.body.names = names)
+    }
+
     fn write_applied(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
         let wanted = self.wanted(draft, position)?;
         let text = serde_json::to_string(&wanted).expect("BUG: a specification is always valid JSON");
@@ -548,7 +561,7 @@ fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> De
 fn header(plan: &crate::Plan) -> Map {
     let mut header = plan.extra.clone();
     let mut set = |name: &str, value: Value| {
-        if !value.is_null() && value != serde_json::json!({}) {
+        if !value.is_null() && value != serde_json::json!({}) && value != serde_json::json!([]) {
             header.insert(name.to_owned(), value);
         }
     };
@@ -558,5 +571,7 @@ fn header(plan: &crate::Plan) -> Map {
     set("resources", serde_json::json!(plan.resources));
     set("timeout", serde_json::json!(plan.timeout));
     set("budget", serde_json::json!(plan.budget));
+    set("maxFailures", serde_json::json!(plan.max_failures));
+    set("notify", serde_json::json!(plan.notify));
     header
 }

@@ -30,8 +30,11 @@ mod words;
 pub use ast::{Name, TaskField};
 pub use data::{Args, Data, References, TaskData};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
+pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,
     evaluate_args, evaluate_condition, evaluate_expression, mentions, references,
 };
+pub(crate) use template::{check_no_expression, text_mentions};
+pub(crate) use words::closest;
 pub use words::{FILTERS, ROOTS, TESTS, Word};

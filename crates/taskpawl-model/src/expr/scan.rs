@@ -4,7 +4,7 @@ use super::ast::MAX_BYTES;
 use super::error::{ExprFault, Fault};
 
 /// What an expression begins with.
-pub(super) const OPEN: &str = "${{";
+pub(crate) const OPEN: &str = "${{";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {

@@ -161,6 +161,19 @@ fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) 
     Ok(())
 }
 
+/// Returns the names that one text uses, which may be a shell command.
+pub(crate) fn text_mentions(text: &str, is_command: bool) -> Result<Vec<Mention>, ExprError> {
+    let form = if is_command { Form::Command } else { Form::Value };
+    let mut found = Vec::new();
+    mentions_of(text, "", form, &mut found)?;
+    Ok(found)
+}
+
+/// Refuses an expression in a key of an object.
+pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
+    check_key(key, "")
+}
+
 /// Checks that an expression may stand where it does.
 fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) -> Result<(), Fault> {
     match form {

@@ -263,7 +263,7 @@ pub(super) fn test(name: &str) -> Option<&'static Word> {
 }
 
 /// Returns the closest of some names, if one is close.
-pub(super) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Very long names are compared with nothing: the distance costs the product of the lengths.
     if name.len() > 100 {
         return None;

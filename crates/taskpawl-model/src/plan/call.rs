@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::node::{Entry, Node, shortened};
 use super::reader::{Reader, Segment};
+use super::sites::Stage;
 use super::vocabulary::CALL;
 use super::{PlanProblem, Position};
 use crate::{CallId, CallSpec, Map, NewCall, PlanAccess};
@@ -26,9 +27,11 @@ impl<'n> Reader<'n> {
     /// Reads one call or a list of calls.
     pub(super) fn calls(&mut self, node: &'n Node<'n>) -> Vec<NewCall> {
         let mut ids: HashMap<&'n str, Position> = HashMap::new();
+        let mut number = 0;
         self.one_or_many(node, |reader, item| {
             reader.check_call_id(&mut ids, item);
-            reader.call(item)
+            number += 1;
+            reader.numbered_call(item, number - 1)
         })
     }
 
@@ -41,12 +44,17 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a call.
+    /// Reads a call that stands alone.
     pub(super) fn call(&mut self, node: &'n Node<'n>) -> Option<NewCall> {
+        self.numbered_call(node, 0)
+    }
+
+    /// Reads the call with a number in its task.
+    fn numbered_call(&mut self, node: &'n Node<'n>, number: usize) -> Option<NewCall> {
         let entries = self.entries(node, EXPECTED)?;
         let form = form_of(entries);
         let mut call = NewCall { id: None, spec: CallSpec::default() };
-        let mut tools: Vec<&Entry> = Vec::new();
+        let mut tools: Vec<&'n Entry<'n>> = Vec::new();
         let errors = self.errors.len();
         for entry in entries {
             if form == Form::Tool && Self::names_tool(entry) {
@@ -67,7 +75,21 @@ impl<'n> Reader<'n> {
             }
             _ => {}
         }
+        self.call_sites(&call.spec.tool_name, entries, &tools, number);
         Some(call)
+    }
+
+    /// Notes where expressions of a call stand, whose tool is known now.
+    fn call_sites(&mut self, tool: &str, entries: &'n [Entry<'n>], tools: &[&'n Entry<'n>], number: usize) {
+        let args = |entry: &&Entry| matches!(&*entry.key, "args" | "run");
+        for entry in entries.iter().filter(args).chain(tools.iter().copied()) {
+            self.within(Segment::Key(&entry.key), |reader| reader.args_site(tool, &entry.value, number));
+        }
+        for entry in entries.iter().filter(|entry| entry.key == "when" && !entry.value.is_null()) {
+            self.within(Segment::Key("when"), |reader| {
+                reader.expression_site(Stage::CallWhen(number), &entry.value);
+            });
+        }
     }
 
     /// Returns whether a field of the form `{TOOL: args}` is the tool. What is no object cannot be arguments, so there a

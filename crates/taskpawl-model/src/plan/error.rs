@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Position;
+use crate::expr::ExprFault;
 use crate::{IdError, PeriodError};
 
 /// Everything that is wrong with a plan, in the order of the text.
@@ -301,6 +302,59 @@ pub enum PlanProblem {
     TriggerAlone {
         /// The trigger.
         trigger: String,
+    },
+    /// An expression that cannot be read.
+    #[error(transparent)]
+    Expression(#[from] ExprFault),
+    /// An expression uses a parameter that nobody declares.
+    #[error("the plan has no parameter `{name}`")]
+    UnknownParam {
+        /// The parameter.
+        name: String,
+    },
+    /// An expression uses a value of the context that is not there.
+    #[error("`context` has no `{name}` here")]
+    UnknownContext {
+        /// The name.
+        name: String,
+    },
+    /// An expression uses the item of a list where there is none.
+    #[error("there is no `{name}` here")]
+    NoItem {
+        /// `item` or `index`.
+        name: &'static str,
+    },
+    /// An expression asks a task for its own result.
+    #[error("`{task}` asks for its own result")]
+    OwnResult {
+        /// The task.
+        task: String,
+    },
+    /// An expression asks for the result of a task that need not have ended.
+    #[error("`{task}` uses `{other}`, which is no dependency of it")]
+    NoDependency {
+        /// The task.
+        task: String,
+        /// The other one.
+        other: String,
+    },
+    /// Fields that do not go together.
+    #[error("`{field}` cannot be combined with `{with}`")]
+    NotWith {
+        /// The field.
+        field: &'static str,
+        /// The other one.
+        with: &'static str,
+    },
+    /// A value was given for a parameter that it does not fit.
+    #[error("parameter `{name}` is {expected}, not {found}")]
+    ParamType {
+        /// The parameter.
+        name: String,
+        /// What its type wants.
+        expected: &'static str,
+        /// What was given.
+        found: String,
     },
     /// A task asks for more of a resource than there is.
     #[error("asks for {wanted} of resource `{resource}`, which has {capacity}")]

@@ -18,8 +18,14 @@ pub fn expand_plan(plan: &Plan) -> Value {
         ("resources", json!(plan.resources)),
         ("timeout", json!(plan.timeout)),
         ("budget", json!(plan.budget)),
+        ("maxFailures", json!(plan.max_failures)),
+        ("notify", json!(plan.notify)),
     ];
-    let is_given = |value: &Value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty());
+    let is_given = |value: &Value| {
+        !value.is_null()
+            && value.as_object().is_none_or(|map| !map.is_empty())
+            && value.as_array().is_none_or(|list| !list.is_empty())
+    };
     fields.extend(
         optional.into_iter().filter(|(_, value)| is_given(value)).map(|(key, v)| (key.to_owned(), v)),
     );

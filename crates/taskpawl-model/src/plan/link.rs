@@ -6,7 +6,7 @@ use std::mem;
 use super::reader::{Reader, push_index, push_key};
 use super::task::{Draft, Place, Reference, Subtask};
 use super::vocabulary::nearest;
-use super::{PlanError, PlanProblem, PlanTask, Position, cycle};
+use super::{PlanError, PlanProblem, PlanTask, Position, cycle, expressions};
 use crate::{TaskId, check_id};
 
 /// Resolves the references of the drafts and returns the tasks, each after the one that it is a subtask of.
@@ -19,36 +19,42 @@ pub(super) fn link(reader: &mut Reader) -> Vec<PlanTask> {
     let order = linker.order();
     linker.check_kinship(&order);
     linker.check_cycles();
-    let Linker { mut errors, parents, needs, outside, .. } = linker;
-    reader.errors.append(&mut errors);
+    // References that cannot be followed would be reported twice.
+    let is_linked = linker.errors.is_empty();
+    reader.errors.append(&mut linker.errors);
+    let names = if is_linked { expressions::check(reader, &linker) } else { Vec::new() };
+    if !is_linked {
+        expressions::check_syntax(reader);
+    }
     if !reader.errors.is_empty() {
         return Vec::new();
     }
-    arrange(drafts, &order, &parents, needs, outside)
+    let Linker { parents, needs, outside, .. } = linker;
+    arrange(drafts, &order, &parents, Links { needs, outside, names })
 }
 
-struct Linker<'d, 'n> {
-    drafts: &'d [Draft<'n>],
+pub(super) struct Linker<'d, 'n> {
+    pub(super) drafts: &'d [Draft<'n>],
     /// Whether the tasks stand alone in the text and not in the field `tasks`.
     listed: bool,
     errors: Vec<PlanError>,
-    ids: HashMap<&'d str, usize>,
-    names: HashMap<&'d str, Named>,
-    parents: Vec<Option<usize>>,
-    children: Vec<Vec<usize>>,
+    pub(super) ids: HashMap<&'d str, usize>,
+    pub(super) names: HashMap<&'d str, Named>,
+    pub(super) parents: Vec<Option<usize>>,
+    pub(super) children: Vec<Vec<usize>>,
     /// For each draft, those that it depends on, with the number of the reference.
-    needs: Vec<Vec<(usize, usize)>>,
-    outside: Vec<Vec<TaskId>>,
+    pub(super) needs: Vec<Vec<(usize, usize)>>,
+    pub(super) outside: Vec<Vec<TaskId>>,
 }
 
 /// The tasks that have a name: the first, and another one if there is one.
 #[derive(Clone, Copy)]
-struct Named {
+pub(super) struct Named {
     first: usize,
     second: Option<usize>,
 }
 
-enum Found {
+pub(super) enum Found {
     One(usize),
     Several(usize, usize),
     Nobody,
@@ -122,7 +128,7 @@ impl<'d, 'n> Linker<'d, 'n> {
         self.report(number, None, problem, Some("give it an `id`".to_owned()));
     }
 
-    fn find(&self, text: &str) -> Found {
+    pub(super) fn find(&self, text: &str) -> Found {
         if let Some(number) = self.ids.get(text) {
             return Found::One(*number);
         }
@@ -281,11 +287,11 @@ impl<'d, 'n> Linker<'d, 'n> {
         })
     }
 
-    fn at(&self, number: usize) -> Position {
+    pub(super) fn at(&self, number: usize) -> Position {
         self.drafts[number].task.at
     }
 
-    fn label(&self, number: usize) -> String {
+    pub(super) fn label(&self, number: usize) -> String {
         self.drafts[number].label().to_owned()
     }
 
@@ -335,23 +341,26 @@ impl Order {
     }
 }
 
-fn arrange(
-    drafts: Vec<Draft>,
-    order: &Order,
-    parents: &[Option<usize>],
+/// What the references of each draft mean.
+struct Links {
     needs: Vec<Vec<(usize, usize)>>,
     outside: Vec<Vec<TaskId>>,
-) -> Vec<PlanTask> {
+    names: expressions::Names,
+}
+
+fn arrange(drafts: Vec<Draft>, order: &Order, parents: &[Option<usize>], links: Links) -> Vec<PlanTask> {
     let place = |number: usize| order.spans[number].map_or(number, |(place, _)| place);
     let mut tasks: Vec<(usize, PlanTask)> = drafts
         .into_iter()
-        .zip(needs)
-        .zip(outside)
+        .zip(links.needs)
+        .zip(links.outside)
+        .zip(links.names)
         .enumerate()
-        .map(|(number, ((draft, needs), needs_outside))| {
+        .map(|(number, (((draft, needs), needs_outside), names))| {
             let needs = needs.into_iter().map(|(needed, _)| place(needed)).collect();
+            let names = names.into_iter().map(|(name, other)| (name, place(other))).collect();
             let parent = parents[number].map(place);
-            (place(number), PlanTask { needs, needs_outside, parent, ..draft.task })
+            (place(number), PlanTask { needs, needs_outside, names, parent, ..draft.task })
         })
         .collect();
     tasks.sort_by_key(|(place, _)| *place);

@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use super::PlanProblem;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
+use super::sites::Stage;
 use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
 const LINKS: Shape = Shape {
@@ -71,7 +72,10 @@ impl<'n> Reader<'n> {
         let mut for_each = ForEach { list: serde_json::Value::Null, concurrency: None };
         self.object(node, &FOR_EACH, |reader, key, value| match (key, &value.content) {
             ("concurrency", _) => for_each.concurrency = reader.count(value),
-            (_, Content::Text(_) | Content::List(_)) => for_each.list = reader.json(value),
+            (_, Content::Text(_) | Content::List(_)) => {
+                reader.expression_site(Stage::List, value);
+                for_each.list = reader.json(value);
+            }
             _ => reader.wrong_type(value, "a list, or text with an expression that gives one"),
         })?;
         Some(for_each)
@@ -80,7 +84,10 @@ impl<'n> Reader<'n> {
     pub(super) fn repeat(&mut self, node: &'n Node<'n>) -> Option<Repeat> {
         let mut repeat = Repeat { until: String::new(), max: 1, delay: None };
         self.object(node, &REPEAT, |reader, key, value| match key {
-            "until" => repeat.until = reader.filled_text(value).unwrap_or_default(),
+            "until" => {
+                reader.expression_site(Stage::Until, value);
+                repeat.until = reader.filled_text(value).unwrap_or_default();
+            }
             "max" => repeat.max = reader.count(value).unwrap_or(1),
             _ => repeat.delay = reader.pause(value),
         })?;
@@ -174,9 +181,13 @@ impl<'n> Reader<'n> {
 
     pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {
         let mut cache = Cache::default();
-        self.object(node, &CACHE, |reader, key, value| match key {
-            "inputs" => cache.inputs = reader.texts(value),
-            _ => cache.key = reader.filled_text(value),
+        self.object(node, &CACHE, |reader, key, value| {
+            if key == "inputs" {
+                cache.inputs = reader.texts(value);
+            } else {
+                reader.expression_site(Stage::Key, value);
+                cache.key = reader.filled_text(value);
+            }
         })?;
         Some(cache)
     }

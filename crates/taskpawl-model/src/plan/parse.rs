@@ -8,7 +8,8 @@ use super::reader::{Reader, Segment, Shape};
 use super::task::{Place, STRUCTURE};
 use super::vocabulary::PLAN;
 use super::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, link, text,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, PlanTask, Position, expressions,
+    link, text,
 };
 use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
 
@@ -70,7 +71,7 @@ pub fn parse_task(text: &str) -> Result<PlanTask, PlanErrors> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse_call(text: &str) -> Result<NewCall, PlanErrors> {
-    from_text(text, |reader, node| reader.call(node))
+    from_text(text, |reader, node| reader.lone_call(node))
 }
 
 /// Returns the task that a JSON value describes, by the rules of [`parse_task`].
@@ -86,7 +87,7 @@ pub fn task_from_json(value: &Value) -> Result<PlanTask, PlanErrors> {
 /// # Errors
 /// Everything that is wrong with it, without places.
 pub fn call_from_json(value: &Value) -> Result<NewCall, PlanErrors> {
-    from_json(value, |reader, node| reader.call(node))
+    from_json(value, |reader, node| reader.lone_call(node))
 }
 
 /// Returns a task's own fields with those changed that are given; `null` takes a field back to what is usual.
@@ -106,6 +107,7 @@ pub fn change_spec(spec: &TaskSpec, fields: &Map) -> Result<TaskSpec, PlanErrors
     if changed.name.is_empty() && reader.errors.is_empty() {
         reader.within(Segment::Key("name"), |reader| reader.report(Position::default(), PlanProblem::Blank));
     }
+    expressions::check_syntax(&mut reader);
     finish(reader.errors, Some(changed))
 }
 
@@ -117,7 +119,7 @@ fn from_text<T>(
     let mut errors = Vec::new();
     let Some(node) = text::parse(&text, &mut errors) else { return Err(PlanErrors::new(errors)) };
     let mut reader = Reader::default();
-    reader.errors = errors;
+    (reader.errors, reader.source) = (errors, &text);
     let value = read(&mut reader, &node);
     finish(std::mem::take(&mut reader.errors), value)
 }
@@ -191,9 +193,16 @@ impl<'n> Reader<'n> {
             "resources" | "defaults" | "tasks" => {}
             "version" => self.version(node),
             "name" => plan.name = self.option(node, Self::filled_text),
-            "params" => plan.params = self.params(node),
+            "params" => {
+                plan.params = self.params(node);
+                // A parameter that is declared wrongly is known all the same.
+                let declared = node.as_object().unwrap_or_default();
+                self.params = declared.iter().map(|entry| entry.key.to_string()).collect();
+            }
             "timeout" => plan.timeout = self.option(node, Self::period),
             "budget" => plan.budget = self.option(node, Self::budget),
+            "maxFailures" => plan.max_failures = self.option(node, Self::count),
+            "notify" => plan.notify = self.option(node, Self::argv).unwrap_or_default(),
             "description" => {
                 let description = self.option(node, Self::text);
                 plan.extra.extend(description.map(|text| (key.to_owned(), text.into())));
@@ -260,6 +269,19 @@ impl<'n> Reader<'n> {
         self.json(node)
     }
 
+    /// Reads a program and its arguments.
+    fn argv(&mut self, node: &'n Node<'n>) -> Option<Vec<String>> {
+        if node.as_list().is_none() {
+            self.wrong_type(node, "a list with a program and its arguments");
+            return None;
+        }
+        let words = self.one_or_many(node, Self::text);
+        if words.first().is_none_or(|program| program.trim().is_empty()) {
+            self.report(node.at, PlanProblem::Blank);
+        }
+        Some(words)
+    }
+
     fn budget(&mut self, node: &'n Node<'n>) -> Option<Budget> {
         let mut budget = Budget::default();
         self.object(node, &BUDGET, |reader, key, value| match key {
@@ -270,6 +292,12 @@ impl<'n> Reader<'n> {
         Some(budget)
     }
 
+    fn lone_call(&mut self, node: &'n Node<'n>) -> Option<NewCall> {
+        let call = self.call(node);
+        expressions::check_syntax(self);
+        call
+    }
+
     fn lone_task(&mut self, node: &'n Node<'n>) -> Option<PlanTask> {
         self.task(node, Place::Alone, 1)?;
         let draft = self.drafts.swap_remove(0);
@@ -278,6 +306,7 @@ impl<'n> Reader<'n> {
             self.report_with(node.at, problem, "add them one by one, or apply a plan");
         }
         let mut task = draft.task;
+        expressions::check_task(self, &task);
         for reference in draft.needs {
             let id = TaskId::from(reference.text);
             match check_id(reference.text) {

@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use serde_json::Value;
 
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
+use super::sites::Site;
 use super::task::{Defaults, Draft};
 use super::vocabulary::{self, Vocabulary};
 use super::{PlanError, PlanProblem, Position};
@@ -15,11 +16,19 @@ use crate::{Map, Period, TaskId, Timestamp, check_id};
 #[derive(Debug, Default)]
 pub(super) struct Reader<'n> {
     pub(super) errors: Vec<PlanError>,
+    /// The text that is read; empty for a JSON value.
+    pub(super) source: &'n str,
     path: Vec<Segment<'n>>,
-    /// The tasks read so far, each after the one that it is nested in.
     /// Whether the tasks stand alone in the text and not in the field `tasks`.
     pub(super) listed: bool,
+    /// The tasks read so far, each after the one that it is nested in.
     pub(super) drafts: Vec<Draft<'n>>,
+    /// Where expressions stand that are not checked yet.
+    pub(super) sites: Vec<Site<'n>>,
+    /// Whether the defaults are being read.
+    pub(super) in_defaults: bool,
+    /// The names of the parameters that the plan declares.
+    pub(super) params: Vec<String>,
     pub(super) defaults: Defaults,
     /// Capacities of the resources that the plan declares.
     pub(super) capacities: indexmap::IndexMap<String, u32>,

@@ -61,6 +61,8 @@ struct Marks<'n> {
     milestone: Option<Position>,
     trigger: Option<Position>,
     resources: Option<Position>,
+    /// Where subtasks are given.
+    subtasks: Option<Position>,
 }
 
 /// What the tasks of a plan have unless they say otherwise.
@@ -131,7 +133,10 @@ impl<'n> Reader<'n> {
             }
             "needs" | "dependencies" => self.needs(draft, entry),
             // The nested tasks follow when this one is complete.
-            "subtasks" => {}
+            "subtasks" => {
+                let is_given = node.as_list().is_none_or(|list| !list.is_empty()) && !node.is_null();
+                draft.marks.subtasks = is_given.then_some(node.at);
+            }
             "run" | "call" | "calls" | "toolCalls" => self.task_calls(draft, key, entry),
             "context" => self.context(draft, key, entry),
             "metadata" => self.metadata(draft, node),
@@ -165,7 +170,7 @@ impl<'n> Reader<'n> {
             "assignee" => spec.assignee = self.option(node, Self::filled_text),
             "labels" => spec.labels = self.texts(node),
             "trigger" => spec.trigger = self.option(node, Self::trigger),
-            "when" => spec.when = self.option(node, Self::filled_text),
+            "when" => spec.when = self.option(node, Self::when),
             "mode" => spec.mode = self.option(node, Self::mode),
             "retry" => spec.retry = self.option(node, Self::retry),
             "timeout" => spec.timeout = self.option(node, Self::period),
@@ -214,6 +219,7 @@ impl<'n> Reader<'n> {
         if field == "run" {
             let mut spec = CallSpec::default();
             self.run(&mut spec, &entry.value);
+            self.args_site(&spec.tool_name, &entry.value, 0);
             draft.task.calls = vec![NewCall { id: None, spec }];
         } else {
             draft.task.calls = self.calls(&entry.value);
@@ -299,6 +305,11 @@ impl<'n> Reader<'n> {
             let problem = PlanProblem::MilestoneWithCalls;
             self.within(Segment::Key("milestone"), |reader| reader.report_with(at, problem, hint));
         }
+        if let (Some(at), Some(_)) = (marks.subtasks, &spec.for_each) {
+            let problem = PlanProblem::NotWith { field: "subtasks", with: "forEach" };
+            let hint = "give the calls to the task itself: they run once for each item";
+            self.within(Segment::Key("subtasks"), |reader| reader.report_with(at, problem, hint));
+        }
         if let Some(at) = marks.resources {
             self.within(Segment::Key("resources"), |reader| reader.check_capacity(at, &spec.resources));
         }
@@ -323,9 +334,11 @@ impl<'n> Reader<'n> {
     pub(super) fn defaults(&mut self, node: &'n Node<'n>) {
         let mut spec = TaskSpec::default();
         let entries = self.option(node, |reader, node| reader.entries(node, "an object")).unwrap_or_default();
+        self.in_defaults = true;
         for entry in entries {
             self.within(Segment::Key(&entry.key), |reader| reader.default_field(&mut spec, entry));
         }
+        self.in_defaults = false;
         let written = super::expand::spec_fields(&spec);
         for entry in entries {
             let value = written.get(&*entry.key).cloned().unwrap_or_else(|| self.json(&entry.value));

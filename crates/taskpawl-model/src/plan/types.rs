@@ -1,5 +1,7 @@
 //! A plan as data.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +19,8 @@ pub struct Plan {
     pub name: Option<String>,
     /// The parameters that the plan takes.
     pub params: IndexMap<String, Param>,
+    /// The values that were given for parameters, converted to their types. A plan file has none.
+    pub values: Map,
     /// Fields that the tasks of the plan have unless they say otherwise; already written into the tasks.
     pub defaults: Map,
     /// Capacities of named resources.
@@ -25,6 +29,10 @@ pub struct Plan {
     pub timeout: Option<Period>,
     /// What a run of the plan may use up.
     pub budget: Option<Budget>,
+    /// After how many failed tasks a run of the plan starts nothing more.
+    pub max_failures: Option<u32>,
+    /// The program, with its arguments, that is told when something waits, failed or is finished.
+    pub notify: Vec<String>,
     /// The tasks, each after the task that it is a subtask of.
     pub tasks: Vec<PlanTask>,
     /// Fields that this version does not know.
@@ -46,6 +54,8 @@ pub struct PlanTask {
     pub needs: Vec<usize>,
     /// What it depends on outside the plan: ids that the store must know.
     pub needs_outside: Vec<TaskId>,
+    /// What its expressions call other tasks of the plan: positions in [`Plan::tasks`].
+    pub names: BTreeMap<String, usize>,
     /// The task that it is a subtask of: a position in [`Plan::tasks`], smaller than its own.
     pub parent: Option<usize>,
     /// Where it stands in the file.

@@ -29,6 +29,8 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         "resources",
         "timeout",
         "budget",
+        "maxFailures",
+        "notify",
         "tasks",
     ],
     state: &[],

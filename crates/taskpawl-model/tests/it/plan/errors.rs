@@ -71,7 +71,7 @@ fn fields_with_wrong_values() {
         ),
         (
             "repeat",
-            "- {id: a, repeat: {max: 0}}\n- {id: b, repeat: 3}\n- {id: c, repeat: {until: x, max: -1, every: 5s}}\n"
+            "- {id: a, repeat: {max: 0}}\n- {id: b, repeat: 3}\n- {id: c, repeat: {until: attempt, max: -1, every: 5s}}\n"
         ),
         (
             "forEach",
@@ -120,7 +120,7 @@ fn calls() {
         ("two dependencies fields", "- {id: a, needs: b, dependencies: [c]}\n"),
         (
             "no tool",
-            "- {id: a, call: {when: x}}\n- {id: b, call: {}}\n- {id: c, toolCalls: [{toolName: null}]}\n"
+            "- {id: a, call: {when: attempt}}\n- {id: b, call: {}}\n- {id: c, toolCalls: [{toolName: null}]}\n"
         ),
         ("two tools", "- {id: a, call: {log: {}, sleep: {}}}\n"),
         (

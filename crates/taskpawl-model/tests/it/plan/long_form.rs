@@ -82,7 +82,8 @@ fn any_task(number: usize) -> impl Strategy<Value = Value> {
                 task["needs"] = references.iter().map(|number| format!("task {number}")).collect();
             }
             if has[1] {
-                task["call"] = json!({"log": {"message": text}, "when": "x", "idempotent": has[5]});
+                task["call"] =
+                    json!({"log": {"message": text}, "when": "attempt == 1", "idempotent": has[5]});
             }
             if has[2] {
                 task["retry"] = json!({"attempts": 3, "delay": "250ms", "factor": 1.5});

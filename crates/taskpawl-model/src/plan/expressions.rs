@@ -1,0 +1,432 @@
+//! The expressions of a plan, checked when it is read: their syntax, and that everything they name is known by then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::link::Linker;
+use super::node::{Content, Node, shortened};
+use super::places::Places;
+use super::reader::{Reader, push_index, push_key};
+use super::sites::{Site, Stage};
+use super::{PlanError, PlanProblem, PlanTask, Position};
+use crate::expr::{self, ExprError, Mention, Name, check_no_expression, closest, text_mentions};
+use crate::{Approval, CallSpec, Mode, NewCall};
+
+/// For each draft, which draft the names in its expressions stand for.
+pub(super) type Names = Vec<BTreeMap<String, usize>>;
+
+/// Checks the expressions of a plan, of which the tasks are linked.
+pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
+    let mut names = vec![BTreeMap::new(); linker.drafts.len()];
+    let sites = std::mem::take(&mut reader.sites);
+    let mut found = Found::new(reader.source);
+    let own: BTreeSet<(usize, Stage)> =
+        sites.iter().filter_map(|site| Some((site.draft?, site.stage))).collect();
+    for site in &sites {
+        let mentions = found.mentions(site);
+        let tasks: Vec<usize> = match site.draft {
+            Some(draft) => vec![draft],
+            None => (0..linker.drafts.len()).filter(|draft| !own.contains(&(*draft, site.stage))).collect(),
+        };
+        for number in tasks {
+            let scope = Scope::new(&linker.drafts[number].task, site.stage, Some(&reader.params));
+            for mention in &mentions {
+                let Name::Task { task, .. } = &mention.name else {
+                    found.scoped(mention, &scope);
+                    continue;
+                };
+                match linker.refer(number, task, site.stage) {
+                    Ok(Some(other)) => _ = names[number].insert(task.clone(), other),
+                    Ok(None) => {}
+                    Err((problem, hint)) => found.report(mention, problem, hint),
+                }
+            }
+        }
+    }
+    reader.errors.append(&mut found.errors);
+    names
+}
+
+/// Checks the expressions of a task that is read alone: what is outside of it, the store knows.
+pub(super) fn check_task(reader: &mut Reader<'_>, task: &PlanTask) {
+    check_each(reader, |stage| Some(Scope::new(task, stage, None)));
+}
+
+/// Checks the expressions of something that is read alone: nothing is known of the task that it belongs to.
+pub(super) fn check_syntax(reader: &mut Reader<'_>) {
+    check_each(reader, |_| None);
+}
+
+fn check_each<'t>(reader: &mut Reader<'_>, scope: impl Fn(Stage) -> Option<Scope<'t>>) {
+    let sites = std::mem::take(&mut reader.sites);
+    let mut found = Found::new(reader.source);
+    for site in &sites {
+        let scope = scope(site.stage);
+        for mention in &found.mentions(site) {
+            if let Some(scope) = &scope {
+                found.scoped(mention, scope);
+            }
+        }
+    }
+    reader.errors.append(&mut found.errors);
+}
+
+/// A name in an expression, and where it stands in the file.
+struct Placed {
+    at: Position,
+    path: String,
+    name: Name,
+}
+
+/// What was found in the expressions.
+struct Found<'n> {
+    source: &'n str,
+    /// Made when the first place is asked for.
+    places: Option<Places<'n>>,
+    errors: Vec<PlanError>,
+}
+
+impl<'n> Found<'n> {
+    fn new(source: &'n str) -> Self {
+        Self { source, places: None, errors: Vec::new() }
+    }
+
+    fn report(&mut self, mention: &Placed, problem: PlanProblem, hint: Option<String>) {
+        self.errors.push(PlanError { at: mention.at, path: mention.path.clone(), problem, hint });
+    }
+
+    fn scoped(&mut self, mention: &Placed, scope: &Scope) {
+        if let Some((problem, hint)) = scope.problem(&mention.name) {
+            self.report(mention, problem, hint);
+        }
+    }
+
+    fn place(&mut self, at: Position, text: &str, offset: usize) -> Position {
+        if self.source.is_empty() {
+            return at;
+        }
+        self.places.get_or_insert_with(|| Places::new(self.source)).within(at, text, offset)
+    }
+
+    /// Returns the names in the expressions of a site, and reports what cannot be read.
+    fn mentions(&mut self, site: &Site<'_>) -> Vec<Placed> {
+        let mut placed = Vec::new();
+        if site.bare {
+            let text = site.node.as_str().unwrap_or_default();
+            self.text(site.node, text, &site.path, expr::condition_mentions(text), &mut placed);
+        } else {
+            let is_shell = site.tool == "shell";
+            self.walk(site.node, &mut site.path.clone(), (is_shell, 0), &mut placed);
+        }
+        placed
+    }
+
+    /// Walks a value. The command of the shell is the text itself, or the field `command` of the arguments.
+    fn walk(
+        &mut self,
+        node: &Node,
+        path: &mut String,
+        (shell, level): (bool, usize),
+        placed: &mut Vec<Placed>,
+    ) {
+        let length = path.len();
+        match &node.content {
+            Content::Null | Content::Bool(_) | Content::Number(_) => {}
+            Content::Text(text) => {
+                let is_command = shell && (level == 0 || level == 1);
+                self.text(node, text, path, text_mentions(text, is_command), placed);
+            }
+            Content::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    push_index(path, index);
+                    self.walk(item, path, (false, level + 1), placed);
+                    path.truncate(length);
+                }
+            }
+            Content::Object(entries) => {
+                for entry in entries {
+                    push_key(path, &entry.key);
+                    if let Err(error) = check_no_expression(&entry.key) {
+                        self.errors.push(PlanError {
+                            at: entry.key_at,
+                            path: path.clone(),
+                            hint: error.hint,
+                            problem: error.fault.into(),
+                        });
+                    }
+                    self.walk(
+                        &entry.value,
+                        path,
+                        (shell && level == 0 && entry.key == "command", level + 1),
+                        placed,
+                    );
+                    path.truncate(length);
+                }
+            }
+        }
+    }
+
+    fn text(
+        &mut self,
+        node: &Node,
+        text: &str,
+        path: &str,
+        read: Result<Vec<Mention>, ExprError>,
+        placed: &mut Vec<Placed>,
+    ) {
+        match read {
+            Ok(mentions) => {
+                for Mention { offset, name, .. } in mentions {
+                    let at = self.place(node.at, text, offset);
+                    placed.push(Placed { at, path: path.to_owned(), name });
+                }
+            }
+            Err(error) => {
+                let at = self.place(node.at, text, error.offset);
+                let problem = error.fault.into();
+                self.errors.push(PlanError { at, path: path.to_owned(), problem, hint: error.hint });
+            }
+        }
+    }
+}
+
+/// What an expression sees besides other tasks.
+pub(crate) struct Scope<'t> {
+    context: BTreeSet<String>,
+    has_item: bool,
+    /// The parameters, where they are known.
+    params: Option<&'t [String]>,
+    stage: Stage,
+}
+
+impl<'t> Scope<'t> {
+    fn new(task: &PlanTask, stage: Stage, params: Option<&'t [String]>) -> Self {
+        let mut context: BTreeSet<String> = task.context.keys().cloned().collect();
+        let earlier = match stage {
+            Stage::Until => task.calls.len(),
+            Stage::CallWhen(call) | Stage::Args(call) if task.spec.mode != Some(Mode::Parallel) => call,
+            Stage::When | Stage::List | Stage::Key | Stage::CallWhen(_) | Stage::Args(_) => 0,
+        };
+        context.extend(call_names(&task.calls).into_iter().take(earlier));
+        if asks_before(task, stage, earlier) {
+            context.insert("approval".to_owned());
+        }
+        let has_item = task.spec.for_each.is_some() && !matches!(stage, Stage::When | Stage::List);
+        Self { context, has_item, params, stage }
+    }
+
+    /// Returns why a name means nothing here.
+    fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
+        match name {
+            Name::Param(name) => {
+                let known = self.params?;
+                let is_known = known.iter().any(|other| other == name);
+                (!is_known).then(|| unknown_param(name, known))
+            }
+            Name::Context(name) if !self.context.contains(name) => Some(self.unknown_context(name)),
+            Name::Item | Name::Index if !self.has_item => Some(self.no_item(name)),
+            Name::Context(_) | Name::Item | Name::Index | Name::Attempt | Name::Task { .. } => None,
+        }
+    }
+
+    fn unknown_context(&self, name: &str) -> (PlanProblem, Option<String>) {
+        let problem = PlanProblem::UnknownContext { name: shortened(name) };
+        let known: Vec<String> = self.context.iter().take(8).map(|name| format!("`{name}`")).collect();
+        let hint = match closest(name, self.context.iter().map(String::as_str)) {
+            Some(near) if near.contains('-') => format!("did you mean `context['{near}']`?"),
+            Some(near) => format!("did you mean `{near}`?"),
+            None if matches!(self.stage, Stage::When | Stage::List | Stage::Key) => {
+                "before the calls it holds what the task's `context` says".to_owned()
+            }
+            None if known.is_empty() => {
+                "it holds what `context` says and the results of earlier calls, by `saveAs` or `id`"
+                    .to_owned()
+            }
+            None => format!("known here are {}", known.join(", ")),
+        };
+        (problem, Some(hint))
+    }
+
+    fn no_item(&self, name: &Name) -> (PlanProblem, Option<String>) {
+        let name = if *name == Name::Item { "item" } else { "index" };
+        let hint = match self.stage {
+            Stage::List | Stage::When => "this is evaluated once, before there are items",
+            Stage::Key | Stage::CallWhen(_) | Stage::Args(_) | Stage::Until => {
+                "give the task `forEach: {in: …}`"
+            }
+        };
+        (PlanProblem::NoItem { name }, Some(hint.to_owned()))
+    }
+}
+
+/// Returns why a parameter is unknown.
+pub(crate) fn unknown_param(name: &str, known: &[String]) -> (PlanProblem, Option<String>) {
+    let hint = match closest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("declare it: `params: {{{name}: {{type: string}}}}`"),
+    };
+    (PlanProblem::UnknownParam { name: shortened(name) }, Some(hint))
+}
+
+/// Returns whether a decision was made before, whose answer is in the context.
+fn asks_before(task: &PlanTask, stage: Stage, earlier: usize) -> bool {
+    let asks = |approval: &Option<Approval>| approval.is_some();
+    let at_all = matches!(stage, Stage::CallWhen(_) | Stage::Args(_) | Stage::Until);
+    at_all
+        && (asks(&task.spec.approval)
+            || task.calls.iter().take(earlier).any(|call| asks(&call.spec.approval)))
+}
+
+/// Returns what the results of calls are called, in their order: ids that nobody gave are given as the store gives them.
+fn call_names(calls: &[NewCall]) -> Vec<String> {
+    let taken: BTreeSet<&str> =
+        calls.iter().filter_map(|call| call.id.as_ref()).map(crate::CallId::as_str).collect();
+    let mut number = 0;
+    let mut next = || {
+        loop {
+            number += 1;
+            let id = format!("c{number}");
+            if !taken.contains(id.as_str()) {
+                return id;
+            }
+        }
+    };
+    let name = |call: &NewCall| {
+        let id = call.id.as_ref().map_or_else(&mut next, ToString::to_string);
+        saved_as(&call.spec).unwrap_or(id)
+    };
+    calls.iter().map(name).collect()
+}
+
+fn saved_as(call: &CallSpec) -> Option<String> {
+    call.save_as.clone()
+}
+
+impl Linker<'_, '_> {
+    /// Returns the draft that an expression calls `text`; nothing when only the store can know.
+    fn refer(
+        &self,
+        number: usize,
+        text: &str,
+        stage: Stage,
+    ) -> Result<Option<usize>, (PlanProblem, Option<String>)> {
+        let other = match self.find(text) {
+            super::link::Found::One(other) => other,
+            super::link::Found::Several(first, second) => {
+                let problem = PlanProblem::Ambiguous {
+                    name: text.to_owned(),
+                    first: self.at(first),
+                    second: self.at(second),
+                };
+                return Err((problem, Some("give the tasks ids and use those".to_owned())));
+            }
+            super::link::Found::Nobody if self.reaches_outside(number) => return Ok(None),
+            super::link::Found::Nobody => return Err(self.unknown_task(text)),
+        };
+        if other == number {
+            let problem = PlanProblem::OwnResult { task: self.label(number) };
+            return Err((
+                problem,
+                Some(
+                    "its own values are in `context`: `context.CALL` for the result of an earlier call"
+                        .to_owned(),
+                ),
+            ));
+        }
+        if self.is_below(other, number) {
+            return match stage {
+                Stage::Args(_) | Stage::CallWhen(_) | Stage::Until => Ok(Some(other)),
+                Stage::When | Stage::List | Stage::Key => Err((
+                    self.not_before(number, other),
+                    Some("this is evaluated before the subtasks start".to_owned()),
+                )),
+            };
+        }
+        if self.is_before(number, other) {
+            return Ok(Some(other));
+        }
+        let hint = if self.is_below(number, other) {
+            "a task ends after its subtasks, so they cannot see its results".to_owned()
+        } else {
+            format!("add `{}` to its `needs`", self.label(other))
+        };
+        Err((self.not_before(number, other), Some(hint)))
+    }
+
+    fn not_before(&self, number: usize, other: usize) -> PlanProblem {
+        PlanProblem::NoDependency { task: self.label(number), other: self.label(other) }
+    }
+
+    fn unknown_task(&self, text: &str) -> (PlanProblem, Option<String>) {
+        let known = self.ids.keys().chain(self.names.keys()).copied();
+        let dashed = format!("{text}-");
+        let longer = self.ids.keys().find(|id| id.starts_with(&dashed));
+        let hint = match (closest(text, known), longer) {
+            (Some(near), _) => Some(format!("did you mean `{near}`?")),
+            (None, Some(longer)) => Some(format!("did you mean `tasks['{longer}']`?")),
+            (None, None) => Some("an id in the store must be one of its `needs`".to_owned()),
+        };
+        (PlanProblem::UnknownTask { reference: shortened(text) }, hint)
+    }
+
+    /// Returns whether a draft lies below another.
+    fn is_below(&self, mut number: usize, above: usize) -> bool {
+        // Parents that go in a circle are refused elsewhere.
+        for _ in 0..=self.parents.len() {
+            match self.parents[number] {
+                Some(parent) if parent == above => return true,
+                Some(parent) => number = parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Returns the draft and all above it.
+    fn line(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(number), |number| self.parents[*number]).take(self.parents.len())
+    }
+
+    /// Returns whether a draft has ended, however, before another starts.
+    fn is_before(&self, number: usize, wanted: usize) -> bool {
+        let direct = |other: &(usize, usize)| other.0 == wanted;
+        if self.line(number).any(|above| self.needs[above].iter().any(direct)) {
+            return true;
+        }
+        let mut is_found = false;
+        self.walk_before(number, |other| {
+            is_found |= other == wanted;
+            is_found
+        });
+        is_found
+    }
+
+    /// Returns whether something that ends before a draft is outside the plan, or comes after something there.
+    fn reaches_outside(&self, number: usize) -> bool {
+        let mut is_outside = self.line(number).any(|above| !self.outside[above].is_empty());
+        if !is_outside {
+            self.walk_before(number, |other| {
+                is_outside |= self.line(other).any(|above| !self.outside[above].is_empty());
+                is_outside
+            });
+        }
+        is_outside
+    }
+
+    /// Gives everything that ends before a draft starts, until it is enough.
+    fn walk_before(&self, number: usize, mut enough: impl FnMut(usize) -> bool) {
+        let mut seen = BTreeSet::new();
+        // All above these are waited for, and with an `ended` one also all below it.
+        let mut stack: Vec<usize> =
+            self.line(number).flat_map(|above| self.needs[above].iter().map(|need| need.0)).collect();
+        while let Some(other) = stack.pop() {
+            if !seen.insert(other) {
+                continue;
+            }
+            if enough(other) {
+                return;
+            }
+            stack.extend(&self.children[other]);
+            stack.extend(self.line(other).flat_map(|above| self.needs[above].iter().map(|need| need.0)));
+        }
+    }
+}

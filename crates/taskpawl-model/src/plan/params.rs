@@ -1,0 +1,110 @@
+//! Values of parameters, as people give them.
+
+use serde_json::Value;
+
+use super::expressions::unknown_param;
+use super::node::shortened;
+use super::{Param, ParamType, Plan, PlanError, PlanErrors, PlanProblem, Position};
+use crate::spec::Map;
+
+impl Plan {
+    /// Takes values for its parameters, each a text that is converted to the declared type; lists and objects are JSON.
+    ///
+    /// # Errors
+    /// Every parameter that is unknown and every value that is not of its type, without places.
+    pub fn set_params<'a>(
+        &mut self,
+        given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), PlanErrors> {
+        let mut errors = Vec::new();
+        for (name, text) in given {
+            match self.params.get(name).map(|param| converted(name, param, text)) {
+                Some(Ok(value)) => _ = self.values.insert(name.to_owned(), value),
+                Some(Err(error)) => errors.push(error),
+                None => errors.push(self.unknown(name)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
+    }
+
+    /// Takes values for its parameters that have types already.
+    ///
+    /// # Errors
+    /// As of [`set_params`](Self::set_params).
+    pub fn set_param_values(&mut self, given: &Map) -> Result<(), PlanErrors> {
+        let mut errors = Vec::new();
+        for (name, value) in given {
+            match self.params.get(name) {
+                Some(param) if param.kind.fits(value) => _ = self.values.insert(name.clone(), value.clone()),
+                Some(param) => errors.push(wrong(name, param, &value.to_string())),
+                None => errors.push(self.unknown(name)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
+    }
+
+    fn unknown(&self, name: &str) -> PlanError {
+        let known: Vec<String> = self.params.keys().cloned().collect();
+        let (problem, hint) = unknown_param(name, &known);
+        let hint = hint.filter(|_| !known.is_empty()).or_else(|| Some("it declares none".to_owned()));
+        let hint = match hint {
+            Some(hint) if hint.starts_with("declare") => {
+                let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                Some(format!("it has {}", known.join(", ")))
+            }
+            hint => hint,
+        };
+        PlanError { at: Position::default(), path: format!("params.{}", shortened(name)), problem, hint }
+    }
+}
+
+impl ParamType {
+    /// Returns whether a value is of this type.
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::String => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+
+    /// Says what a value of this type is.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::String => "text",
+            Self::Integer => "a whole number",
+            Self::Number => "a number",
+            Self::Boolean => "`true` or `false`",
+            Self::Array => "a list",
+            Self::Object => "an object",
+        }
+    }
+}
+
+fn converted(name: &str, param: &Param, text: &str) -> Result<Value, PlanError> {
+    let value = match param.kind {
+        ParamType::String => Some(Value::from(text)),
+        ParamType::Integer
+        | ParamType::Number
+        | ParamType::Boolean
+        | ParamType::Array
+        | ParamType::Object => serde_json::from_str(text.trim()).ok(),
+    };
+    value.filter(|value| param.kind.fits(value)).ok_or_else(|| wrong(name, param, text))
+}
+
+fn wrong(name: &str, param: &Param, text: &str) -> PlanError {
+    let hint = match param.kind {
+        ParamType::Array => Some(format!("give it as JSON: `{name}=[\"a\", \"b\"]`")),
+        ParamType::Object => Some(format!("give it as JSON: `{name}={{\"key\": \"value\"}}`")),
+        ParamType::Integer | ParamType::Number => Some(format!("for example `{name}=3`")),
+        ParamType::Boolean => Some(format!("give `{name}=true` or `{name}=false`")),
+        ParamType::String => Some("put it in quotes".to_owned()),
+    };
+    let (expected, found) = (param.kind.expected(), format!("`{}`", shortened(text)));
+    let problem = PlanProblem::ParamType { name: name.to_owned(), expected, found };
+    PlanError { at: Position::default(), path: format!("params.{name}"), problem, hint }
+}

@@ -1,0 +1,127 @@
+//! Where a part of a text stands in the file, through quotes, escapes and indentation.
+
+use super::Position;
+
+/// A file, and where its lines begin.
+pub(super) struct Places<'n> {
+    source: &'n str,
+    lines: Vec<usize>,
+}
+
+impl<'n> Places<'n> {
+    pub(super) fn new(source: &'n str) -> Self {
+        let lines = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { source, lines }
+    }
+
+    /// Returns where the byte `offset` of a text stands, of which the scalar begins at `at`. Where the file cannot be
+    /// followed, that is the beginning of the scalar.
+    pub(super) fn within(&self, at: Position, text: &str, offset: usize) -> Position {
+        self.follow(at, text, offset).unwrap_or(at)
+    }
+
+    fn follow(&self, at: Position, text: &str, offset: usize) -> Option<Position> {
+        let begin = self.byte(at)?;
+        let mut scalar = Scalar::new(&self.source[begin..]);
+        let mut found = scalar.at;
+        for character in
+            text.char_indices().take_while(|(at, _)| *at <= offset).map(|(_, character)| character)
+        {
+            found = scalar.find(character)?;
+        }
+        Some(self.position(begin + found))
+    }
+
+    fn byte(&self, at: Position) -> Option<usize> {
+        let line = usize::try_from(at.line).ok()?.checked_sub(1)?;
+        let begin = *self.lines.get(line)?;
+        let before = usize::try_from(at.column).ok()?.checked_sub(1)?;
+        self.source[begin..].char_indices().nth(before).map(|(offset, _)| begin + offset)
+    }
+
+    fn position(&self, byte: usize) -> Position {
+        let line = self.lines.partition_point(|begin| *begin <= byte);
+        let column = self.source[self.lines[line - 1]..byte].chars().count() + 1;
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Position { line: count(line), column: count(column) }
+    }
+}
+
+/// A scalar as it stands in the file.
+struct Scalar<'s> {
+    raw: &'s str,
+    at: usize,
+    /// The quote around it.
+    quote: Option<char>,
+}
+
+impl<'s> Scalar<'s> {
+    fn new(raw: &'s str) -> Self {
+        let quote = raw.chars().next().filter(|first| matches!(first, '\'' | '"'));
+        let is_block = raw.starts_with(['|', '>']);
+        let at = if is_block {
+            raw.find('\n').map_or(raw.len(), |end| end + 1)
+        } else {
+            quote.map_or(0, char::len_utf8)
+        };
+        Self { raw, at, quote }
+    }
+
+    /// Returns where the next character of the text stands, and goes behind it.
+    fn find(&mut self, wanted: char) -> Option<usize> {
+        loop {
+            let at = self.at;
+            let found = self.raw[at..].chars().next()?;
+            if found == '\\' && self.quote == Some('"') {
+                self.at += escape_length(&self.raw[at..])?;
+                if !self.raw[at + 1..].starts_with(['\n', '\r']) {
+                    return Some(at);
+                }
+                continue;
+            }
+            self.at += found.len_utf8();
+            // A line break may be read as a blank.
+            if found == wanted || (found == '\n' && wanted == ' ') {
+                let doubled = found == '\'' && self.quote == Some('\'');
+                self.at += usize::from(doubled);
+                return Some(at);
+            }
+            if !found.is_whitespace() {
+                return None;
+            }
+        }
+    }
+}
+
+fn escape_length(raw: &str) -> Option<usize> {
+    Some(match raw.as_bytes().get(1)? {
+        b'x' => 4,
+        b'u' => 6,
+        b'U' => 10,
+        _ => 1 + raw[1..].chars().next()?.len_utf8(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Places, Position};
+
+    fn place(source: &str, at: (u32, u32), text: &str, wanted: &str) -> (u32, u32) {
+        let at = Position { line: at.0, column: at.1 };
+        let offset = text.find(wanted).unwrap();
+        let Position { line, column } = Places::new(source).within(at, text, offset);
+        (line, column)
+    }
+
+    #[test]
+    fn parts_of_texts_are_found_in_the_file() {
+        assert_eq!(place("a: xäy z", (1, 4), "xäy z", "z"), (1, 8));
+        assert_eq!(place("a: 'it''s z'", (1, 4), "it's z", "z"), (1, 11));
+        assert_eq!(place(r#"a: "\u0041\"\n z""#, (1, 4), "A\"\n z", "z"), (1, 16));
+        assert_eq!(place("a: |\n  one\n    two z\n", (1, 4), "one\n  two z\n", "z"), (3, 9));
+        assert_eq!(place("a: >-\n  one\n  two z\n", (1, 4), "one two z", "z"), (3, 7));
+        assert_eq!(place("a: one\n  two z\n", (1, 4), "one two z", "z"), (2, 7));
+        assert_eq!(place("a: \"one \\\n  z\"\n", (1, 4), "one z", "z"), (2, 3));
+        assert_eq!(place("a: other", (1, 4), "text", "x"), (1, 4));
+    }
+}
