@@ -350,8 +350,11 @@ mod tests {
     fn the_schema_accepts_the_examples() {
         let registry = registry();
         let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-        let plans = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path().join("plan.yaml"));
-        let plans: Vec<_> = plans.filter(|path| path.is_file()).collect();
+        let folders = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path());
+        let files =
+            folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let is_plan = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "yaml");
+        let plans: Vec<_> = files.map(|entry| entry.unwrap().path()).filter(is_plan).collect();
         assert!(plans.len() >= 2, "{plans:?}");
         for path in plans {
             let plan = parse_plan(&std::fs::read_to_string(&path).unwrap()).unwrap();
@@ -388,6 +391,38 @@ mod tests {
             let fields: BTreeSet<&str> =
                 object["properties"].as_object().unwrap().keys().map(String::as_str).collect();
             assert_eq!(fields, known.iter().copied().collect());
+        }
+    }
+
+    /// The objects within a field that say which fields they have.
+    fn closed<'s>(schema: &'s Value, root: &'s Value, found: &mut Vec<BTreeSet<&'s str>>) {
+        if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+            closed(&root["$defs"][name], root, found);
+        }
+        if let Some(fields) = schema["properties"].as_object() {
+            found.push(fields.keys().map(String::as_str).collect());
+        }
+        closed_all(&schema["anyOf"], root, found);
+        if schema["additionalProperties"].is_object() {
+            closed(&schema["additionalProperties"], root, found);
+        }
+    }
+
+    fn closed_all<'s>(schemas: &'s Value, root: &'s Value, found: &mut Vec<BTreeSet<&'s str>>) {
+        schemas.as_array().into_iter().flatten().for_each(|schema| closed(schema, root, found));
+    }
+
+    #[test]
+    fn the_objects_of_the_schema_have_the_fields_that_the_parser_knows() {
+        let schema = plan();
+        for (field, known) in plan_fields().objects {
+            let of_plan = &schema["anyOf"][0]["properties"][field];
+            let of_task = &schema["$defs"]["task"]["properties"][field];
+            // `resources` apart, no field of a plan has an object where a task has another.
+            let property = if of_task.is_null() { of_plan } else { of_task };
+            let mut found = Vec::new();
+            closed(property, &schema, &mut found);
+            assert_eq!(found, [known.iter().copied().collect::<BTreeSet<&str>>()], "{field}");
         }
     }
 }

@@ -306,6 +306,26 @@ pub enum Refusal {
         /// The command.
         by: &'static str,
     },
+    /// An expression of a task cannot be evaluated, whatever happens.
+    #[error("task `{id}`: {field}: {problem}")]
+    Expression {
+        /// The task.
+        id: TaskId,
+        /// The field that the expression stands in.
+        field: String,
+        /// What is wrong.
+        problem: Box<crate::PlanProblem>,
+        /// What to do next.
+        hint: Option<String>,
+    },
+    /// A plan has parameters that nobody gave a value.
+    #[error("the plan `{plan}` needs a value for {}", names(.params))]
+    MissingParams {
+        /// The plan.
+        plan: String,
+        /// The parameters.
+        params: Vec<String>,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -314,6 +334,10 @@ pub enum Refusal {
         /// What stands against it, by task.
         conflicts: Vec<String>,
     },
+}
+
+fn names(params: &[String]) -> String {
+    params.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// What happened to a task since a command that was to be undone.
@@ -403,9 +427,14 @@ impl Refusal {
             }
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
             Self::PlanConflict { .. } => Some(
-                "give those tasks other ids in the file, `reopen` those that ran, or use `--as NAME` for a separate instance"
+                "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
                     .to_owned(),
             ),
+            Self::Expression { hint, .. } => hint.clone(),
+            Self::MissingParams { params, .. } => Some(format!(
+                "give it with `--param {}=VALUE`, or declare a `default`",
+                params.first().map_or("NAME", String::as_str)
+            )),
             Self::NotAsked { id, .. } => Some(format!("`taskpawl show {id}` shows how it stands")),
             Self::QuestionOver { id, goes_on: false, .. } => {
                 Some(format!("that counts as a rejection; `taskpawl retry {id}` lets it ask anew"))

@@ -11,7 +11,7 @@ use taskpawl::tools::Registry;
 use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
-use crate::commands::tools;
+use crate::commands::{parse, tools};
 use crate::error::{CliError, Problem};
 use crate::text::{clean, nearest, style};
 
@@ -41,14 +41,38 @@ pub(crate) struct Args {
     /// Reopen every task of the plan
     #[arg(long)]
     fresh: bool,
+    #[command(flatten)]
+    takes: Takes,
+}
+
+/// How a plan is taken from its file.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Takes {
     /// Apply it as an instance of its own: a plan of this name, with ids that begin with it
     #[arg(long = "as", value_name = "NAME")]
     instance: Option<String>,
+    /// A value for a parameter of the plan; lists and objects as JSON. May be given several times
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse::assignment)]
+    params: Vec<(String, String)>,
+}
+
+impl Takes {
+    /// Refuses options that are for a plan where no plan is given.
+    pub(crate) fn refuse_without_plan(&self) -> Result<(), CliError> {
+        let given = [("--as", self.instance.is_some()), ("--param", !self.params.is_empty())];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(CliError::usage_with(
+                format!("`{option}` is about a plan, and none is given"),
+                "name its file: `--plan FILE`",
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Applies a plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let file = PlanFile::read(&args.file, args.instance.as_deref())?;
+    let file = PlanFile::read(&args.file, &args.takes)?;
     if args.expand {
         return expand(app, &file.plan);
     }
@@ -76,15 +100,18 @@ pub(crate) struct PlanFile {
 }
 
 impl PlanFile {
-    /// Reads a plan, as an instance of this name where one is given.
-    pub(crate) fn read(path: &Path, instance: Option<&str>) -> Result<Self, CliError> {
+    /// Reads a plan, as an instance where a name for one is given, with the values for its parameters.
+    pub(crate) fn read(path: &Path, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         let text = read_text(path, is_stdin)?;
-        let plan = parse_plan(&text).map_err(|errors| CliError::Plan { file: shown.clone(), errors })?;
-        if let Some(name) = instance {
+        let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
+        let mut plan = parse_plan(&text).map_err(wrong)?;
+        let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        plan.set_params(params).map_err(wrong)?;
+        if let Some(name) = &takes.instance {
             check_id(name).map_err(|error| CliError::usage(format!("`--as`: {error}")))?;
-            return Ok(Self { plan: plan.into_instance(name), name: name.to_owned(), shown });
+            return Ok(Self { plan: plan.into_instance(name), name: name.clone(), shown });
         }
         let stem = path.file_stem().filter(|_| !is_stdin);
         let name = plan.name.clone().unwrap_or_else(|| {
@@ -108,7 +135,7 @@ impl PlanFile {
         manager.apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
     }
 
-    fn preview(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
+    pub(crate) fn preview(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = preview_manager(app)?;
         manager.preview_apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
     }
@@ -174,7 +201,7 @@ pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     }
 }
 
-fn text_of(app: &App, report: &ApplyReport) -> String {
+pub(crate) fn text_of(app: &App, report: &ApplyReport) -> String {
     let paint = app.out().paint;
     let mut text = format!("plan {}\n", paint.style(style::BOLD, &clean(&report.plan)));
     let lists = [

@@ -25,6 +25,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod note;
 pub(crate) mod placement;
+pub(crate) mod plan;
 pub(crate) mod prune;
 pub(crate) mod ready;
 pub(crate) mod reject;

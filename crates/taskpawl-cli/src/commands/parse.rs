@@ -71,6 +71,14 @@ pub(super) fn hypothesis(
     text.parse()
 }
 
+/// Takes a name and the value that it is to have.
+pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` has no value, expected for example `region=eu`")),
+    }
+}
+
 /// Takes a number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let unknown = || format!("`{text}` is no size, expected for example `500MB` or `2GiB`");

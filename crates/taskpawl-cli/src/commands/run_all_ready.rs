@@ -6,7 +6,7 @@ use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
 use taskpawl::tools::Registry;
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, preview_manager};
+use crate::commands::apply::{PlanFile, Takes, preview_manager};
 use crate::commands::running::{self, RunArgs, What};
 use crate::commands::{forecast, parse};
 use crate::error::CliError;
@@ -32,15 +32,14 @@ pub(crate) struct Args {
     /// With --plan: reopen every task of the plan first
     #[arg(long, requires = "plan")]
     fresh: bool,
-    /// With --plan: apply it as an instance of its own, with ids that begin with this name
-    #[arg(long = "as", value_name = "NAME", requires = "plan")]
-    instance: Option<String>,
     /// Say what would be run, in which order, and how it would end; change nothing, also not by --plan
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: take as given that these tasks end so
     #[arg(long, requires = "dry_run", value_name = "done:ID|fail:ID|skip:ID", value_delimiter = ',', value_parser = parse::hypothesis)]
     what_if: Vec<Hypothesis>,
+    #[command(flatten)]
+    takes: Takes,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -51,9 +50,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return dry_run(app, args);
     }
     let Some(path) = &args.plan else {
+        args.takes.refuse_without_plan()?;
         return running::run(app, &app.runner()?, What::Ready(args.only.clone()), &args.run);
     };
-    let file = PlanFile::read(path, args.instance.as_deref())?;
+    let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
     let plans = app.runner()?;
     let only = vec![Selector::Plan(file.name.clone())];
@@ -79,9 +79,10 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         what_if: args.what_if.clone(),
     };
     let Some(path) = &args.plan else {
+        args.takes.refuse_without_plan()?;
         return forecast::print(app, app.reader()?.manager().forecast(&options)?, None);
     };
-    let file = PlanFile::read(path, args.instance.as_deref())?;
+    let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
     options.only = vec![Selector::Plan(file.name.clone())];
     let apply = ApplyOptions { prune: false, fresh: args.fresh };

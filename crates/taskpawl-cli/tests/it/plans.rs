@@ -118,3 +118,89 @@ fn errors_of_a_plan_name_the_place() {
     ]));
     insta::assert_snapshot!("stdin", cli.run_with(&["apply", "-"], "tasks: 5"));
 }
+
+const TYPED: &str = "\
+params:
+  region: {type: string}
+  count: {type: integer, default: 2}
+  hosts: {type: array, default: [a]}
+tasks:
+  - id: greet
+    run: echo ${{ params.region }} ${{ params.count }}
+  - id: each
+    forEach: {in: params.hosts}
+    run: echo ${{ item }}
+  - id: done
+    needs: [greet, each]
+    milestone: true
+";
+
+#[test]
+fn parameters_are_given_checked_and_kept() {
+    let cli = Cli::new();
+    cli.file("p.yaml", TYPED);
+    insta::assert_snapshot!(cli.session(&[
+        &["apply", "p.yaml"],
+        &["apply", "p.yaml", "--param", "region"],
+        &["apply", "p.yaml", "--param", "regoin=eu", "--param", "count=many", "--param", "hosts=a,b"],
+        &["apply", "p.yaml", "--param", "region=eu", "--param", "hosts=[\"a\", \"b\"]"],
+        &["apply", "p.yaml"],
+        &["done", "done"],
+        &["run-all-ready", "--param", "region=eu"],
+    ]));
+}
+
+#[test]
+fn other_values_of_parameters_do_not_come_under_what_ran() {
+    let cli = Cli::new().with_programs();
+    cli.file("p.yaml", TYPED);
+    cli.run(&["run-all-ready", "--plan", "p.yaml", "--param", "region=eu", "--quiet"]).ok();
+    insta::assert_snapshot!(cli.session(&[
+        &["apply", "p.yaml", "--param", "region=us"],
+        &["apply", "p.yaml", "--param", "region=us", "--as", "us"],
+        &["apply", "p.yaml", "--param", "region=us", "--fresh"],
+    ]));
+}
+
+#[test]
+fn a_plan_is_checked_without_touching_anything() {
+    let cli = Cli::new();
+    cli.file("p.yaml", TYPED);
+    cli.file("bad.yaml", "tasks:\n- {id: a, run: make}\n- id: b\n  run: echo ${{ tasks.a.result.stdout }}\n  when: atempt > 1\n");
+    cli.file("tools.yaml", "tasks:\n- {id: a, call: {exec: {arg: [x]}}}\n- {id: b, needs: far, run: make}\n");
+    insta::assert_snapshot!(cli.session(&[
+        &["plan", "check", "p.yaml", "--param", "region=eu"],
+        &["plan", "check", "p.yaml", "--param", "region=eu", "--json"],
+        &["plan", "check", "p.yaml"],
+        &["plan", "check", "bad.yaml"],
+        &["plan", "check", "bad.yaml", "--json"],
+        &["plan", "check", "tools.yaml"],
+    ]));
+    assert!(!cli.path("tasks.db").exists(), "a check leaves nothing behind");
+}
+
+#[test]
+fn a_plan_is_checked_without_a_store() {
+    let cli = Cli::without_store();
+    cli.file("p.yaml", TYPED);
+    insta::assert_snapshot!(cli.session(&[&["plan", "check", "p.yaml"]]));
+}
+
+#[test]
+fn a_dependency_that_an_expression_needs_stays() {
+    let cli = Cli::new();
+    cli.file("p.yaml", "tasks:\n- {id: a, run: make}\n- {id: b, needs: a}\n- {id: c, needs: b, run: 'echo ${{ tasks.a.result.stdout }}'}\n");
+    cli.run(&["apply", "p.yaml"]).ok();
+    insta::assert_snapshot!(cli.session(&[
+        &["remove-dependency", "b", "a"],
+        &["add-tool-call", "a", "--tool", "log", "--args", "{\"message\": \"${{ tasks.c.result }}\"}"],
+        &[
+            "add-tool-call",
+            "b",
+            "--tool",
+            "log",
+            "--args",
+            "{\"message\": \"${{ tasks.a.result.stdout ~ context.x }}\"}"
+        ],
+    ]));
+}

@@ -17,6 +17,7 @@ use crate::view::Query;
 use crate::{CallId, Key, PlanTask, TaskId, check_id};
 
 use super::again::How;
+use super::params::Values;
 
 /// Why a task was cancelled by `--prune`: applying it again brings it back.
 const PRUNED: &str = "gone from the plan file";
@@ -42,6 +43,7 @@ impl Draft<'_> {
         check_id(&apply.name).map_err(Refusal::from)?;
         let mut work = Work::new(self, apply)?;
         work.find_tasks(self)?;
+        work.compare_values(self)?;
         work.make_new(self)?;
         work.change_present(self)?;
         work.refuse_conflicts()?;
@@ -68,6 +70,7 @@ struct Work<'p> {
     to_attach: Vec<Attach>,
     /// What lies below tasks that were brought back.
     below_back: BTreeSet<Key>,
+    values: Values,
 }
 
 /// A task of the plan that gets edges.
@@ -84,8 +87,9 @@ impl<'p> Work<'p> {
         let query = Query { plan: Some(apply.name.clone()), ..Query::default() };
         let present = draft.view.find(&query)?.into_iter().collect();
         let report = ApplyReport { plan: apply.name.clone(), ..ApplyReport::default() };
+        let values = Values::new(apply, draft.view.plan(&apply.name)?.as_ref())?;
         let (conflicts, keys, ids, to_attach, below_back) = Default::default();
-        Ok(Self { apply, report, conflicts, keys, ids, present, to_attach, below_back })
+        Ok(Self { apply, report, conflicts, keys, ids, present, to_attach, below_back, values })
     }
 
     /// Finds the tasks of the plan that the store has: by id, and those without by their name.
@@ -108,6 +112,22 @@ impl<'p> Work<'p> {
             self.ids.push(id);
         }
         self.refuse_conflicts()
+    }
+
+    /// Refuses other values of parameters that tasks used which were started. The others are decided anew with them.
+    fn compare_values(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        if self.values.changed.is_empty() || self.apply.fresh {
+            return Ok(());
+        }
+        for key in &self.present {
+            let Some(conflict) = self.values.conflict(draft, *key)? else { continue };
+            if is_started(draft, *key, &draft.task(*key)?)? {
+                self.conflicts.push(conflict);
+            } else {
+                draft.close(*key)?;
+            }
+        }
+        Ok(())
     }
 
     fn present_by_name(&self, draft: &Draft<'_>) -> Decided<BTreeMap<String, Key>> {
@@ -156,8 +176,10 @@ impl<'p> Work<'p> {
                 draft.link(self.key(*position), *on, search)?;
             }
         }
+        let params: Vec<String> = self.apply.plan.params.keys().cloned().collect();
         for Attach { position, .. } in to_attach {
             self.close_task(draft, position)?;
+            draft.check_references_with(self.key(position), &params)?;
         }
         Ok(())
     }
@@ -364,16 +386,12 @@ impl<'p> Work<'p> {
         let report = self.report;
         let header = header(&self.apply.plan);
         let stored = draft.view.plan(&report.plan)?;
-        let is_new_header = stored.is_none_or(|stored| stored.header != header);
+        let params = self.values.all;
+        let is_new_header = stored.is_none_or(|stored| stored.header != header || stored.params != params);
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
-            draft.changes.plans.push(PlanRecord {
-                name: report.plan.clone(),
-                header,
-                applied_at,
-                ..PlanRecord::default()
-            });
+            draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, params, applied_at });
             draft.emit(
                 None,
                 EventKind::Applied {

@@ -467,12 +467,7 @@ fn on_expiry(question: Option<Question>) -> OnExpiry {
 /// Returns whether a value stands in a command line without quotes: then nobody but a reader can tell what it does.
 pub(crate) fn is_raw(spec: &CallSpec) -> bool {
     let command = spec.args.get("command").and_then(Value::as_str);
-    spec.tool_name == "shell"
-        && command.is_some_and(|command| {
-            let mut expressions = command.split("${{").skip(1);
-            expressions
-                .any(|rest| rest.split('|').skip(1).any(|filter| filter.trim_start().starts_with("raw")))
-        })
+    spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
 }
 
 fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {

@@ -72,6 +72,7 @@ impl Draft<'_> {
         for on in &dependencies {
             self.link(key, *on, parent.is_some())?;
         }
+        self.check_references(key)?;
         self.emit_created(key, parent, &dependencies, None)?;
         self.answer.tasks.push(task.id.clone());
         Ok(())
@@ -222,6 +223,12 @@ impl Draft<'_> {
                 record.body.context = after.body.context;
             })?;
         }
+        if ["when", "forEach", "repeat", "cache"].iter().any(|field| changed.contains_key(*field)) {
+            self.check_references(key)?;
+        }
+        if changed.contains_key("dependencies") {
+            self.check_references_behind(key)?;
+        }
         if !changed.is_empty() {
             self.emit(Some(key), EventKind::Updated { fields: changed })?;
         }
@@ -304,6 +311,7 @@ impl Draft<'_> {
             self.update_task(key, |_| ())?;
             self.emit(Some(key), event)?;
         }
+        self.check_references(key)?;
         self.answer.tasks.push(record.id);
         Ok(())
     }
@@ -332,6 +340,7 @@ impl Draft<'_> {
         }
         check_trigger(&record.id, &record.spec, present.len() > 1)?;
         self.remove_edge(key, on)?;
+        self.check_references_behind(key)?;
         self.update_task(key, |_| ())?;
         let event = EventKind::DependencyRemoved { on: self.id(on)? };
         self.emit(Some(key), event)?;
@@ -357,6 +366,7 @@ impl Draft<'_> {
         } else {
             self.set_parent(key, None)?;
         }
+        self.check_references_behind(key)?;
         self.update_task(key, |_| ())?;
         let event = EventKind::Moved {
             from: from.map(|key| self.id(key)).transpose()?,

@@ -111,6 +111,9 @@ impl<'e> Emission<'e> {
         for (position, task) in self.plan.tasks.iter().enumerate() {
             self.attach(draft, position, task)?;
         }
+        for (key, _) in &self.keys {
+            draft.check_references(*key)?;
+        }
         for (position, task) in self.plan.tasks.iter().enumerate() {
             let label = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
             for name in needed_by.get(label).into_iter().flatten() {
@@ -155,6 +158,9 @@ impl<'e> Emission<'e> {
             let on = exact(draft, id.as_str())?;
             draft.link(key, on, !is_new)?;
         }
+        let names = task.names.iter().map(|(text, other)| (text.clone(), self.ids[*other].clone()));
+        let names: BTreeMap<_, _> = names.filter(|(text, id)| text != id.as_str()).collect();
+        draft.update_task(key, |record| record.body.names = names)?;
         let dependencies = draft.dependencies(key)?;
         super::author::check_trigger(&self.ids[position], &task.spec, !dependencies.is_empty())?;
         if is_new {

@@ -128,7 +128,7 @@ impl<'a> Lexer<'a> {
             if character == '\\' {
                 let escape = || ExprFault::Escape { text: self.rest().chars().take(2).collect() };
                 let (character, length) =
-                    unescaped(self.rest()).ok_or_else(|| Fault::new(self.at, escape()))?;
+                    unescaped(self.rest()).ok_or_else(|| Fault::new(self.at, escape()).hint(ESCAPES))?;
                 text.push(character);
                 self.at += length;
                 continue;
@@ -139,9 +139,12 @@ impl<'a> Lexer<'a> {
             }
             text.push(character);
         }
-        Err(Fault::new(start, ExprFault::UnclosedText))
+        Err(Fault::new(start, ExprFault::UnclosedText).hint(format!("close it with `{quote}`")))
     }
 }
+
+const ESCAPES: &str =
+    r#"there are `\n`, `\t`, `\r`, `\\`, `\'`, `\"` and `\u00e4`; a backslash is written `\\`"#;
 
 /// Returns the character of an escape, and how long the escape is.
 fn unescaped(text: &str) -> Option<(char, usize)> {

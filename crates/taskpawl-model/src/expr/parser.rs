@@ -334,7 +334,8 @@ impl Parser<'_> {
         check_arguments(filter, &arguments, at)?;
         if filter.name == "raw" {
             if self.depth > 1 || *self.peek() != Lexeme::End {
-                return Err(Fault::new(at, ExprFault::RawInside));
+                let hint = "put the rest in parentheses: `(a ~ b) | raw`";
+                return Err(Fault::new(at, ExprFault::RawInside).hint(hint));
             }
             self.raw = Some(at);
             return Ok(value);

@@ -169,6 +169,15 @@ pub(crate) fn text_mentions(text: &str, is_command: bool) -> Result<Vec<Mention>
     Ok(found)
 }
 
+/// Returns whether a shell command takes a value as it is, without quotes around it.
+pub fn inserts_raw(command: &str) -> bool {
+    let is_raw = |piece: &Piece| match piece {
+        Piece::Expression { source, .. } => parse(source).is_ok_and(|parsed| parsed.raw.is_some()),
+        Piece::Text(_) => false,
+    };
+    command.contains(OPEN) && pieces(command).is_ok_and(|pieces| pieces.iter().any(is_raw))
+}
+
 /// Refuses an expression in a key of an object.
 pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
     check_key(key, "")

@@ -63,6 +63,87 @@ pub static ROOTS: &[Word] = &[
     ),
 ];
 
+/// Every operator and form, from what binds least to what binds most.
+pub static OPERATORS: &[Word] = &[
+    word(
+        "A if C else B",
+        (0, 0),
+        &[],
+        "A where C counts as true, else B",
+        ("'eu' if params.deploy else 'us'", r#""eu""#),
+    ),
+    word(
+        "or",
+        (0, 0),
+        &[],
+        "the left value where it counts as true, else the right one",
+        ("'' or 'x'", r#""x""#),
+    ),
+    word(
+        "and",
+        (0, 0),
+        &[],
+        "the left value where it counts as false, else the right one",
+        ("1 and 'x'", r#""x""#),
+    ),
+    word(
+        "not",
+        (0, 0),
+        &[],
+        "whether the value counts as false: none, false, 0 and what is empty",
+        ("not []", "true"),
+    ),
+    word("== !=", (0, 0), &[], "whether two values are equal; `1` and `1.0` are", ("1 == 1.0", "true")),
+    word("< <= > >=", (0, 0), &[], "the order of two numbers or two texts", ("'a' < 'b'", "true")),
+    word(
+        "in, not in",
+        (0, 0),
+        &[],
+        "whether a list has an item, an object a key, a text a part",
+        ("'b' in ['a', 'b']", "true"),
+    ),
+    word(
+        "+ -",
+        (0, 0),
+        &[],
+        "sum and difference of numbers; `+` also joins two texts or two lists",
+        ("[1] + [2]", "[1,2]"),
+    ),
+    word("~", (0, 0), &[], "two values as one text", ("'n' ~ 1", r#""n1""#)),
+    word(
+        "* / // %",
+        (0, 0),
+        &[],
+        "product, quotient, whole quotient and remainder of numbers",
+        ("7 // 2", "3"),
+    ),
+    word("-", (0, 0), &[], "the negative number", ("-params.count", "-3")),
+    word("|", (0, 0), &[], "a filter; several may follow each other", ("' A ' | trim | lower", r#""a""#)),
+    word("is, is not", (0, 0), &[], "a test", ("params.region is string", "true")),
+    word(
+        ".name ['name'] [0]",
+        (0, 0),
+        &[],
+        "a field or an item; negative positions count from the end",
+        ("params.list[-1]", r#""c""#),
+    ),
+    word("[1:2]", (0, 0), &[], "a part of a list or text", ("'abcd'[1:3]", r#""bc""#)),
+    word(
+        "range(n), range(a, b)",
+        (0, 0),
+        &[],
+        "the whole numbers from 0 or a, up to but without the last",
+        ("range(3)", "[0,1,2]"),
+    ),
+    word(
+        "'…' 1 1.5 true false none [] {}",
+        (0, 0),
+        &[],
+        "texts, numbers, the values of JSON (`none` for null), lists and objects",
+        ("{'a': [1, none]}", r#"{"a":[1,null]}"#),
+    ),
+];
+
 /// Every filter.
 pub static FILTERS: &[Word] = &[
     word("abs", (0, 0), &[], "the number without its sign", ("-3 | abs", "3")),

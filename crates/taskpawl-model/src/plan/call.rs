@@ -144,7 +144,11 @@ impl<'n> Reader<'n> {
             Form::Tool => "TOOL: args",
         };
         let problem = PlanProblem::Both { first: first.to_owned(), second: entry.key.clone().into_owned() };
-        self.report(entry.key_at, problem);
+        let hint = match form {
+            Form::Tool => "write `toolName: TOOL` beside `args`, or `TOOL: {…}` alone",
+            Form::Long | Form::Run => "`run` is short for `toolName` and `args`; keep one of them",
+        };
+        self.report_with(entry.key_at, problem, hint);
     }
 
     fn plan_access(&mut self, node: &'n Node<'n>) -> Option<PlanAccess> {

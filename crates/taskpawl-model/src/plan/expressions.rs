@@ -19,6 +19,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
     let mut names = vec![BTreeMap::new(); linker.drafts.len()];
     let sites = std::mem::take(&mut reader.sites);
     let mut found = Found::new(reader.source);
+    let params = (!reader.is_part).then_some(reader.params.as_slice());
     let own: BTreeSet<(usize, Stage)> =
         sites.iter().filter_map(|site| Some((site.draft?, site.stage))).collect();
     for site in &sites {
@@ -28,7 +29,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
             None => (0..linker.drafts.len()).filter(|draft| !own.contains(&(*draft, site.stage))).collect(),
         };
         for number in tasks {
-            let scope = Scope::new(&linker.drafts[number].task, site.stage, Some(&reader.params));
+            let scope = Scope::new(&linker.drafts[number].task, site.stage, params);
             for mention in &mentions {
                 let Name::Task { task, .. } = &mention.name else {
                     found.scoped(mention, &scope);
@@ -37,6 +38,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
                 match linker.refer(number, task, site.stage) {
                     Ok(Some(other)) => _ = names[number].insert(task.clone(), other),
                     Ok(None) => {}
+                    Err((PlanProblem::UnknownTask { .. }, _)) if reader.is_part => {}
                     Err((problem, hint)) => found.report(mention, problem, hint),
                 }
             }
@@ -196,10 +198,11 @@ pub(crate) struct Scope<'t> {
     /// The parameters, where they are known.
     params: Option<&'t [String]>,
     stage: Stage,
+    is_parallel: bool,
 }
 
 impl<'t> Scope<'t> {
-    fn new(task: &PlanTask, stage: Stage, params: Option<&'t [String]>) -> Self {
+    pub(crate) fn new(task: &PlanTask, stage: Stage, params: Option<&'t [String]>) -> Self {
         let mut context: BTreeSet<String> = task.context.keys().cloned().collect();
         let earlier = match stage {
             Stage::Until => task.calls.len(),
@@ -211,11 +214,17 @@ impl<'t> Scope<'t> {
             context.insert("approval".to_owned());
         }
         let has_item = task.spec.for_each.is_some() && !matches!(stage, Stage::When | Stage::List);
-        Self { context, has_item, params, stage }
+        let is_parallel = task.spec.mode == Some(Mode::Parallel);
+        Self { context, has_item, params, stage, is_parallel }
+    }
+
+    /// Says that the task is an item itself.
+    pub(crate) fn with_item(self, is_item: bool) -> Self {
+        Self { has_item: self.has_item || is_item, ..self }
     }
 
     /// Returns why a name means nothing here.
-    fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
+    pub(crate) fn problem(&self, name: &Name) -> Option<(PlanProblem, Option<String>)> {
         match name {
             Name::Param(name) => {
                 let known = self.params?;
@@ -236,6 +245,9 @@ impl<'t> Scope<'t> {
             Some(near) => format!("did you mean `{near}`?"),
             None if matches!(self.stage, Stage::When | Stage::List | Stage::Key) => {
                 "before the calls it holds what the task's `context` says".to_owned()
+            }
+            None if self.is_parallel => {
+                "calls with `mode: parallel` do not see each other's results".to_owned()
             }
             None if known.is_empty() => {
                 "it holds what `context` says and the results of earlier calls, by `saveAs` or `id`"
@@ -346,6 +358,8 @@ impl Linker<'_, '_> {
         }
         let hint = if self.is_below(number, other) {
             "a task ends after its subtasks, so they cannot see its results".to_owned()
+        } else if self.is_before(other, number) {
+            format!("`{}` only starts when `{}` has ended", self.label(other), self.label(number))
         } else {
             format!("add `{}` to its `needs`", self.label(other))
         };

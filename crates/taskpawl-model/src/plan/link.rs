@@ -214,9 +214,12 @@ impl<'d, 'n> Linker<'d, 'n> {
 
     fn unknown(&mut self, number: usize, reference: &Reference<'n>) {
         let known = self.ids.keys().chain(self.names.keys()).copied();
-        let hint = nearest(reference.text, known).map(|nearest| format!("did you mean `{nearest}`?"));
+        let hint = nearest(reference.text, known).map_or_else(
+            || "write the id or name of a task of this plan, or the id of one in the store".to_owned(),
+            |nearest| format!("did you mean `{nearest}`?"),
+        );
         let problem = PlanProblem::UnknownTask { reference: reference.text.to_owned() };
-        self.report(number, Some(reference), problem, hint);
+        self.report(number, Some(reference), problem, Some(hint));
     }
 
     /// Walks from the tasks that are nobody's subtask. Its own stack: subtasks given by id lie at any depth.
@@ -269,7 +272,8 @@ impl<'d, 'n> Linker<'d, 'n> {
             let [first, next, ..] = cycle[..] else { continue };
             let reference = self.reference(first, next);
             let cycle = cycle.iter().map(|number| self.label(*number)).collect();
-            self.report(first, reference.as_ref(), PlanProblem::Cycle { cycle }, None);
+            let hint = "take one of these dependencies away".to_owned();
+            self.report(first, reference.as_ref(), PlanProblem::Cycle { cycle }, Some(hint));
         }
     }
 

@@ -22,6 +22,9 @@ mod vocabulary;
 
 pub(crate) use parse::plan_from_json;
 
+pub(crate) use expressions::Scope;
+pub(crate) use sites::Stage;
+
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use parse::{call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json};

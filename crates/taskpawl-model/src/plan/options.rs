@@ -57,6 +57,19 @@ const CACHE: Shape = Shape {
     required: &[],
 };
 
+/// The fields of each object, by the field that it stands in.
+pub(super) const OBJECTS: &[(&str, &[&str])] = &[
+    ("links", LINKS.fields),
+    ("forEach", FOR_EACH.fields),
+    ("repeat", REPEAT.fields),
+    ("retry", RETRY.fields),
+    ("sandbox", SANDBOX.fields),
+    ("approval", QUESTION.fields),
+    ("cache", CACHE.fields),
+    ("budget", super::parse::BUDGET.fields),
+    ("params", super::parse::PARAM.fields),
+];
+
 impl<'n> Reader<'n> {
     pub(super) fn links(&mut self, node: &'n Node<'n>) -> Option<Links> {
         let mut links = Links::default();
@@ -215,7 +228,8 @@ impl<'n> Reader<'n> {
     pub(super) fn check_capacity(&mut self, at: super::Position, wanted: &IndexMap<String, u32>) {
         for (resource, &wanted) in wanted {
             if let Some(&capacity) = self.capacities.get(resource).filter(|capacity| **capacity < wanted) {
-                self.report(at, PlanProblem::Capacity { resource: resource.clone(), wanted, capacity });
+                let problem = PlanProblem::Capacity { resource: resource.clone(), wanted, capacity };
+                self.report_with(at, problem, "ask for less, or raise it in `resources` of the plan");
             }
         }
     }

@@ -16,14 +16,14 @@ use crate::{Map, NewCall, TaskId, TaskSpec, check_id};
 /// The version of the format that is read.
 const VERSION: u32 = 1;
 
-const PARAM: Shape = Shape {
+pub(super) const PARAM: Shape = Shape {
     what: "a parameter",
     expected: "an object such as `{type: string}`",
     fields: &["type", "default"],
     required: &[("type", "`type`")],
 };
 
-const BUDGET: Shape = Shape {
+pub(super) const BUDGET: Shape = Shape {
     what: "`budget`",
     expected: "an object with `calls`, `duration` or `cost`",
     fields: &["calls", "duration", "cost"],
@@ -51,6 +51,7 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
 /// Everything that is wrong with it, without places.
 pub(crate) fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
     from_json(value, |reader, node| {
+        reader.is_part = true;
         let mut plan = reader.plan(node);
         plan.tasks = link::link(reader);
         Some(plan)
@@ -218,7 +219,7 @@ impl<'n> Reader<'n> {
             Some(number) if number.as_u64() == Some(u64::from(VERSION)) => {}
             Some(number) => {
                 let problem = PlanProblem::Version { found: number.to_string(), known: VERSION };
-                self.report(node.at, problem);
+                self.report_with(node.at, problem, format!("write `version: {VERSION}`"));
             }
         }
     }

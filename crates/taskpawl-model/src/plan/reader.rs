@@ -27,6 +27,8 @@ pub(super) struct Reader<'n> {
     pub(super) sites: Vec<Site<'n>>,
     /// Whether the defaults are being read.
     pub(super) in_defaults: bool,
+    /// Whether the plan is a part of one that the store has: what it does not know may be there.
+    pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.
     pub(super) params: Vec<String>,
     pub(super) defaults: Defaults,

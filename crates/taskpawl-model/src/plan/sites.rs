@@ -20,7 +20,7 @@ pub(super) struct Site<'n> {
 
 /// When an expression is evaluated, which decides what it sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// `when` of a task.
     When,
     /// `forEach.in`.

@@ -246,7 +246,9 @@ fn syntax_error(error: &ScanError) -> PlanError {
     }
     // The parser quotes in two ways of its own.
     let problem = PlanProblem::Syntax { message: error.info().replace('\'', "`") };
-    PlanError { at, path, problem, hint: syntax_hint(error.kind()).map(str::to_owned) }
+    let is_tab = error.info().contains("a tab");
+    let hint = syntax_hint(error.kind()).or_else(|| is_tab.then_some("indent with spaces"));
+    PlanError { at, path, problem, hint: hint.map(str::to_owned) }
 }
 
 fn syntax_hint(kind: &ErrorKind) -> Option<&'static str> {

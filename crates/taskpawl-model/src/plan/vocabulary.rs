@@ -142,11 +142,13 @@ pub struct PlanFields {
     pub task: &'static [&'static str],
     /// Of a tool call.
     pub call: &'static [&'static str],
+    /// Of the objects in these, by the field that they stand in.
+    pub objects: &'static [(&'static str, &'static [&'static str])],
 }
 
 /// Returns the fields that plan files may have: what a schema of them has to name.
 pub fn plan_fields() -> PlanFields {
-    PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known }
+    PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: super::options::OBJECTS }
 }
 
 impl Vocabulary {

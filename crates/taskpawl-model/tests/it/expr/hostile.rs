@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use taskpawl_model::expr::{Data, evaluate, evaluate_args, evaluate_condition, references};
+use taskpawl_model::parse_plan;
 
 use super::data;
 
@@ -63,6 +64,27 @@ fn a_hundred_thousand_levels_of_everything_are_an_error() {
         })
         .collect();
     insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn a_plan_with_such_an_expression_is_refused() {
+    for (before, after) in
+        [("(", ")"), ("[", "]"), ("not ", ""), ("", "+1"), ("", ".a"), ("", "|trim"), ("1 if 1 else ", "")]
+    {
+        let text = format!("{}attempt{}", before.repeat(MANY), after.repeat(MANY));
+        for plan in [
+            json!([{"id": "a", "when": text}]),
+            json!([{"id": "a", "forEach": {"in": text}, "run": "x"}]),
+            json!([{"id": "a", "call": {"log": {"message": format!("${{{{ {text} }}}}")}}}]),
+        ] {
+            let errors = parse_plan(&plan.to_string()).unwrap_err().to_string();
+            assert!(
+                errors.contains("the expression has more than 65536 bytes"),
+                "{}",
+                errors.chars().take(200).collect::<String>()
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,15 +1,37 @@
 //! What expressions mean.
 
 use serde_json::{Value, json};
-use taskpawl_model::expr::{FILTERS, Name, ROOTS, TESTS, evaluate, evaluate_condition, mentions, references};
+use taskpawl_model::expr::{
+    FILTERS, Name, OPERATORS, ROOTS, TESTS, evaluate, evaluate_condition, mentions, references,
+};
 
 use super::{data, shown};
 
 #[test]
 fn the_examples_of_the_reference_give_what_it_says() {
-    for word in ROOTS.iter().chain(FILTERS).chain(TESTS).filter(|word| word.name != "raw") {
+    for word in ROOTS.iter().chain(OPERATORS).chain(FILTERS).chain(TESTS).filter(|word| word.name != "raw") {
         assert_eq!(shown(word.example), word.gives, "{}", word.example);
     }
+}
+
+/// The tables of the language reference.
+#[test]
+fn the_reference_lists_every_word() {
+    let code = |text: &str| text.replace('\n', "\\n").replace('|', "\\|");
+    let table = |title: &str, words: &[taskpawl_model::expr::Word]| {
+        let row = |word: &taskpawl_model::expr::Word| {
+            let (example, gives) = (code(word.example), code(word.gives));
+            format!("| `{}` | {} | `{example}` | `{gives}` |", code(word.name), word.meaning)
+        };
+        let rows: Vec<String> = words.iter().map(row).collect();
+        format!(
+            "| {title} | what it is | example | gives |\n| --- | --- | --- | --- |\n{}\n",
+            rows.join("\n")
+        )
+    };
+    let tables =
+        [table("name", ROOTS), table("operator", OPERATORS), table("filter", FILTERS), table("test", TESTS)];
+    insta::assert_snapshot!(tables.join("\n"));
 }
 
 #[test]

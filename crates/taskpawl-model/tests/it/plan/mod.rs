@@ -1,6 +1,7 @@
 //! Plan files.
 
 mod errors;
+mod faulty;
 mod forms;
 mod hostile;
 mod long_form;

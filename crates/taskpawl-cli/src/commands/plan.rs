@@ -1,0 +1,107 @@
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl::ApplyOptions;
+use taskpawl::model::ApplyReport;
+use taskpawl::store::PlacementError;
+
+use crate::app::App;
+use crate::commands::apply::{PlanFile, Takes, text_of};
+use crate::error::CliError;
+use crate::text::{clean, style};
+
+/// Look at plan files without changing anything
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskpawl plan check plan.yaml
+  taskpawl plan check plan.yaml --param region=eu --json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Say everything that is wrong with a plan, and what applying it would do
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// The plan, as JSON or YAML; `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    takes: Takes,
+}
+
+/// What `plan check` says about a plan that is fine.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked<'c> {
+    plan: &'c str,
+    tasks: usize,
+    /// The parameters, with the type and the value that each has here; none where it has to be given.
+    params: Vec<Param<'c>>,
+    /// What applying it would do; nothing without a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    apply: Option<ApplyReport>,
+}
+
+#[derive(Serialize)]
+struct Param<'c> {
+    name: &'c str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'c Value>,
+}
+
+/// Looks at a plan.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let What::Check(check) = &args.what;
+    let file = PlanFile::read(&check.file, &check.takes)?;
+    file.check(app)?;
+    let plan = file.plan.clone();
+    let name = file.name.clone();
+    let apply = if has_store(app)? { Some(file.preview(app, ApplyOptions::default())?) } else { None };
+    let params = plan.params.iter().map(|(name, param)| {
+        let value = plan.values.get(name).or(param.default.as_ref());
+        Param { name, kind: param.kind.as_str(), value }
+    });
+    let checked = Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), apply };
+    let out = app.out();
+    if out.is_json {
+        return out.data(&checked);
+    }
+    if checked.apply.is_none() {
+        out.remark("there is no store here; nothing was compared with it");
+    }
+    out.print(&told(app, &checked))
+}
+
+fn has_store(app: &App) -> Result<bool, CliError> {
+    match app.place() {
+        Ok(_) => Ok(true),
+        Err(CliError::Place(PlacementError::NoProject { .. })) => Ok(false),
+        Err(_) => app.reader().map(|_| true),
+    }
+}
+
+fn told(app: &App, checked: &Checked) -> String {
+    let paint = app.out().paint;
+    let mut text = match &checked.apply {
+        Some(report) => text_of(app, report),
+        None => format!("plan {}\n", paint.style(style::BOLD, &clean(checked.plan))),
+    };
+    let _ = writeln!(text, "  {:<9}  {:>5}", "tasks", checked.tasks);
+    for Param { name, kind, value } in &checked.params {
+        let value = value.map_or_else(|| "to be given".to_owned(), |value| clean(&value.to_string()).into());
+        let _ = writeln!(text, "  {:<9}  {name}: {kind} = {value}", "param");
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! The values of the parameters of a plan, as they are kept with it.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::author::invalid;
+use super::references::uses_param;
+use crate::command::Apply;
+use crate::draft::{Decided, Draft};
+use crate::record::PlanRecord;
+use crate::refusal::Refusal;
+use crate::spec::Map;
+use crate::{Key, Param};
+
+/// The values of the parameters, and which are others than before.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) all: Map,
+    /// By name: the value before and now.
+    pub(super) changed: Vec<(String, Value, Value)>,
+}
+
+impl Values {
+    /// Returns the values with which a plan is applied: those that are given, else those that were given last, else those
+    /// that it has by itself.
+    pub(super) fn new(apply: &Apply, stored: Option<&PlanRecord>) -> Decided<Self> {
+        let plan = &apply.plan;
+        if let Some(name) = plan.values.keys().find(|name| !plan.params.contains_key(*name)) {
+            return Err(invalid("params", format!("the plan has no parameter `{name}`")).into());
+        }
+        let (mut values, mut missing) = (Self::default(), Vec::new());
+        let before = stored.map(given_before).unwrap_or_default();
+        for (name, param) in &plan.params {
+            let given = plan.values.get(name);
+            let kept = before.get(name).filter(|value| param.kind.fits(value));
+            match given.or(kept).or(param.default.as_ref()) {
+                Some(value) if param.kind.fits(value) => _ = values.all.insert(name.clone(), value.clone()),
+                Some(_) => {
+                    let problem = format!("the value of `{name}` is not of type `{}`", param.kind);
+                    return Err(invalid("params", problem).into());
+                }
+                None => missing.push(name.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(Refusal::MissingParams { plan: apply.name.clone(), params: missing }.into());
+        }
+        values.compare(stored);
+        Ok(values)
+    }
+
+    fn compare(&mut self, stored: Option<&PlanRecord>) {
+        for (name, now) in stored.into_iter().flat_map(|_| &self.all) {
+            let before = stored.and_then(|stored| stored.params.get(name));
+            if let Some(before) = before.filter(|before| *before != now) {
+                self.changed.push((name.clone(), before.clone(), now.clone()));
+            }
+        }
+    }
+
+    /// Returns what a task that was started stands against: it used another value.
+    pub(super) fn conflict(&self, draft: &Draft<'_>, key: Key) -> Decided<Option<String>> {
+        let (record, calls) = (draft.task(key)?, draft.known_calls(key)?);
+        let used = self.changed.iter().find(|(name, ..)| uses_param(&record, &calls, name));
+        Ok(used.map(|(name, before, now)| {
+            let status = record.body.state.status();
+            format!("`{}` is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`", record.id)
+        }))
+    }
+}
+
+/// Returns the values that were given when a plan was applied, and not only taken from its file.
+fn given_before(stored: &PlanRecord) -> Map {
+    let declared = stored.header.get("params").cloned().unwrap_or_default();
+    let declared: IndexMap<String, Param> = serde_json::from_value(declared).unwrap_or_default();
+    let is_default = |name: &str, value: &Value| {
+        declared.get(name).is_some_and(|param| param.default.as_ref() == Some(value))
+    };
+    let given = stored.params.iter().filter(|(name, value)| !is_default(name, value));
+    given.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,253 @@
+//! What expressions refer to, held against the store: a task sees the results only of what has ended before it starts.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::command::DecideError;
+use crate::draft::{Decided, Draft};
+use crate::expr::{self, ExprError, Mention, Name};
+use crate::plan::{Scope, Stage};
+use crate::record::{CallRecord, TaskRecord};
+use crate::refusal::Refusal;
+use crate::spec::{ForEach, Map, NewCall};
+use crate::{Key, PlanProblem, PlanTask, TaskId};
+
+/// Expressions of a task, where they stand, and what they name.
+struct Site {
+    field: String,
+    stage: Stage,
+    mentions: Vec<Mention>,
+}
+
+impl Draft<'_> {
+    /// Checks the expressions of a task that an author changed.
+    pub(super) fn check_references(&self, key: Key) -> Decided<()> {
+        let record = self.task(key)?;
+        let params = match &record.plan {
+            Some(plan) => self.declared(plan)?,
+            None => Vec::new(),
+        };
+        self.check_references_with(key, &params)
+    }
+
+    /// Checks the expressions of a task, the plan of which declares these parameters.
+    pub(super) fn check_references_with(&self, key: Key, params: &[String]) -> Decided<()> {
+        let (record, calls) = (self.task(key)?, self.known_calls(key)?);
+        if !has_expressions(&record, &calls) {
+            return Ok(());
+        }
+        let sites = sites(&record, &calls)?;
+        let task = as_plan_task(&record, &calls);
+        for site in &sites {
+            let scope =
+                Scope::new(&task, site.stage, Some(params)).with_item(record.body.progress.item.is_some());
+            for mention in &site.mentions {
+                let problem = match &mention.name {
+                    Name::Task { task, .. } => self.reference_problem(key, &record, task, site.stage)?,
+                    name @ (Name::Param(_) | Name::Context(_) | Name::Item | Name::Index | Name::Attempt) => {
+                        scope.problem(name)
+                    }
+                };
+                if let Some((problem, hint)) = problem {
+                    return Err(refusal(&record, site, mention, problem, hint).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what a task and everything that comes after it refers to, some edge before it being gone.
+    pub(super) fn check_references_behind(&self, key: Key) -> Decided<()> {
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![key];
+        while let Some(key) = stack.pop() {
+            if !seen.insert(key) {
+                continue;
+            }
+            self.check_task_references(key)?;
+            stack.extend(self.subtasks(key)?);
+            stack.extend(self.dependents(key)?);
+        }
+        Ok(())
+    }
+
+    /// Checks only which tasks a task refers to.
+    fn check_task_references(&self, key: Key) -> Decided<()> {
+        let (record, calls) = (self.task(key)?, self.known_calls(key)?);
+        if record.body.state.status().is_finished() || !has_expressions(&record, &calls) {
+            return Ok(());
+        }
+        for site in &sites(&record, &calls)? {
+            for mention in &site.mentions {
+                let Name::Task { task, .. } = &mention.name else { continue };
+                if let Some((problem, _)) = self.reference_problem(key, &record, task, site.stage)? {
+                    let hint = format!("`{}` needs its result; change that first", record.id);
+                    return Err(refusal(&record, site, mention, problem, Some(hint)).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn declared(&self, plan: &str) -> Decided<Vec<String>> {
+        let header = self.view.plan(plan)?.map(|plan| plan.header).unwrap_or_default();
+        let params = header.get("params").and_then(Value::as_object);
+        Ok(params.map(|params| params.keys().cloned().collect()).unwrap_or_default())
+    }
+
+    /// Returns why a task cannot refer to another by this text.
+    fn reference_problem(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        text: &str,
+        stage: Stage,
+    ) -> Decided<Option<(PlanProblem, Option<String>)>> {
+        let id = record.body.names.get(text).map_or(text, TaskId::as_str);
+        let label = || record.id.to_string();
+        let Some(other) = self.find_id(id)? else {
+            let problem = PlanProblem::UnknownTask { reference: text.to_owned() };
+            return Ok(Some((problem, Some("an expression names a task by its whole id".to_owned()))));
+        };
+        if other == key {
+            let hint = "its own values are in `context`".to_owned();
+            return Ok(Some((PlanProblem::OwnResult { task: label() }, Some(hint))));
+        }
+        let is_early = matches!(stage, Stage::When | Stage::List | Stage::Key);
+        if self.is_below(other, key)? && !is_early || self.is_before(key, other)? {
+            return Ok(None);
+        }
+        let problem = PlanProblem::NoDependency { task: label(), other: id.to_owned() };
+        let hint = format!("let it depend on `{id}` first: `taskpawl add-dependency {} {id}`", record.id);
+        Ok(Some((problem, Some(hint))))
+    }
+
+    fn is_below(&self, key: Key, above: Key) -> Decided<bool> {
+        let mut parent = self.node(key)?.parent;
+        while let Some(key) = parent
+            && key != above
+        {
+            parent = self.node(key)?.parent;
+        }
+        Ok(parent.is_some())
+    }
+
+    /// Returns what a task and all above it depend on.
+    fn needs_above(&self, key: Key) -> Decided<Vec<Key>> {
+        let mut needs = self.dependencies(key)?;
+        let mut parent = self.node(key)?.parent;
+        while let Some(key) = parent {
+            needs.extend(self.dependencies(key)?);
+            parent = self.node(key)?.parent;
+        }
+        Ok(needs)
+    }
+
+    /// Returns whether another task has ended, however, before a task starts.
+    fn is_before(&self, key: Key, wanted: Key) -> Decided<bool> {
+        let mut stack = self.needs_above(key)?;
+        if stack.contains(&wanted) {
+            return Ok(true);
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(key) = stack.pop() {
+            if key == wanted {
+                return Ok(true);
+            }
+            if seen.insert(key) {
+                stack.extend(self.subtasks(key)?);
+                stack.extend(self.needs_above(key)?);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn has_expressions(record: &TaskRecord, calls: &[CallRecord]) -> bool {
+    let spec = &record.spec;
+    let own = spec.when.is_some() || spec.for_each.is_some() || spec.repeat.is_some() || spec.cache.is_some();
+    own || calls
+        .iter()
+        .any(|call| call.spec.when.is_some() || call.spec.args.values().any(crate::flow::has_expression))
+}
+
+/// Returns whether the expressions of a task use a parameter.
+pub(super) fn uses_param(record: &TaskRecord, calls: &[CallRecord], wanted: &str) -> bool {
+    let is_used = |site: &Site| {
+        site.mentions.iter().any(|mention| matches!(&mention.name, Name::Param(name) if name == wanted))
+    };
+    has_expressions(record, calls) && sites(record, calls).is_ok_and(|sites| sites.iter().any(is_used))
+}
+
+fn sites(record: &TaskRecord, calls: &[CallRecord]) -> Decided<Vec<Site>> {
+    let spec = &record.spec;
+    let mut sites = Vec::new();
+    let mut add = |field: String, stage, mentions: Result<Vec<Mention>, ExprError>| match mentions {
+        Ok(mentions) => {
+            sites.push(Site { field, stage, mentions });
+            Ok(())
+        }
+        Err(error) => Err(DecideError::from(unreadable(record, &field, error))),
+    };
+    if let Some(when) = &spec.when {
+        add("when".to_owned(), Stage::When, expr::condition_mentions(when))?;
+    }
+    if let Some(ForEach { list, .. }) = &spec.for_each {
+        let mentions = list.as_str().map_or_else(|| expr::mentions(list), expr::condition_mentions);
+        add("forEach.in".to_owned(), Stage::List, mentions)?;
+    }
+    if let Some(key) = spec.cache.as_ref().and_then(|cache| cache.key.as_ref()) {
+        add("cache.key".to_owned(), Stage::Key, expr::condition_mentions(key))?;
+    }
+    if let Some(repeat) = &spec.repeat {
+        add("repeat.until".to_owned(), Stage::Until, expr::condition_mentions(&repeat.until))?;
+    }
+    for (number, call) in calls.iter().enumerate() {
+        let field = format!("toolCalls[{number}]");
+        if let Some(when) = &call.spec.when {
+            add(format!("{field}.when"), Stage::CallWhen(number), expr::condition_mentions(when))?;
+        }
+        let args: &Map = &call.spec.args;
+        if args.values().any(crate::flow::has_expression) {
+            let mentions = expr::args_mentions(&call.spec.tool_name, args);
+            add(format!("{field}.args"), Stage::Args(number), mentions)?;
+        }
+    }
+    Ok(sites)
+}
+
+/// Returns a stored task as a plan would have it.
+fn as_plan_task(record: &TaskRecord, calls: &[CallRecord]) -> PlanTask {
+    let calls = calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() });
+    PlanTask {
+        spec: record.spec.clone(),
+        context: record.body.context.clone(),
+        calls: calls.collect(),
+        ..PlanTask::default()
+    }
+}
+
+fn place(field: &str, pointer: &str) -> String {
+    match pointer {
+        "" => field.to_owned(),
+        pointer => format!("{field}.{pointer}"),
+    }
+}
+
+fn unreadable(record: &TaskRecord, field: &str, error: ExprError) -> Refusal {
+    let field = place(field, &error.pointer);
+    let problem = Box::new(PlanProblem::from(error.fault));
+    Refusal::Expression { id: record.id.clone(), field, problem, hint: error.hint }
+}
+
+fn refusal(
+    record: &TaskRecord,
+    site: &Site,
+    mention: &Mention,
+    problem: PlanProblem,
+    hint: Option<String>,
+) -> Refusal {
+    let field = place(&site.field, &mention.pointer);
+    Refusal::Expression { id: record.id.clone(), field, problem: Box::new(problem), hint }
+}

@@ -1,0 +1,42 @@
+//! Plans that are wrong, one file each: what is said about them names the place, the fault and the remedy.
+
+use std::path::{Path, PathBuf};
+
+use taskpawl_model::{PlanError, Position, parse_plan};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faulty");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Whether an error says what to write: in a hint, or by what it says is expected.
+fn has_remedy(error: &PlanError) -> bool {
+    let said = error.problem.to_string();
+    error.hint.is_some()
+        || ["expected ", "must be ", "must not be ", " needs ", "already taken at", "allowed are", "is read"]
+            .iter()
+            .any(|words| said.contains(words))
+}
+
+#[test]
+fn every_faulty_plan_is_refused_with_place_fault_and_remedy() {
+    let files = files();
+    assert!(files.len() >= 50, "{}", files.len());
+    let mut without = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let errors = parse_plan(&text).expect_err(name);
+        for error in errors.errors() {
+            assert_ne!(error.at, Position::default(), "{name}: {error}");
+            if !has_remedy(error) {
+                without.push(format!("{name}: {error}"));
+            }
+        }
+        insta::assert_snapshot!(name, format!("{text}\n{errors}"));
+    }
+    assert!(without.is_empty(), "no remedy:\n{}", without.join("\n"));
+}
