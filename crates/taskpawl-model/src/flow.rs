@@ -289,7 +289,15 @@ pub(crate) fn args<F: Facts>(
     };
     let data = data(facts, record, calls, &used)?;
     let args = expr::evaluate_args(tool, args, &data).map(|args| args.args);
-    Ok(args.map_err(|error: EvalError| error.to_string()))
+    Ok(args.map_err(|error: EvalError| error.to_string()).and_then(flat_enough))
+}
+
+/// Refuses arguments that no store could read again.
+fn flat_enough(args: Map) -> Result<Map, String> {
+    if args.values().any(crate::is_too_deep) {
+        return Err(format!("the arguments are nested deeper than {}", crate::MAX_DEPTH));
+    }
+    Ok(args)
 }
 
 /// Returns whether a call refers to a task that has not finished: what it will see of that is not known.

@@ -71,9 +71,9 @@ impl<'d> Machine<'d, '_> {
         match self.eval(expr)? {
             Val::One(value) => Ok(value),
             Val::Many(values) => {
-                let values = Value::Array(values.to_vec());
-                self.budget.value(&values)?;
-                Ok(Cow::Owned(values))
+                // They are paid for before they are copied: there may be many.
+                values.iter().try_for_each(|value| self.budget.value(value))?;
+                Ok(Cow::Owned(Value::Array(values.to_vec())))
             }
             Val::Missing(stop) => Err(stop),
         }

@@ -29,11 +29,16 @@ pub(super) fn apply<'d>(
         return Ok(shortcut);
     }
     let value = match value {
-        Val::One(value) => value,
-        Val::Many(values) => Cow::Owned(Value::Array(values.to_vec())),
+        Val::One(value) => {
+            machine.budget.value(&value)?;
+            value
+        }
+        Val::Many(values) => {
+            values.iter().try_for_each(|value| machine.budget.value(value))?;
+            Cow::Owned(Value::Array(values.to_vec()))
+        }
         Val::Missing(stop) => return Err(stop),
     };
-    machine.budget.value(&value)?;
     let mut filter = Filter { machine, name, of, arguments };
     filter.apply(&value)
 }
@@ -74,6 +79,7 @@ struct Filter<'m, 'd, 'e> {
 
 impl<'d> Filter<'_, 'd, '_> {
     fn apply(&mut self, value: &Value) -> Eval<Val<'d>> {
+        self.pay_for_parts(value)?;
         if let "first" | "last" = self.name {
             return self.end(value);
         }
@@ -119,6 +125,18 @@ impl<'d> Filter<'_, 'd, '_> {
             "rejectattr" => self.select(value, false)?,
             name => unreachable(name),
         })
+    }
+
+    /// A text that becomes a list costs a value for each of its parts.
+    fn pay_for_parts(&mut self, value: &Value) -> Eval<()> {
+        const PART: usize = 64;
+        let Value::String(text) = value else { return Ok(()) };
+        let parts = match self.name {
+            "first" | "last" | "list" | "reverse" => text.chars().count(),
+            "lines" => text.lines().count(),
+            _ => 0,
+        };
+        Ok(self.machine.budget.bytes(parts.saturating_mul(PART))?)
     }
 
     fn wrong(&self, expected: &'static str, value: &Value) -> Stop {

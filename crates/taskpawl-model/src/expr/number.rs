@@ -1,5 +1,7 @@
 //! Arithmetic: whole numbers stay whole and never wrap, results that JSON cannot hold are errors.
 
+use std::cmp::Ordering;
+
 use serde_json::{Number, Value};
 
 use super::ast::Op;
@@ -9,6 +11,25 @@ use super::error::EvalFault;
 pub(super) enum Num {
     Int(i128),
     Float(f64),
+}
+
+/// Compares a whole number of at most 64 bits with a fraction.
+#[expect(clippy::cast_possible_truncation, reason = "what is cut off is looked at by itself")]
+fn compare_to_float(int: i128, float: f64) -> Ordering {
+    const BEYOND: f64 = 1e30;
+    if float.abs() > BEYOND {
+        return if float > 0.0 { Ordering::Less } else { Ordering::Greater };
+    }
+    let whole = float.trunc();
+    int.cmp(&(whole as i128)).then_with(|| {
+        if float > whole {
+            Ordering::Less
+        } else if float < whole {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    })
 }
 
 impl Num {
@@ -39,20 +60,19 @@ impl Num {
         number.map(Value::Number).ok_or(EvalFault::Range)
     }
 
+    /// Compares exactly: were a large whole number rounded for it, three numbers could be in no order.
     pub(super) fn compare(self, other: Self) -> std::cmp::Ordering {
         match (self, other) {
             (Self::Int(left), Self::Int(right)) => left.cmp(&right),
+            (Self::Int(int), Self::Float(float)) => compare_to_float(int, float),
+            (Self::Float(float), Self::Int(int)) => compare_to_float(int, float).reverse(),
             // JSON has no number that is none.
-            _ => self.float().total_cmp(&other.float()),
+            (Self::Float(left), Self::Float(right)) => left.partial_cmp(&right).unwrap_or(Ordering::Equal),
         }
     }
 
     pub(super) fn equals(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Int(left), Self::Int(right)) => left == right,
-            #[expect(clippy::float_cmp, reason = "numbers are equal or not")]
-            _ => self.float() == other.float(),
-        }
+        self.compare(other) == Ordering::Equal
     }
 
     pub(super) fn negate(self) -> Self {

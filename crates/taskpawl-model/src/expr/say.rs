@@ -63,6 +63,7 @@ pub(super) fn fields(map: &Map) -> String {
 }
 
 pub(super) fn near(name: &str, map: &Map) -> Option<String> {
-    const MOST: usize = 1_000;
+    // It is looked for wherever something is missing, also where a `default` makes up for it.
+    const MOST: usize = 64;
     closest(name, map.keys().take(MOST).map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
 }

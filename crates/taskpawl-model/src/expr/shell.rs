@@ -105,6 +105,10 @@ impl Command {
     /// Reads one character or more; returns how many.
     fn step(&mut self, rest: &[char]) -> usize {
         if std::mem::take(&mut self.escaping) {
+            if rest[0] == '\n' {
+                // The two vanish: what is left and right of them stands side by side.
+                return 1;
+            }
             self.in_word = true;
             self.word.push('\\');
             return 1;

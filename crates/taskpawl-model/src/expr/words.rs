@@ -346,11 +346,12 @@ pub(super) fn test(name: &str) -> Option<&'static Word> {
 /// Returns the closest of some names, if one is close.
 pub(crate) fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Very long names are compared with nothing: the distance costs the product of the lengths.
-    if name.len() > 100 {
+    const MOST: usize = 40;
+    if name.len() > MOST {
         return None;
     }
     let near =
-        |other: &&str| other.len() <= 100 && strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
+        |other: &&str| other.len() <= MOST && strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
     names.into_iter().filter(near).min_by_key(|other| strsim::damerau_levenshtein(name, other))
 }
 

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taskpawl_model::expr::{Data, evaluate, evaluate_args, evaluate_condition, references};
+use taskpawl_model::expr::{
+    Data, evaluate, evaluate_args, evaluate_condition, evaluate_expression, references,
+};
 use taskpawl_model::parse_plan;
 
 use super::data;
@@ -225,4 +227,24 @@ proptest! {
             _ = evaluate_args("shell", args.as_object().unwrap(), &data);
         }
     }
+}
+
+#[test]
+fn numbers_are_in_one_order_whatever_their_kind() {
+    let data = Data::default();
+    let sorted = |list: &str| evaluate_expression(&format!("{list} | sort"), &data).unwrap();
+    // Rounded for the comparison, the fraction would be equal to both whole numbers, which are not equal to each other.
+    let mixed = "[9007199254740993, 9007199254740992.0, 9007199254740992, 9007199254740994.0]";
+    assert_eq!(
+        sorted(mixed).to_string(),
+        "[9007199254740992.0,9007199254740992,9007199254740993,9007199254740994.0]"
+    );
+    assert_eq!(evaluate_expression("9007199254740993 == 9007199254740992.0", &data).unwrap(), false);
+}
+
+#[test]
+fn a_comment_after_a_continued_line_is_a_comment() {
+    let args = serde_json::json!({"command": "x \\\n# don't\n echo 'hi ${{ 'a' }}'"});
+    let error = evaluate_args("shell", args.as_object().unwrap(), &Data::default()).unwrap_err();
+    assert!(error.to_string().contains("quotes"), "{error}");
 }
