@@ -16,6 +16,7 @@ pub(crate) struct Cli {
     home: TempDir,
     runs: Cell<u64>,
     variables: Vec<(String, String)>,
+    has_clock: bool,
 }
 
 impl Cli {
@@ -30,12 +31,18 @@ impl Cli {
     pub(crate) fn without_store() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
-        Self { home, runs: Cell::new(0), variables: Vec::new() }
+        Self { home, runs: Cell::new(0), variables: Vec::new(), has_clock: false }
     }
 
     /// Sets a variable for all runs.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Lets time pass, as pauses need it.
+    pub(crate) fn with_clock(mut self) -> Self {
+        self.has_clock = true;
         self
     }
 
@@ -73,6 +80,9 @@ impl Cli {
             .env("TASKPAWL_TEST_NOW", "2026-01-02T03:04:05Z")
             .env("TASKPAWL_TEST_SEED", self.runs.get().to_string())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if self.has_clock {
+            command.env_remove("TASKPAWL_TEST_NOW");
+        }
         command
     }
 
