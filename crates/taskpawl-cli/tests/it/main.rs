@@ -5,6 +5,7 @@
 mod approvals;
 mod commands;
 mod config;
+mod constructs;
 mod doctor;
 mod errors;
 mod examples;
@@ -13,6 +14,7 @@ mod full_disk;
 mod harness;
 mod help;
 mod killed;
+mod language;
 mod loops;
 mod placement;
 mod plans;
