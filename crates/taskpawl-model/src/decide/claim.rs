@@ -230,7 +230,18 @@ impl Draft<'_> {
             // What is wrong with a name is for the command to say.
             if let Ok(key) = self.resolve(id) {
                 self.free(key)?;
+                self.open_left_over(key)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Opens a task that an earlier version could not decide about.
+    fn open_left_over(&mut self, key: Key) -> Decided<()> {
+        let node = self.node(key)?;
+        if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
+            self.queue.push_back(key);
+            self.settle()?;
         }
         Ok(())
     }

@@ -87,8 +87,11 @@ impl Draft<'_> {
 
     /// Lets everything be decided anew when the gate of a task opens again.
     pub(crate) fn close(&mut self, key: Key) -> Decided<()> {
-        let record = self.task(key)?;
-        if record.body.progress.opened {
+        let opened = match self.changes.tasks.get(&key) {
+            Some(change) => change.record.body.progress.opened,
+            None => self.task(key)?.body.progress.opened,
+        };
+        if opened {
             self.update_task(key, |record| record.body.progress.opened = false)?;
             self.update_node(key, |node| node.gate.undecided = true)?;
             self.queue.push_back(key);

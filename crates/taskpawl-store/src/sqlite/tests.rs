@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, EventKind, Key, NewEvent, Node, Priority, Query, Status, TaskChange, TaskId, TaskRecord,
-    Trigger, View, Work,
+    Changes, Command, Context, EventKind, Key, NewEvent, Node, Origin, Priority, Query, Request, Status,
+    TaskChange, TaskId, TaskRecord, Trigger, View, Work,
 };
 
 use super::find::statements;
@@ -267,4 +267,36 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     for outcome in store.write(range.map(request).collect()).unwrap() {
         outcome.unwrap();
     }
+}
+
+#[test]
+fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_commands_that_name_it() {
+    let mut scene = Scene::new();
+    for key in 0..3 {
+        let mut changes = new_task(key, "kept");
+        changes.tasks.get_mut(&Key(key)).unwrap().record.spec.when = Some("true".to_owned());
+        let node = changes.nodes.get_mut(&Key(key)).unwrap();
+        node.gate.undecided = true;
+        (node.gate_state, node.opens) = (node.gate.state(), node.derive_opens());
+        scene.write(&changes).unwrap();
+    }
+    scene.backend.writer = None;
+    let store = crate::open(&crate::Location::Sqlite(scene.path.clone()));
+    let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
+    let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Library };
+    let ready = || {
+        let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
+        store.view(|view| view.find(&query)).unwrap()
+    };
+    let give = |command| {
+        let request = Request { command, context: context.clone() };
+        store.write(vec![request]).unwrap().pop().unwrap().unwrap();
+    };
+    assert_eq!(ready(), []);
+    give(Command::Claim { id: Some("t1".to_owned()), lease: std::time::Duration::from_secs(9) });
+    give(Command::Note { id: "t2".to_owned(), text: "looked".to_owned() });
+    assert_eq!(ready(), [Key(2)]);
+    let run = serde_json::json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": now});
+    give(Command::StartRun(serde_json::from_value(run).unwrap()));
+    assert_eq!(ready(), [Key(0), Key(2)]);
 }
