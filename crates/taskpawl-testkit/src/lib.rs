@@ -13,6 +13,7 @@ mod random;
     reason = "its tables say what is allowed; everything else, also what is new, is not"
 )]
 pub mod reference;
+pub mod scheduling;
 pub mod simulation;
 mod tables;
 

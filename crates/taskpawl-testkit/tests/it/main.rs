@@ -2,4 +2,5 @@
 
 mod harness;
 mod reference;
+mod scheduling;
 mod simulation;

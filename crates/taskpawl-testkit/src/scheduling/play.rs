@@ -1,0 +1,169 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use taskpawl_model::schedule::{Action, Commit, Event, State, Written, step};
+use taskpawl_model::{
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Map, Node, Origin, Report, StartedCall, TaskId,
+    Trigger, Work,
+};
+
+use super::instance::{Instance, key};
+
+/// Plays a run of the real schedule and returns how long it takes. It takes what is ready by `ranks`.
+///
+/// # Panics
+/// The schedule loses a task.
+pub fn run_makespan(instance: &Instance, jobs: usize, ranks: BTreeMap<Key, u64>) -> u64 {
+    let ranks = Arc::new(ranks);
+    let mut world = World::new(instance, Arc::clone(&ranks));
+    let mut state = State::new(jobs, ranks);
+    let ready = world.first_ready();
+    let mut events = VecDeque::from([Event::Ready(ready), Event::Settled]);
+    loop {
+        while let Some(event) = events.pop_front() {
+            for action in step(&mut state, event) {
+                world.carry_out(action, &mut events);
+            }
+        }
+        let Some(ended) = world.next_ends() else { break };
+        events.extend(ended.into_iter().map(|task| Event::Ended(Box::new(report(task)))));
+        events.push_back(Event::Settled);
+    }
+    assert_eq!(world.ended, instance.len(), "BUG: the schedule lost a task");
+    world.now
+}
+
+/// Stands in for the store and the tools: answers at once, and lets tools take their time.
+struct World<'i> {
+    instance: &'i Instance,
+    ranks: Arc<BTreeMap<Key, u64>>,
+    dependents: Vec<Vec<usize>>,
+    left: Vec<usize>,
+    running: BTreeSet<(u64, usize)>,
+    now: u64,
+    ended: usize,
+}
+
+impl<'i> World<'i> {
+    fn new(instance: &'i Instance, ranks: Arc<BTreeMap<Key, u64>>) -> Self {
+        Self {
+            instance,
+            ranks,
+            dependents: instance.dependents(),
+            left: instance.needs.iter().map(Vec::len).collect(),
+            running: BTreeSet::new(),
+            now: 0,
+            ended: 0,
+        }
+    }
+
+    fn first_ready(&self) -> Vec<Node> {
+        (0..self.instance.len()).filter(|task| self.left[*task] == 0).map(node).collect()
+    }
+
+    fn carry_out(&mut self, action: Action, events: &mut VecDeque<Event>) {
+        match action {
+            Action::Commit(commit) => {
+                let written = self.commit(&commit);
+                events.extend([Event::Committed(Box::new(written)), Event::Settled]);
+            }
+            Action::Start(call) => {
+                let task = call.key.0 as usize;
+                self.running.insert((self.now + self.instance.lengths[task], task));
+            }
+            Action::Find(..) | Action::Kill(_) | Action::KillAll | Action::Finish => {}
+        }
+    }
+
+    /// Ends what was reported, and claims what was asked for and then what became ready, in the order of a store.
+    fn commit(&mut self, commit: &Commit) -> Written {
+        let mut ready = Vec::new();
+        for report in &commit.reports {
+            self.ended += 1;
+            for dependent in self.dependents[report.task.0 as usize].clone() {
+                self.left[dependent] -= 1;
+                if self.left[dependent] == 0 {
+                    ready.push(dependent);
+                }
+            }
+        }
+        let mut started: Vec<StartedCall> = commit.claims.iter().map(|key| started(*key)).collect();
+        ready.sort_by_key(|task| (Reverse(self.ranks.get(&key(*task)).copied().unwrap_or(0)), *task));
+        let places = if commit.takes_new { commit.places.saturating_sub(started.len()) } else { 0 };
+        let rest = ready.split_off(places.min(ready.len()));
+        started.extend(ready.into_iter().map(|task| self::started(key(task))));
+        Written { started, ready: rest.into_iter().map(node).collect(), ..Written::default() }
+    }
+
+    /// Lets time pass until the next tools end.
+    fn next_ends(&mut self) -> Option<Vec<usize>> {
+        let (end, _) = *self.running.first()?;
+        self.now = end;
+        let later = self.running.split_off(&(end + 1, 0));
+        let ended = std::mem::replace(&mut self.running, later);
+        Some(ended.into_iter().map(|(_, task)| task).collect())
+    }
+}
+
+fn node(task: usize) -> Node {
+    Node::new(key(task), Trigger::AllDone, Work::Calls)
+}
+
+fn started(key: Key) -> StartedCall {
+    let spec = CallSpec { tool_name: "t".to_owned(), ..CallSpec::default() };
+    let call = CallRecord { id: CallId::from("c1"), spec, origin: Origin::Plan, body: CallBody::default() };
+    StartedCall {
+        key,
+        task: TaskId::from(format!("t{key}")),
+        attempt: 1,
+        generation: 0,
+        call,
+        args: Map::new(),
+        deadline: None,
+        plan: None,
+        cache: None,
+        writes: Vec::new(),
+    }
+}
+
+fn report(task: usize) -> Report {
+    Report {
+        task: key(task),
+        attempt: 1,
+        call: CallId::from("c1"),
+        end: CallEnd::Succeeded(serde_json::Value::Null),
+        usage: None,
+        changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
+        go_on: true,
+    }
+}
+
+/// Returns how long it takes when what became ready first is taken first, and of what became ready together the oldest.
+pub fn first_come_makespan(instance: &Instance, jobs: usize) -> u64 {
+    let dependents = instance.dependents();
+    let mut left: Vec<usize> = instance.needs.iter().map(Vec::len).collect();
+    let mut ready: BTreeSet<(u64, usize)> =
+        (0..instance.len()).filter(|task| left[*task] == 0).map(|task| (0, task)).collect();
+    let (mut running, mut now) = (BTreeSet::new(), 0);
+    loop {
+        while running.len() < jobs
+            && let Some((_, task)) = ready.pop_first()
+        {
+            running.insert((now + instance.lengths[task], task));
+        }
+        let Some((end, _)) = running.first().copied() else { return now };
+        now = end;
+        while let Some((_, task)) = running.first().copied().filter(|(end, _)| *end == now) {
+            running.remove(&(now, task));
+            for dependent in &dependents[task] {
+                left[*dependent] -= 1;
+                if left[*dependent] == 0 {
+                    ready.insert((now, *dependent));
+                }
+            }
+        }
+    }
+}
