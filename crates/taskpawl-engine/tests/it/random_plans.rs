@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, Project, RunOptions};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Query, Status, Work};
+use taskpawl_model::{Assumed, ForecastOptions, Hypothesis, Query, Status, Work};
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::{Random, RandomPlan, Script, broken_invariants, differences, interpret};
 use taskpawl_tools::{CallContext, Registry, Tool, ToolError, ToolSpec};
@@ -146,6 +146,40 @@ fn ten_thousand_random_plans_end_as_the_interpreter_says() {
             assert!(lines.is_empty(), "SEED={seed}\n{}\n{}", lines.join("\n"), plan());
         }
     });
+}
+
+/// What a forecast takes as given is how those tasks ended that nobody can foresee: those that failed, and those of people.
+#[test]
+fn a_forecast_ends_as_the_run_does() {
+    const FORETOLD: u64 = 1_000;
+    let files = tempfile::tempdir().unwrap();
+    for seed in 0..FORETOLD {
+        let plan = RandomPlan::new(seed);
+        let mut harness = Harness::new(&plan, seed, files.path());
+        block_on(harness.run_to_the_end());
+        let mut what_if = Vec::new();
+        for (position, status) in harness.states() {
+            let how = match (status, &plan.tasks[position].script) {
+                (Status::Failed, _) => Assumed::Fail,
+                (Status::Done, Script::Manual { .. }) => Assumed::Done,
+                _ => continue,
+            };
+            what_if.push(Hypothesis { how, task: format!("t{position}") });
+        }
+        let before = Harness::new(&plan, seed, files.path());
+        let options = ForecastOptions { jobs: 3, what_if, ..ForecastOptions::default() };
+        let forecast = before.manager.forecast(&options).unwrap();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for status in harness.states().values() {
+            *counts.entry(status.as_str().to_owned()).or_default() += 1;
+        }
+        assert_eq!(forecast.counts, counts, "seed {seed}: {:#?}\n{forecast:#?}", harness.states());
+        let left: u64 =
+            counts.get("todo").copied().unwrap_or(0) + counts.get("blocked").copied().unwrap_or(0);
+        assert_eq!(forecast.left.len() as u64, left, "seed {seed}");
+        let summary = block_on(harness.engine.run_all_ready(RunOptions::default())).unwrap();
+        assert_eq!(forecast.exit, summary.exit, "seed {seed}");
+    }
 }
 
 /// The check can fail: told that one thing ends otherwise than it does, the interpreter disagrees with the run.
