@@ -1,9 +1,12 @@
 //! Why a task is as it is, for reasons of its own.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::explanation::Facts;
 use super::reason::Reason;
 use super::search::missing;
 use crate::limits::undecided;
+use crate::paths;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
@@ -129,29 +132,45 @@ fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<boo
 }
 
 /// Returns the resources and paths that a ready task needs and others hold, with some of those.
+///
+/// How much there is of a resource is what plans say; a configuration that says otherwise is not known here.
 fn occupied(view: &dyn View, task: &TaskRecord) -> ViewResult<Option<(Vec<String>, Vec<TaskId>)>> {
-    let (spec, mut names, mut by) = (&task.spec, Vec::new(), Vec::new());
+    let spec = &task.spec;
     if spec.resources.is_empty() && spec.writes.is_empty() {
         return Ok(None);
     }
+    let writes = paths::written(&spec.writes);
+    let (mut used, mut holders, mut names) = (BTreeMap::<&String, u32>::new(), Vec::new(), BTreeSet::new());
     let query = Query { status: vec![Status::InProgress], limit: LOOKED_AT, ..Query::default() };
     for key in view.find(&query)? {
         let Some(other) = view.task(key)? else { continue };
-        let shared = spec.resources.keys().filter(|name| other.spec.resources.contains_key(*name));
-        let writes = spec.writes.iter().filter(|path| overlaps_any(path, &other.spec.writes));
-        let shared: Vec<&String> = shared.chain(writes).collect();
-        if !shared.is_empty() && by.len() < NAMED {
-            by.push(other.id);
-        }
-        for name in shared {
-            if !names.contains(name) {
-                names.push(name.clone());
+        for (name, units) in &other.spec.resources {
+            if let Some((name, _)) = spec.resources.get_key_value(name) {
+                *used.entry(name).or_default() += units;
+                holders.push((name.clone(), other.id.clone()));
             }
         }
+        let theirs = paths::written(&other.spec.writes);
+        for path in writes.iter().filter(|path| theirs.iter().any(|other| paths::overlap(path, other))) {
+            names.insert(path.clone());
+            holders.push((path.clone(), other.id.clone()));
+        }
     }
-    Ok((!by.is_empty()).then_some((names, by)))
+    for (name, used) in used {
+        let wanted = spec.resources.get(name).copied().unwrap_or(1);
+        if used + wanted > capacity(view, name)? {
+            names.insert(name.clone());
+        }
+    }
+    let mut by: Vec<TaskId> =
+        holders.into_iter().filter(|(name, _)| names.contains(name)).map(|(_, id)| id).collect();
+    by.dedup();
+    by.truncate(NAMED);
+    Ok((!names.is_empty()).then(|| (names.into_iter().collect(), by)))
 }
 
-fn overlaps_any(path: &str, others: &[String]) -> bool {
-    others.iter().any(|other| path.starts_with(other.as_str()) || other.starts_with(path))
+/// Returns how much there is of a resource: the least that a plan says, else 1.
+fn capacity(view: &dyn View, name: &str) -> ViewResult<u32> {
+    let said = view.plans()?.into_iter().filter_map(|plan| plan.header.get("resources")?.get(name)?.as_u64());
+    Ok(said.min().map_or(1, |least| u32::try_from(least).unwrap_or(u32::MAX)))
 }
