@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use taskpawl_manager::{Error, Liveness, Manager};
-use taskpawl_model::{Explanation, Key, RunId, Selector};
+use taskpawl_model::{Explanation, Grant, Key, Round, RunId, RunRules, Selector};
 
 use crate::support::{Desk, ids, said};
 
@@ -189,6 +189,33 @@ fn a_run_that_died_is_a_first_cause() {
     a [in_progress] run `r1`, which held it, ended without finishing; the next run takes it back
       taskpawl run-all-ready
       taskpawl doctor --fix
+    ");
+}
+
+#[test]
+fn what_others_hold_is_named_when_nothing_of_it_is_left() {
+    let desk = Desk::new();
+    desk.apply(
+        "name: p\nresources: {gpu: 2}\ntasks:\n- {id: a, resources: {gpu: 1}, call: {t: {}}}\n\
+         - {id: b, resources: {gpu: 1}, call: {t: {}}}\n- {id: c, resources: {gpu: 2}, call: {t: {}}}\n\
+         - {id: d, writes: [out/x], call: {t: {}}}\n- {id: e, writes: [out], call: {t: {}}}",
+    );
+    for id in ["a", "d"] {
+        let capacities = [("gpu".to_owned(), 2)].into();
+        let rules = Arc::new(RunRules { capacities, ..RunRules::default() });
+        let (claims, tools) = (vec![desk.key(id)], Arc::new(["t".to_owned()].into()));
+        let grants = [(desk.key(id), Grant::default())].into();
+        desk.round(Round { claims, tools, rules, grants, ..Round::default() });
+    }
+    let text = ["b", "c", "e"].map(|id| explained(&desk, id)).join("\n");
+    insta::assert_snapshot!(text, @r"
+    b [todo] ready: the next run takes it
+      taskpawl run-all-ready --only b
+      taskpawl run b
+    c [todo] ready, but `gpu` is held by `a`
+      taskpawl show c
+    e [todo] ready, but `out` is held by `d`
+      taskpawl show e
     ");
 }
 
