@@ -207,11 +207,13 @@ impl Draft<'_> {
     fn take_grant_away(&mut self, key: Key, call: Option<&CallRecord>) -> Decided<()> {
         let position = self.position_of(key, call.map(|call| &call.id))?;
         let is_question = call.is_none_or(|call| call.spec.approval.as_ref().is_some_and(has_question));
+        let was_granted = call.is_some_and(|call| call.body.approval.is_some());
         if let Some(position) = position {
             self.update_call(key, position, |call| call.body.approval = None)?;
         }
         self.update_task(key, |record| {
-            if is_question {
+            let is_plain_yes = record.body.context.get(ANSWER) == Some(&Value::Bool(true));
+            if is_question || (was_granted && is_plain_yes) {
                 record.body.context.remove(ANSWER);
             }
             if position.is_none() {
