@@ -285,7 +285,15 @@ fn asks_before(task: &PlanTask, stage: Stage, earlier: usize) -> bool {
     let at_all = matches!(stage, Stage::CallWhen(_) | Stage::Args(_) | Stage::Until);
     at_all
         && (asks(&task.spec.approval)
-            || task.calls.iter().take(earlier).any(|call| asks(&call.spec.approval)))
+            || task.calls.iter().take(earlier).any(|call| asks(&call.spec.approval))
+            || asks_itself(task, stage))
+}
+
+/// Returns whether these are the arguments of a call that asks a question: they wait for the answer.
+fn asks_itself(task: &PlanTask, stage: Stage) -> bool {
+    let Stage::Args(call) = stage else { return false };
+    let approval = task.calls.get(call).and_then(|call| call.spec.approval.as_ref());
+    approval.is_some_and(|approval| approval.question().is_some())
 }
 
 /// Returns what the results of calls are called, in their order: ids that nobody gave are given as the store gives them.
