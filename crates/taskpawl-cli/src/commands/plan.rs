@@ -100,7 +100,7 @@ fn told(app: &App, checked: &Checked) -> String {
     };
     let _ = writeln!(text, "  {:<9}  {:>5}", "tasks", checked.tasks);
     for Param { name, kind, value } in &checked.params {
-        let value = value.map_or_else(|| "to be given".to_owned(), |value| clean(&value.to_string()).into());
+        let value = value.map_or_else(|| "to be given".to_owned(), |value| clean(&value.to_string()));
         let _ = writeln!(text, "  {:<9}  {name}: {kind} = {value}", "param");
     }
     text

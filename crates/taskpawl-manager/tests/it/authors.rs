@@ -19,8 +19,8 @@ fn every_field_is_reached_and_taken_away_again() {
     let desk = Desk::with(&["a", "x"]);
     let values = json!({
         "name": "new name", "description": "text", "priority": "high", "dueDate": "2030-01-02", "assignee": "bob",
-        "labels": ["l1", "l2"], "links": {"relatesTo": ["x"]}, "trigger": "all_finished", "when": "params.x",
-        "forEach": {"in": [1, 2]}, "repeat": {"until": "context.ok", "max": 3}, "mode": "parallel",
+        "labels": ["l1", "l2"], "links": {"relatesTo": ["x"]}, "trigger": "all_finished", "when": "attempt > 0",
+        "forEach": {"in": [1, 2]}, "repeat": {"until": "attempt > 1", "max": 3}, "mode": "parallel",
         "retry": {"attempts": 3}, "timeout": "5m", "resources": {"gpu": 1}, "writes": ["out"],
         "sandbox": {"net": true}, "approval": "required", "cache": {"inputs": ["src/**"]}, "estimate": "1h",
         "milestone": true, "unknown": {"deep": [1, null]}, "dependencies": ["x"],

@@ -111,14 +111,14 @@ impl<'e> Emission<'e> {
         for (position, task) in self.plan.tasks.iter().enumerate() {
             self.attach(draft, position, task)?;
         }
-        for (key, _) in &self.keys {
-            draft.check_references(*key)?;
-        }
         for (position, task) in self.plan.tasks.iter().enumerate() {
             let label = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
             for name in needed_by.get(label).into_iter().flatten() {
                 self.let_wait(draft, position, name)?;
             }
+        }
+        for (key, _) in &self.keys {
+            draft.check_references(*key)?;
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Values {
         let used = self.changed.iter().find(|(name, ..)| uses_param(&record, &calls, name));
         Ok(used.map(|(name, before, now)| {
             let status = record.body.state.status();
-            format!("`{}` is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`", record.id)
+            format!("`{}` is `{status}` and uses the parameter `{name}`, which would change from `{before}` to `{now}`: `--fresh` begins anew with it", record.id)
         }))
     }
 }

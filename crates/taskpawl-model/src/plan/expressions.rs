@@ -39,6 +39,10 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
                     Ok(Some(other)) => _ = names[number].insert(task.clone(), other),
                     Ok(None) => {}
                     Err((PlanProblem::UnknownTask { .. }, _)) if reader.is_part => {}
+                    // It may be let wait for that one when it joins the rest.
+                    Err((PlanProblem::NoDependency { .. }, _)) if reader.is_part => {
+                        names[number].extend(linker.one(task).map(|other| (task.clone(), other)));
+                    }
                     Err((problem, hint)) => found.report(mention, problem, hint),
                 }
             }
@@ -372,6 +376,11 @@ impl Linker<'_, '_> {
             format!("add `{}` to its `needs`", self.label(other))
         };
         Err((self.not_before(number, other), Some(hint)))
+    }
+
+    /// Returns the only draft with an id or name.
+    fn one(&self, text: &str) -> Option<usize> {
+        if let super::link::Found::One(other) = self.find(text) { Some(other) } else { None }
     }
 
     fn not_before(&self, number: usize, other: usize) -> PlanProblem {

@@ -195,6 +195,7 @@ fn every_error_is_reported_in_the_order_of_the_text() {
       hint: give each task an id of its own
     line 6, column 12: tasks[1].timeout: `soon` is no duration, expected for example `10ms`, `0.5s`, `5m` or `2h`
     line 7, column 11: tasks[1].needs[0]: no task of this plan has the id or name `b c`
+      hint: write the id or name of a task of this plan, or the id of one in the store
     "#);
     let errors = parse_plan(text).unwrap_err();
     let places: Vec<String> =
