@@ -53,7 +53,7 @@ pub(crate) enum Key {
 }
 
 /// Sections whose keys are names that people choose.
-const NAMED: [(&str, &str); 2] = [
+pub(crate) const NAMED: [(&str, &str); 2] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`"),
 ];

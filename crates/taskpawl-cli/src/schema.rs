@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use taskpawl::model::{Mode, ParamType, PlanAccess, Priority, Trigger};
 
-use crate::config::Key;
+use crate::config::{Key, NAMED};
 
 pub(crate) use crate::event_schema::event;
 
@@ -68,9 +68,11 @@ pub(crate) fn call() -> Value {
 
 /// Returns the schema of a file of the configuration.
 pub(crate) fn config() -> Value {
-    let kind = |key: Key| if key.is_number() { "integer" } else { "string" };
-    let property =
-        |key: &Key| (key.as_str().to_owned(), json!({"type": kind(*key), "description": key.meaning()}));
+    let property = |key: &Key| {
+        let mut schema = kind_of(*key);
+        schema["description"] = key.meaning().into();
+        (key.as_str().to_owned(), schema)
+    };
     let (inner, outer): (Vec<&Key>, Vec<&Key>) = Key::ALL.iter().partition(|key| key.as_str().contains('.'));
     let mut properties: serde_json::Map<_, _> = outer.into_iter().map(property).collect();
     for key in inner {
@@ -80,6 +82,14 @@ pub(crate) fn config() -> Value {
             .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
         section["properties"][name] = property(key).1;
     }
+    let [resources, tools] = NAMED.map(|(_, meaning)| meaning);
+    let capacity = json!({"type": "integer", "minimum": 0});
+    let resources = json!({"type": "object", "additionalProperties": capacity, "description": resources});
+    properties.insert("resources".to_owned(), resources);
+    let concurrency = json!({"concurrency": {"type": "integer", "minimum": 1}});
+    let tool = json!({"type": "object", "additionalProperties": false, "properties": concurrency});
+    let tools = json!({"type": "object", "additionalProperties": tool, "description": tools});
+    properties.insert("tools".to_owned(), tools);
     json!({
         "$schema": DRAFT,
         "title": "The configuration of taskpawl",
@@ -87,6 +97,18 @@ pub(crate) fn config() -> Value {
         "additionalProperties": false,
         "properties": properties,
     })
+}
+
+fn kind_of(key: Key) -> Value {
+    if key == Key::RunNotify {
+        json!({"type": "array", "items": {"type": "string"}})
+    } else if key == Key::RunRetry {
+        json!({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "object"}]})
+    } else if key.is_number() {
+        json!({"type": "integer"})
+    } else {
+        json!({"type": "string"})
+    }
 }
 
 fn with_definitions(title: &str, mut root: Value) -> Value {

@@ -378,7 +378,7 @@ impl Dispatcher {
     }
 
     fn take_ended(&mut self, ended: Ended, events: &mut VecDeque<Event>) {
-        self.ledger.note_end(ended.key, ended.plan.as_deref(), ended.took, ended.usage.as_ref());
+        self.ledger.note_end(ended.key, ended.plan.as_deref(), ended.spent, ended.usage.as_ref());
         self.note_changes(&ended);
         let Ended { key, attempt, call, end, took, usage, changed, inputs_changed, .. } = ended;
         self.tell_ended(key, &call, &end, took);

@@ -35,6 +35,8 @@ pub(crate) struct Ended {
     pub(crate) call: CallId,
     pub(crate) end: CallEnd,
     pub(crate) took: Duration,
+    /// The same by the clock that stands in records.
+    pub(crate) spent: Duration,
     pub(crate) plan: Option<String>,
     pub(crate) usage: Option<Value>,
     pub(crate) changed: Changed,
@@ -88,20 +90,22 @@ impl Executor {
         let context = self.context(&started, deadline, &usage);
         let output = self.output.clone();
         let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
+        let source = Arc::clone(self.engine.manager.source());
         async move {
             let watch = Watch::begin(&root, writers, &started.writes).await;
-            let begin = Instant::now();
+            let (begin, begin_at) = (Instant::now(), source.now());
             let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
             let args = Value::Object(args);
             let end = match tool {
                 Some(tool) => run(tool, context, args, call.spec.idempotent, &output).await,
                 None => unknown_tool(&call.spec.tool_name),
             };
-            let lasted = begin.elapsed();
+            let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
             let inputs_changed = inputs_changed(&root, cache).await;
             let changed = Watch::end(watch, &root).await;
             let usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
-            Ended { key, attempt, call: call.id, end, took: lasted, plan, usage, changed, inputs_changed }
+            let call = call.id;
+            Ended { key, attempt, call, end, took: lasted, spent, plan, usage, changed, inputs_changed }
         }
     }
 

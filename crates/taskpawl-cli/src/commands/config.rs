@@ -11,8 +11,8 @@ use crate::text::{Cell, Table, style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
-Beside the keys that `list` shows, [resources] says how much there is of each resource, as in gpu = 2, and [tools.NAME] how
-many calls of a tool run at once, as in concurrency = 1.
+[resources] says how much there is of each resource, as in gpu = 2; [tools.NAME] says how many
+calls of a tool run at once, as in concurrency = 1.
 
 Examples:
   taskpawl config list --origin

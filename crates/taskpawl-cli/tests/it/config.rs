@@ -55,3 +55,36 @@ fn a_wrong_file_is_refused_with_the_line() {
     let cli = Cli::new().with("TASKPAWL_COLOR", "pink");
     insta::assert_snapshot!("variable", cli.run(&["list", "--json"]));
 }
+
+#[test]
+fn limits_of_runs_have_names_that_people_choose() {
+    let cli = Cli::new();
+    let content = "[run]\ntimeout = \"2h\"\nretry = { attempts = 3, delay = \"1s\" }\n[resources]\ngpu = 2\n[tools.exec]\nconcurrency = 1\n";
+    cli.file("taskpawl.toml", content);
+    for (key, value) in [
+        ("run.timeout", "2h\n"),
+        ("run.retry", "{\"attempts\":3,\"delay\":\"1s\"}\n"),
+        ("resources.gpu", "2\n"),
+        ("tools.exec.concurrency", "1\n"),
+    ] {
+        assert_eq!(cli.run(&["config", "get", key]).ok().stdout, value);
+    }
+    for (content, problem) in [
+        ("[resources]\ngpu = -1\n", "line 2: `resources.gpu` cannot be `-1`, expected a number from 0"),
+        ("[tools]\nexec = 3\n", "line 2: `tools.exec` cannot be `3`, expected a table such as"),
+        (
+            "[tools.exec]\nconcurrency = 0\n",
+            "line 2: `tools.exec.concurrency` cannot be `0`, expected a number of at least 1",
+        ),
+        ("[tools.exec]\nspeed = 1\n", "line 2 has the unknown key `tools.exec.speed`"),
+        (
+            "[run]\nretry = 0\n",
+            "line 2: `run.retry` cannot be `0`, expected a number of at least 1, or a table",
+        ),
+        ("[run]\ntimeout = \"soon\"\n", "line 2: `run.timeout` cannot be `soon`, expected a duration"),
+    ] {
+        cli.file("taskpawl.toml", content);
+        let run = cli.run(&["list"]);
+        assert!(run.code == Some(2) && run.stderr.contains(problem), "{run}");
+    }
+}

@@ -24,4 +24,5 @@ mod running;
 mod signals;
 mod streams;
 mod terminal;
+mod turns;
 mod undo;

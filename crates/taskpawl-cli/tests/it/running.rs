@@ -159,3 +159,34 @@ tasks:
     ! `silent` printed nothing that was asked for; `taskpawl show` has the results of its calls
     "#);
 }
+
+#[test]
+fn a_budget_ends_a_run_and_says_what_was_spent() {
+    let cli = with_plan(
+        "tasks: [{id: a, call: {exec: {argv: [echo, '{\"usage\": {\"cost\": 1.5}}'], parse: json}}}, {id: b, needs: a, run: 'true'}, {id: c, needs: b, run: 'true'}]",
+    );
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--budget", "cost=1", "--quiet"]);
+    insta::assert_snapshot!(run);
+    let wrong = cli.run(&["run-all-ready", "--budget", "money=1"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("`money` is no limit"), "{wrong}");
+    let run = cli.run(&["run-all-ready", "--budget", "calls=1", "--json"]);
+    let json = run.json();
+    assert_eq!(json["data"]["endedEarly"][0]["limit"], "budget.calls", "{run}");
+}
+
+#[test]
+fn a_task_with_unchanged_inputs_takes_its_last_success() {
+    let cli = with_plan("tasks: [{id: a, cache: {inputs: [in.txt]}, run: 'cat in.txt'}]");
+    cli.file("in.txt", "1");
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--fresh"]).ok();
+    assert!(run.stderr.contains("cached     a"), "{run}");
+    assert!(run.stdout.contains("1 taken from an earlier success"), "{run}");
+    let shown = cli.run(&["show", "a"]).ok();
+    assert!(shown.stdout.contains("nothing that it depends on had changed since"), "{shown}");
+    let history = cli.run(&["history", "a"]).ok();
+    assert!(history.stdout.contains("cached"), "{history}");
+    cli.file("in.txt", "2");
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--fresh", "--json"]).ok();
+    assert_eq!(run.json()["data"].get("cached"), None, "{run}");
+}
