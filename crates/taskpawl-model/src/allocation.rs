@@ -116,6 +116,13 @@ impl Allocation {
         self.claims.contains_key(&key)
     }
 
+    /// Returns whether a task has all that it asked for, and that was taken note of.
+    pub(crate) fn has_all(&self, key: Key) -> bool {
+        let is_settled =
+            |claim: &Claim| claim.taken == claim.steps.len() && !self.granted.contains(&claim.turn);
+        self.claims.get(&key).is_some_and(is_settled)
+    }
+
     /// Returns the tasks that have all they need since this was asked last, in order.
     pub(crate) fn take_granted(&mut self) -> impl Iterator<Item = Key> + use<> {
         std::mem::take(&mut self.granted).into_iter().map(|(_, _, key)| key)

@@ -184,8 +184,8 @@ impl Parking {
         if !self.allocation.has(key) {
             self.request(key);
         } else if !self.allocation.ask_again(key) {
-            // Nobody of this run holds anything of it.
-            self.elsewhere.insert(key);
+            // Who of this run held it has let go of it since.
+            self.may_go_on(key);
         }
     }
 
@@ -245,7 +245,8 @@ impl Parking {
     pub(crate) fn keep(&mut self, key: Key) {
         let Some(limited) = self.limited.get_mut(&key) else { return };
         limited.has_gone_on = true;
-        if std::mem::take(&mut limited.is_let_go) {
+        // It may have asked again before it was known that it goes on.
+        if std::mem::take(&mut limited.is_let_go) || !self.allocation.has_all(key) {
             self.allocation.hold(key, &limited.needs);
         }
     }

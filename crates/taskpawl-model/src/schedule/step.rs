@@ -119,7 +119,7 @@ fn keep_or_forget(
     for key in &under_way.reported {
         if started.contains(key) {
             state.parking.keep(*key);
-        } else if !waiting.contains(key) && !state.running.contains_key(key) {
+        } else if !waiting.contains(key) && !state.running.contains_key(key) && !is_reported(state, *key) {
             state.parking.forget(*key);
         }
     }
@@ -129,6 +129,11 @@ fn keep_or_forget(
             state.parking.forget(key);
         }
     }
+}
+
+/// Returns whether a call of a task has ended of which the store does not know yet.
+fn is_reported(state: &State, key: Key) -> bool {
+    state.reports.iter().any(|report| report.task == key)
 }
 
 /// A task was not claimed, or does not go on, because it needs something first.
