@@ -79,7 +79,7 @@ fn an_id_that_belongs_elsewhere_refuses_the_whole() {
     let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(desk.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
     the plan `q` cannot be applied: `a` belongs to the plan `p`; `mine` was not made by a plan
-      hint: give those tasks other ids in the file, `reopen` those that ran, or use `--as NAME` for a separate instance
+      hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance
     ");
 }
 

@@ -189,6 +189,7 @@ fn every_error_is_reported_in_the_order_of_the_text() {
     let text = "version: 3\ntasks:\n- id: a\n  priority: urgent\n- id: a\n  timeout: soon\n  needs: [b c]\n";
     insta::assert_snapshot!(errors(text), @r#"
     line 1, column 10: version: version 3 of the format is not known, this program reads version 1
+      hint: write `version: 1`
     line 4, column 13: tasks[0].priority: unknown priority `urgent`
       hint: known are `critical`, `high`, `medium`, `low`
     line 5, column 3: tasks[1]: id `a` is already taken at line 3, column 3
