@@ -47,7 +47,8 @@ fn every_plan_is_on_the_page() {
     let mut on_page: Vec<String> = promised().into_iter().map(|(name, _)| format!("{name}.yaml")).collect();
     let files =
         fs::read_dir(directory()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut plans: Vec<String> = files.filter(|name| name.ends_with(".yaml")).collect();
+    let mut plans: Vec<String> =
+        files.filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml")).collect();
     on_page.sort();
     plans.sort();
     assert_eq!(on_page, plans);
