@@ -43,15 +43,16 @@ fn a_plan_with_every_loop_runs_to_its_end() {
     let run = cli.run(&["run-all-ready", "--quiet"]);
     assert_eq!(run.code, Some(0), "{run}");
     let list = cli.run(&["list", "--json", "--fields", "id,status"]).ok().json()["data"].clone();
-    let states: Vec<String> = list
+    let mut states: Vec<String> = list
         .as_array()
         .unwrap()
         .iter()
         .map(|task| format!("{}={}", task["id"].as_str().unwrap(), task["status"].as_str().unwrap()))
         .collect();
+    states.sort();
     assert_eq!(
         states.join(" "),
-        "list=done each=done poll=done flaky=done grow=done no=skipped end=done each.0=done each.1=done grown=done"
+        "each.0=done each.1=done each=done end=done flaky=done grow=done grown=done list=done no=skipped poll=done"
     );
     let show = |id: &str| cli.run(&["show", id, "--json"]).ok().json()["data"].clone();
     assert_eq!(show("each.0")["metadata"]["toolCalls"][0]["result"]["stdout"], "a b 0\n");
