@@ -1,6 +1,7 @@
 //! Starts one call: everything that a tool sees, and how its end is written down.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -146,10 +147,13 @@ impl Executor {
         ends.into_iter().flatten().min().unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// The same for every start of a call, until its task is reopened.
+    /// The same for every start of a call, until its task is reopened or repeats it in another round.
     fn idempotency_key(&self, started: &StartedCall) -> String {
-        let StartedCall { task, call, generation, .. } = started;
-        let key = format!("{}/{task}/{}/{generation}", self.engine.project.id, call.id);
+        let StartedCall { task, call, generation, round, .. } = started;
+        let mut key = format!("{}/{task}/{}/{generation}", self.engine.project.id, call.id);
+        if *round > 0 {
+            let _ = write!(key, "/{round}");
+        }
         if faults::is_on(Fault::FreshKeys) { format!("{key}/{}", call.body.attempts) } else { key }
     }
 

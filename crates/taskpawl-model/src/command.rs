@@ -556,6 +556,8 @@ pub struct StartedCall {
     pub attempt: u32,
     /// How often the task was cleared.
     pub generation: u32,
+    /// How many rounds of `repeat` are over.
+    pub round: u32,
     /// The call.
     pub call: CallRecord,
     /// Its arguments, evaluated.

@@ -355,11 +355,25 @@ impl<'a> Draft<'a> {
     /// What was decided before other work was asked for is decided anew.
     fn close_unstarted(&mut self, key: Key) -> Decided<()> {
         match self.node(key)?.phase.status() {
-            Status::Todo | Status::Blocked => self.close(key),
-            Status::InProgress | Status::Done | Status::Failed | Status::Cancelled | Status::Skipped => {
-                Ok(())
-            }
+            Status::Todo | Status::Blocked => self.close(key)?,
+            Status::InProgress | Status::Done | Status::Failed | Status::Cancelled | Status::Skipped => {}
         }
+        self.close_approved_above(key)
+    }
+
+    /// An approval of a task was about all that lay below it: other work there is asked about.
+    fn close_approved_above(&mut self, key: Key) -> Decided<()> {
+        let mut above = self.node(key)?.parent;
+        // A new one has no approval yet, and when it came below others these were looked at.
+        while let Some(parent) = above.filter(|parent| !self.is_new(*parent)) {
+            let node = self.node(parent)?;
+            let is_open = node.phase == Phase::Todo && !node.gate.undecided;
+            if is_open && self.task(parent)?.body.progress.approval.is_some() {
+                self.close(parent)?;
+            }
+            above = node.parent;
+        }
+        Ok(())
     }
 
     fn write_task(
@@ -485,7 +499,7 @@ impl<'a> Draft<'a> {
             node.gate.entry = entry;
         })?;
         self.queue.push_back(key);
-        Ok(())
+        self.close_approved_above(key)
     }
 
     /// Puts new tasks at the top below another one.

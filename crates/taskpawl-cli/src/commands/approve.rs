@@ -48,6 +48,7 @@ pub(crate) struct Args {
 
 /// Approves.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    question::refuse_within_call(app, "approve")?;
     if !args.only.is_empty() {
         return found(app, args);
     }

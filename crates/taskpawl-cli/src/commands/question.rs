@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, AskedCall, format_time};
+use taskpawl::Error;
+use taskpawl::model::{ApprovalRequest, AskedCall, Refusal, format_time};
 
+use crate::app::App;
+use crate::error::CliError;
 use crate::text::{Paint, clean, clean_block, cut, quoted, style};
 
 /// How many characters of an argument are shown where not all of it is.
@@ -20,6 +23,14 @@ pub(crate) enum Extent {
     Full,
     /// As much as can be taken in; what is missing is counted.
     Short,
+}
+
+/// Refuses to decide for a program that a task runs. It is no wall: that takes a sandbox.
+pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliError> {
+    match app.environment().text("TASKPAWL_TASK") {
+        Some(_) => Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into()),
+        None => Ok(()),
+    }
 }
 
 /// Returns a question with everything that would run.

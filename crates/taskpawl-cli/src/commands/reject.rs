@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use crate::app::App;
-use crate::commands::print;
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Cancel tasks, with all below them, that wait for a decision
@@ -22,5 +22,6 @@ pub(crate) struct Args {
 
 /// Rejects.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    question::refuse_within_call(app, "reject")?;
     print::tasks(app, &app.manager()?.reject(&args.ids, args.reason.clone())?)
 }

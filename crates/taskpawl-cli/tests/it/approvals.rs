@@ -147,3 +147,13 @@ fn the_configuration_names_who_is_told() {
     cli.file("taskpawl.toml", "[run]\nnotify = \"sh\"\n");
     insta::assert_snapshot!(cli.run(&["list"]));
 }
+
+#[test]
+fn a_program_that_a_task_runs_does_not_decide() {
+    let cli = asking().with("TASKPAWL_TASK", "other");
+    for verb in ["approve", "reject"] {
+        let run = cli.run(&[verb, "paint"]);
+        assert_eq!(run.code, Some(7), "{run}");
+        assert!(run.stderr.contains("a run cannot decide about tasks"), "{run}");
+    }
+}

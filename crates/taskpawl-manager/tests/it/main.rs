@@ -5,6 +5,7 @@
 mod again;
 mod apply;
 mod approvals;
+mod approvals_scope;
 mod authors;
 mod claims;
 mod cycles;

@@ -196,7 +196,8 @@ impl Draft<'_> {
             record.body.started_at = None;
             record.body.progress.round = 0;
             record.body.progress.deadline = None;
-        })
+        })?;
+        self.forget_decision(key)
     }
 }
 

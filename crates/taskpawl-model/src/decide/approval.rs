@@ -222,6 +222,12 @@ impl Draft<'_> {
         })
     }
 
+    /// A task that starts from the beginning asks anew.
+    pub(super) fn forget_decision(&mut self, key: Key) -> Decided<()> {
+        let has_one = self.task(key)?.body.progress.approval.is_some();
+        if has_one { self.take_grant_away(key, None) } else { Ok(()) }
+    }
+
     fn position_of(&mut self, key: Key, call: Option<&CallId>) -> Decided<Option<usize>> {
         let Some(id) = call else { return Ok(None) };
         Ok(self.calls(key)?.iter().position(|call| call.id == *id))
@@ -265,11 +271,10 @@ impl Draft<'_> {
     ) -> Decided<(Vec<AskedCall>, Option<Vec<Value>>)> {
         let calls = self.known_calls(key)?;
         if let Some(call) = call.and_then(|position| calls.get(position)) {
-            let (args, unknown) = if question_of(record, Some(call)).is_some() {
-                flow::known_args(self, &unanswered(record), &calls, call)?
-            } else {
-                (call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()), Vec::new())
-            };
+            // Neither the answer nor the attempt belongs to what is decided about: both change with the decision.
+            let before =
+                if question_of(record, Some(call)).is_some() { unanswered(record) } else { record.clone() };
+            let (args, unknown) = flow::known_args(self, &before, &calls, call)?;
             return Ok((vec![asked(record, call.clone(), args, unknown)], None));
         }
         let mut asked = Vec::new();
@@ -343,6 +348,12 @@ impl Draft<'_> {
         let (Some(call), 1) = (calls.pop(), count) else {
             return Err(Refusal::ManyCalls { id: record.id.clone(), calls: count }.into());
         };
+        if call.task != record.id || record.spec.for_each.is_some() {
+            let problem = format!("the call that is asked about is run by `{}`; change it there", call.task);
+            let problem =
+                if call.task == record.id { "the call is run by its items".to_owned() } else { problem };
+            return Err(super::author::invalid("args", problem).into());
+        }
         let change = Change { from: Value::Object(call.args), to };
         let fields = std::iter::once((format!("toolCalls.{}.args", call.call), change)).collect();
         self.emit(Some(key), EventKind::Updated { fields })

@@ -54,7 +54,19 @@ const STATE_FIELDS: &[&str] = &[
     "ready",
     "parent",
     "claim",
+    "claimEnded",
+    "endedBy",
+    "questionOver",
     "generation",
+    "names",
+    "opened",
+    "item",
+    "round",
+    "deadline",
+    "took",
+    "granted",
+    "cached",
+    "changedBeyond",
 ];
 
 impl Draft<'_> {

@@ -174,6 +174,12 @@ impl Draft<'_> {
     }
 
     fn drop_item(&mut self, key: Key) -> Decided<()> {
+        // What somebody works at goes on: nothing that follows by itself can be refused.
+        for below in self.subtree(key)? {
+            if self.free(below)? == Phase::InProgress {
+                return Ok(());
+            }
+        }
         match self.node(key)?.phase {
             Phase::Skipped | Phase::Cancelled | Phase::InProgress => return Ok(()),
             Phase::Done => self.start_one_again(key, How::Reopen)?,

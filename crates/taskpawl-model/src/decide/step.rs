@@ -33,15 +33,19 @@ struct Pause {
 }
 
 impl Pause {
-    /// Takes in that another call waits: what comes first counts, and any place comes before a time.
+    /// Takes in that another call waits. Any place comes before a time, and that before a place of a tool; of two tools the first
+    /// one counts: a task that waited for any place instead would be asked again and again while both are full.
     fn add(before: Option<Self>, until: Option<Timestamp>, tool: Option<String>) -> Self {
-        match before {
-            None => Self { until, tool },
-            Some(before) => {
-                let until = before.until.zip(until).map(|(one, other)| one.min(other));
-                Self { until, tool: before.tool.filter(|before| Some(before) == tool.as_ref()) }
-            }
+        let Some(before) = before else { return Self { until, tool } };
+        if before.waits_for_any_place() || (until.is_none() && tool.is_none()) {
+            return Self::default();
         }
+        let until = before.until.into_iter().chain(until).min();
+        Self { until, tool: before.tool.or(tool).filter(|_| until.is_none()) }
+    }
+
+    fn waits_for_any_place(&self) -> bool {
+        self.until.is_none() && self.tool.is_none()
     }
 }
 
@@ -192,6 +196,7 @@ impl Draft<'_> {
             task: record.id.clone(),
             attempt,
             generation: record.body.generation,
+            round: record.body.progress.round,
             args: call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()),
             deadline: record.body.progress.deadline,
             plan: record.plan.clone(),

@@ -291,6 +291,14 @@ impl<'n> Reader<'n> {
 
     fn check(&mut self, draft: &mut Draft<'n>) {
         self.check_named(draft);
+        if draft.task.spec.repeat.is_some() && draft.task.calls.is_empty() {
+            let problem = PlanProblem::Missing { field: "calls", of: "a task with `repeat`" };
+            self.report_with(
+                draft.task.at,
+                problem,
+                "give it `run` or `call`: its calls are what is repeated",
+            );
+        }
         draft.drop_lone_trigger();
         let (spec, marks) = (&draft.task.spec, &draft.marks);
         if let (Some(at), Some(trigger)) = (marks.trigger, spec.trigger)

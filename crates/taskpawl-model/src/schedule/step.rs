@@ -174,6 +174,8 @@ fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
         actions.push(Action::Kill(key));
     } else {
         unpark(state, key);
+        // Its pause is nobody's any more: the run would wait for its end.
+        state.parking.unpause(key);
     }
 }
 

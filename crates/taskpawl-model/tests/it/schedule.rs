@@ -72,6 +72,7 @@ fn started(key: u32, call: &str) -> StartedCall {
         task: TaskId::from(format!("t{key}")),
         attempt: 1,
         generation: 0,
+        round: 0,
         call: record,
         args: taskpawl_model::Map::new(),
         deadline: None,
@@ -300,4 +301,17 @@ fn a_run_waits_for_others_and_ends_once() {
       finish
     settled
     ");
+}
+
+#[test]
+fn a_pause_that_is_taken_away_holds_no_run_up() {
+    let mut state = State::new(4, BTreeMap::new());
+    step(&mut state, Event::Ready(vec![node(1)]));
+    step(&mut state, Event::Settled);
+    let until = taskpawl_model::Timestamp::from_timestamp(4_000_000_000, 0);
+    let paused = vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until, tool: None }];
+    step(&mut state, Event::Committed(Box::new(Written { paused, ..Written::default() })));
+    assert_eq!(step(&mut state, Event::Settled), []);
+    step(&mut state, Event::Revoked(Key(1)));
+    assert_eq!(step(&mut state, Event::Settled), [Action::Finish]);
 }

@@ -118,6 +118,7 @@ fn started(key: Key) -> StartedCall {
         task: TaskId::from(format!("t{key}")),
         attempt: 1,
         generation: 0,
+        round: 0,
         call,
         args: Map::new(),
         deadline: None,
