@@ -112,10 +112,34 @@ pub(super) fn descendants(root: Pid) -> Vec<Descendant> {
 
 /// Returns the mark in the environment that a process was started with.
 pub(super) fn mark_of(process: Pid) -> Option<String> {
-    let environment = std::fs::read(format!("/proc/{}/environ", process.as_raw_pid())).ok()?;
+    let environment = environment_of(process)?;
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
     String::from_utf8(value.to_owned()).ok()
+}
+
+/// Returns the environment that a process was started with. One that is about to be another program shows none, for as long
+/// as the kernel takes: it is waited for.
+fn environment_of(process: Pid) -> Option<Vec<u8>> {
+    let file = format!("/proc/{}/environ", process.as_raw_pid());
+    for _ in 0..1000 {
+        let environment = std::fs::read(&file).ok()?;
+        if !environment.is_empty() || has_empty_environment(process) {
+            return Some(environment);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    None
+}
+
+/// Tells whether an environment that was read as empty is: there is no memory, as in a kernel thread or in a process that has
+/// ended, or the program is set up and the place for it has no length (`proc_pid_stat(5)`, fields 23, 26, 50 and 51).
+fn has_empty_environment(process: Pid) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else { return true };
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return true };
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let [memory, code, start, end] = [23, 26, 50, 51].map(|number| fields.get(number - 3).copied());
+    memory == Some("0") || (code != Some("0") && start == end)
 }
 
 /// Returns the files that a process has open.
@@ -167,7 +191,7 @@ fn wait_for_end(pidfd: impl AsFd) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -175,15 +199,26 @@ mod tests {
     fn a_child_shows_where_it_comes_from() {
         let file = tempfile::tempfile().unwrap();
         let mut command = Command::new("sleep");
-        command.arg("1000").env(MARK, "some/mark").stdout(file.try_clone().unwrap());
-        let mut child = command.spawn().unwrap();
-        let id = Pid::from_child(&child);
-        assert!(descendants(getpid()).iter().any(|found| found.process == id && found.parent == getpid()));
-        assert!(children_by_scan(getpid()).contains(&id));
-        assert_eq!(mark_of(id).as_deref(), Some("some/mark"));
-        assert!(open_files(id).contains(&file_of(&file).unwrap()));
+        command.arg("1000").env(MARK, "some/mark").stdout(file.try_clone().unwrap()).stderr(Stdio::null());
+        // A program that has just started is still being set up.
+        for _ in 0..200 {
+            let mut child = command.spawn().unwrap();
+            let id = Pid::from_child(&child);
+            assert_eq!(mark_of(id).as_deref(), Some("some/mark"));
+            assert!(descendants(getpid()).iter().any(|found| found.process == id && found.parent == getpid()));
+            assert!(children_by_scan(getpid()).contains(&id));
+            assert!(open_files(id).contains(&file_of(&file).unwrap()));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(mark_of(id).is_none() && parent_of(id).is_none());
+        }
+    }
+
+    #[test]
+    fn an_empty_environment_is_one() {
+        let mut child = Command::new("sleep").arg("1000").env_clear().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        assert_eq!(environment_of(Pid::from_child(&child)), Some(Vec::new()));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(mark_of(id).is_none() && parent_of(id).is_none());
     }
 }
