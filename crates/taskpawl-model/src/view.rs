@@ -7,7 +7,7 @@ use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
-use crate::status::{Status, TaskState};
+use crate::status::{CallStatus, Status, TaskState};
 use crate::undo::{Image, Undoable};
 use crate::{Key, Period, RunId, TaskId};
 
@@ -92,6 +92,17 @@ pub trait View {
             })
         });
         failed.map_or(Ok(keys), Err)
+    }
+
+    /// Returns the tasks of which a call runs, by key.
+    fn running(&self) -> ViewResult<Vec<Key>> {
+        let mut running = Vec::new();
+        for key in self.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+            if self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running) {
+                running.push(key);
+            }
+        }
+        Ok(running)
     }
 
     /// Calls `each` with every node, by key: how a run loads its graph.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Key, Node, Phase, Status, TaskState, View, ViewResult, rebuild_nodes};
+use taskpawl_model::{CallStatus, Key, Node, Phase, Status, TaskState, View, ViewResult, rebuild_nodes};
 
 /// Returns what a store says that does not follow from its tasks and edges, a line each: gates, entries, counts.
 pub fn broken_invariants(view: &dyn View) -> ViewResult<Vec<String>> {
@@ -54,6 +54,15 @@ fn wrong_states(view: &dyn View, nodes: &BTreeMap<Key, Node>) -> ViewResult<Vec<
     }
     if view.leases(None)? != leases {
         broken.push(format!("kept the leases {:?}, found {leases:?}", view.leases(None)?));
+    }
+    let mut running = Vec::new();
+    for key in nodes.keys() {
+        if view.calls(*key)?.iter().any(|call| call.body.status == CallStatus::Running) {
+            running.push(*key);
+        }
+    }
+    if view.running()? != running {
+        broken.push(format!("kept the running {:?}, found {running:?}", view.running()?));
     }
     let mut kept = view.counts()?;
     kept.retain(|_, count| *count > 0);

@@ -8,6 +8,7 @@ mod approvals;
 mod approvals_scope;
 mod authors;
 mod claims;
+mod costs;
 mod cycles;
 mod emit;
 mod ending;

@@ -2,13 +2,12 @@
 //!
 //! A run knows what its own tasks hold. What others hold is known here, within the commit that claims.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
 use crate::record::{Phase, TaskRecord};
-use crate::status::{CallStatus, Cause, Status, TaskState};
-use crate::view::Query;
+use crate::status::{CallStatus, Cause, TaskState};
 use crate::{Key, RunId, TaskId, paths};
 
 /// A task that holds something.
@@ -134,7 +133,9 @@ impl Draft<'_> {
 
     fn find_holders(&mut self) -> Decided<Vec<Holder>> {
         let mut holders = Vec::new();
-        for key in self.view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+        // What holds something runs a call, or is held by an agent or a person: of tasks that pause there may be thousands.
+        let held: BTreeSet<Key> = self.view.running()?.into_iter().chain(self.view.leases(None)?).collect();
+        for key in held {
             let Some(record) = self.view.task(key)? else { continue };
             let parent = if record.body.progress.item.is_some() { self.node(key)?.parent } else { None };
             let TaskState::InProgress { claim } = &record.body.state else { continue };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    CallChange, CallRecord, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord, Priority,
-    RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp, Undoable, Work,
+    CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord,
+    Priority, RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp, Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) ready: BTreeSet<ReadyPlace>,
     /// Tasks that agents and people hold, with who.
     pub(crate) leases: BTreeMap<Key, String>,
+    /// Tasks of which a call runs.
+    pub(crate) running: BTreeSet<Key>,
     pub(crate) plans: BTreeMap<String, PlanRecord>,
     /// In the order in which they started.
     pub(crate) runs: Vec<RunRecord>,
@@ -130,6 +132,16 @@ impl State {
         self.next_key = self.next_key.max(key.0 + 1);
         self.link(&entry.node);
         self.entries.insert(key, entry);
+        self.note_running(key);
+    }
+
+    fn note_running(&mut self, key: Key) {
+        let is_running = |call: &CallRecord| call.body.status == CallStatus::Running;
+        if self.entries.get(&key).is_some_and(|entry| entry.calls.values().any(is_running)) {
+            self.running.insert(key);
+        } else {
+            self.running.remove(&key);
+        }
     }
 
     fn note_lease(&mut self, key: Key, record: &TaskRecord) {
@@ -174,6 +186,7 @@ impl State {
             Some(record) => entry.calls.insert(position, record.clone()),
             None => entry.calls.remove(&position),
         };
+        self.note_running(key);
     }
 
     pub(crate) fn put_edge(&mut self, edge: EdgeChange) {
@@ -191,6 +204,7 @@ impl State {
             self.unlink(&entry.node);
             self.ids.remove(id);
             self.leases.remove(&key);
+            self.running.remove(&key);
         }
         for (task, on) in self.edges_of(key) {
             self.put_edge(EdgeChange { task, on, add: false });

@@ -92,6 +92,10 @@ impl View for State {
         Ok(held.map(|(key, _)| *key).collect())
     }
 
+    fn running(&self) -> ViewResult<Vec<Key>> {
+        Ok(self.running.iter().copied().collect())
+    }
+
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
         self.entries.values().for_each(|entry| each(entry.node));
         Ok(())

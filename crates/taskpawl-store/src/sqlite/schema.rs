@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,11 @@ CREATE INDEX took ON bodies(CASE WHEN json_valid(body) THEN json_extract(body, '
     WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL;
 CREATE INDEX estimates ON tasks(CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END)
     WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END IS NOT NULL;
+";
+
+/// Which calls run: whoever claims a task that needs resources asks what others hold, and thousands may pause between two starts.
+const V5: &str = "
+CREATE INDEX calls_running ON calls(slot) WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running';
 ";
 
 /// What a file is.

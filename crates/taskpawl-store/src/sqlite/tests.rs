@@ -129,6 +129,7 @@ fn statements_look_only_at_what_they_return() {
         detours(connection, sql::LEASES),
         ["SCAN bodies USING INDEX leases", "USE TEMP B-TREE FOR ORDER BY"]
     );
+    assert_eq!(detours(connection, sql::RUNNING), ["SCAN calls USING INDEX calls_running"]);
     assert_eq!(detours(connection, sql::OPEN_RUNS), ["SCAN runs USING INDEX runs_open"]);
     // Everything, in the order of age, is a scan; but it needs no sorting.
     let all = statements(&any()).remove(0).sql;

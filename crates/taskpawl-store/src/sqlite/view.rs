@@ -45,6 +45,8 @@ pub(super) mod sql {
     pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies INDEXED BY leases \
          WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END = ?1 \
          AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
+    pub(crate) const RUNNING: &str = "SELECT slot >> ?1 FROM calls INDEXED BY calls_running \
+         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running' ORDER BY slot";
     pub(crate) const TOOK: &str = "SELECT key, CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END \
          FROM bodies INDEXED BY took WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL";
     pub(crate) const ESTIMATES: &str = "SELECT key, CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END \
@@ -152,6 +154,12 @@ impl View for Session {
             None => self.all(sql::LEASES, [], key),
             Some(actor) => self.all(sql::LEASES_OF, [actor], key),
         }
+    }
+
+    fn running(&self) -> ViewResult<Vec<Key>> {
+        let mut keys = self.all(sql::RUNNING, [POSITION_BITS], |row| Ok(Key(row.get(0)?)))?;
+        keys.dedup();
+        Ok(keys)
     }
 
     fn undecided(&self) -> ViewResult<Vec<Key>> {

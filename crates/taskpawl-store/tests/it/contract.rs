@@ -4,8 +4,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Request, RunId, RunRecord,
-    Status, TaskId, TaskSpec, TaskState, View, ViewResult, Work,
+    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Request, Round, RunId,
+    RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewResult, Work,
 };
 use taskpawl_store::{Location, Store, open};
 
@@ -16,7 +16,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
@@ -24,6 +24,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("ready", ready_tasks_are_ordered),
         ("find", filters_combine),
         ("leases", leases_are_known_by_their_holders),
+        ("running", tasks_of_which_calls_run_are_known),
         ("runs", open_runs_are_told_from_those_that_ended),
         ("counts", counts_follow_the_states),
         ("events", events_are_numbered_and_kept_by_task),
@@ -86,6 +87,26 @@ fn leases_are_known_by_their_holders(open: Open<'_>) {
     accept(&store, request(Command::Delete { ids: vec!["c".to_owned()] }));
     accept(&store, request(Command::Release { ids: vec!["a".to_owned()] }));
     assert_eq!(leases(None), "b");
+}
+
+fn tasks_of_which_calls_run_are_known(open: Open<'_>) {
+    let store = open();
+    for id in ["a", "b", "c"] {
+        accept(&store, create(task_with_call(id)));
+    }
+    let as_run = |round: Round| {
+        let mut request = request(Command::Round(Box::new(round)));
+        request.context.run = Some(RunId::from("r"));
+        accept(&store, request)
+    };
+    let running = || open_again(&store, open).view(|view| view.running()).unwrap();
+    let tools = Arc::new(["log".to_owned()].into());
+    as_run(Round { claims: vec![Key(0), Key(2)], tools, ..Round::default() });
+    assert_eq!(running(), [Key(0), Key(2)]);
+    as_run(Round { releases: vec![(Key(2), 1)], ..Round::default() });
+    assert_eq!(running(), [Key(0)]);
+    accept(&store, request(Command::Cancel { ids: vec!["a".to_owned()], reason: None }));
+    assert_eq!(running(), []);
 }
 
 fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {

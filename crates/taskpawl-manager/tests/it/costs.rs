@@ -1,0 +1,150 @@
+//! What commands read: no more of a large store than they need.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use taskpawl_manager::Manager;
+use taskpawl_model::{
+    CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, Node, PlanRecord, Query,
+    Report, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
+    ViewResult, decide,
+};
+
+use crate::flow::with_plan;
+use crate::support::{Desk, end};
+
+/// How much was read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reads {
+    pub(crate) tasks: usize,
+    pub(crate) nodes: usize,
+    pub(crate) calls: usize,
+}
+
+/// A view that counts what is read.
+struct Counting<'a> {
+    view: &'a dyn View,
+    reads: Cell<Reads>,
+}
+
+impl Counting<'_> {
+    fn count(&self, add: impl FnOnce(&mut Reads)) {
+        let mut reads = self.reads.get();
+        add(&mut reads);
+        self.reads.set(reads);
+    }
+}
+
+/// Passes methods of a view on.
+macro_rules! pass_on {
+    ($($name:ident($($argument:ident: $of:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $of),*) -> ViewResult<$result> { self.view.$name($($argument),*) })*
+    };
+}
+
+impl View for Counting<'_> {
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        self.count(|reads| reads.nodes += 1);
+        self.view.node(key)
+    }
+
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        self.count(|reads| reads.tasks += 1);
+        self.view.task(key)
+    }
+
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        self.count(|reads| reads.calls += 1);
+        self.view.calls(key)
+    }
+
+    pass_on! {
+        key(id: &str) -> Option<Key>;
+        id(key: Key) -> Option<TaskId>;
+        ids_with_prefix(prefix: &str, limit: usize) -> Vec<TaskId>;
+        deleted_id(id: &str) -> Option<Option<String>>;
+        next_key() -> Key;
+        dependencies(key: Key) -> Vec<Key>;
+        dependents(key: Key) -> Vec<Key>;
+        subtasks(key: Key) -> Vec<Key>;
+        applied(key: Key) -> Option<String>;
+        plan(name: &str) -> Option<PlanRecord>;
+        plans() -> Vec<PlanRecord>;
+        run(id: &RunId) -> Option<RunRecord>;
+        runs(limit: usize) -> Vec<RunRecord>;
+        find(query: &Query) -> Vec<Key>;
+        leases(actor: Option<&str>) -> Vec<Key>;
+        running() -> Vec<Key>;
+        undecided() -> Vec<Key>;
+        each_node(each: &mut dyn FnMut(Node)) -> ();
+        each_dependency(each: &mut dyn FnMut(Key, Key)) -> ();
+        counts() -> BTreeMap<Status, u64>;
+        revision() -> u64;
+        events(after: u64, task: Option<Key>, limit: usize) -> Vec<Event>;
+        find_events(query: &EventQuery) -> Vec<Event>;
+        undoables(first: u64, last: u64) -> Vec<Undoable>;
+        last_undoable(actor: &str) -> Option<Undoable>;
+        pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
+        each_image(each: &mut dyn FnMut(u64, Arc<Image>)) -> ();
+        image(revision: u64) -> Option<Arc<Image>>;
+    }
+}
+
+/// Returns what a command comes to, and what was read for it.
+pub(crate) fn reads(manager: &Manager, command: Command) -> (Decision, Reads) {
+    let request = manager.request(command);
+    let decided = manager.store().view(|view| {
+        let counting = Counting { view, reads: Cell::default() };
+        let decision = decide(&counting, &request.command, &request.context);
+        Ok((decision, counting.reads.get()))
+    });
+    let (decision, reads) = decided.unwrap();
+    (decision.unwrap(), reads)
+}
+
+/// Returns a round of the run `r1`.
+fn round(desk: &Desk, claims: &[&str]) -> Round {
+    let claims: Vec<Key> = claims.iter().map(|id| desk.key(id)).collect();
+    let grants = claims.iter().map(|key| (*key, Grant::default())).collect();
+    let capacities = [("pool".to_owned(), 5_000)].into();
+    let rules = Arc::new(RunRules { capacities, ..RunRules::default() });
+    Round { claims, grants, rules, tools: Arc::new(["t".to_owned()].into()), ..Round::default() }
+}
+
+/// Returns how many tasks are read to claim one that needs a resource, while others pause that need it, too.
+fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
+    let tasks: Vec<_> = (0..=pausing)
+        .map(|n| json!({"id": format!("t{n}"), "call": {"t": {}}, "resources": ["pool"], "retry": {"attempts": 2, "delay": "1h"}}))
+        .collect();
+    let desk = with_plan(&json!({ "tasks": tasks }).to_string());
+    let ids: Vec<String> = (1..=pausing).map(|n| format!("t{n}")).collect();
+    let run = desk.manager.clone().with_run(RunId::from("r1"));
+    let send = |round: Round| run.command(Command::Round(Box::new(round))).unwrap();
+    let answer = send(round(&desk, &ids.iter().map(String::as_str).collect::<Vec<_>>()));
+    assert_eq!(answer.started.len(), pausing);
+    let report = |task: &TaskId| Report {
+        task: desk.key(task.as_str()),
+        attempt: 1,
+        call: "c1".into(),
+        end: end("bad"),
+        usage: None,
+        changed_beyond: Vec::new(),
+        changes_unknown: None,
+        inputs_changed: false,
+        go_on: true,
+    };
+    let reports = answer.started.iter().map(|call| report(&call.task)).collect();
+    assert_eq!(send(Round { reports, ..Round::default() }).paused.len(), pausing);
+    let (decision, reads) = reads(&run, Command::Round(Box::new(round(&desk, &["t0"]))));
+    assert_eq!(decision.answer.started.len(), 1);
+    (decision.changes, reads)
+}
+
+#[test]
+fn a_claim_reads_what_holds_something_and_not_what_pauses() {
+    let (changes, few) = reads_of_a_claim_beside(10);
+    assert_eq!(changes.tasks.len(), 1);
+    assert_eq!(reads_of_a_claim_beside(2_000).1, few);
+}
