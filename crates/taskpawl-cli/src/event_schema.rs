@@ -263,6 +263,7 @@ mod tests {
                 error: Some("x".to_owned()),
                 again_at: Some(chrono::DateTime::UNIX_EPOCH),
             },
+            EventKind::Stopped { attempt: 1 },
             EventKind::RoundEnded { round: 1, of: 2, again_at: Some(chrono::DateTime::UNIX_EPOCH) },
             EventKind::CallAdded { call, tool: "t".to_owned() },
             EventKind::DependencyAdded { on: on.clone() },

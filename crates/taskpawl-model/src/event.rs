@@ -110,6 +110,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
     },
+    /// The last call has ended that ran on when its task was cancelled: what the task held is free.
+    Stopped {
+        /// The attempt of the task.
+        attempt: u32,
+    },
     /// A round of `repeat` is over, and another one follows.
     RoundEnded {
         /// Which.
@@ -218,6 +223,7 @@ impl EventKind {
             Self::Renewed { .. } => "renewed",
             Self::CallStarted { .. } => "call_started",
             Self::CallEnded { .. } => "call_ended",
+            Self::Stopped { .. } => "stopped",
             Self::RoundEnded { .. } => "round_ended",
             Self::CallAdded { .. } => "call_added",
             Self::DependencyAdded { .. } => "dependency_added",

@@ -314,6 +314,24 @@ fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -
     Ok(false)
 }
 
+/// Returns what is wrong with those arguments of a call that a value in the task's context, of this name, does not decide about.
+pub(crate) fn problem_without<F: Facts>(
+    facts: &F,
+    record: &TaskRecord,
+    calls: &[CallRecord],
+    call: &CallRecord,
+    name: &str,
+) -> Result<Option<String>, F::Error> {
+    let tool = &call.spec.tool_name;
+    let needs_it = |arg: &String, value: &Value| {
+        let alone = Map::from_iter([(arg.clone(), value.clone())]);
+        expr::args_references(tool, &alone).is_ok_and(|used| used.context.contains(name))
+    };
+    let mut without = call.clone();
+    without.spec.args.retain(|arg, value| !needs_it(arg, value));
+    Ok(args(facts, record, calls, &without)?.err())
+}
+
 /// Returns the arguments of a call as far as they are known now, and the names of those that are not: these are as they were
 /// written. They do not depend on the attempt: what is decided about stays the same in the next one.
 pub(crate) fn known_args<F: Facts>(

@@ -285,7 +285,10 @@ impl Intake {
     /// # Errors
     /// The view cannot be read.
     pub fn prospects_anywhere(&self, view: &dyn View, wait_for_agents: bool) -> ViewResult<Prospects> {
-        self.prospects_of(view, wait_for_agents, &|_| true)
+        let mut prospects = self.prospects_of(view, wait_for_agents, &|_| true)?;
+        // What was cancelled is held until its calls have ended.
+        prospects.runs.extend(crate::read::ending(view)?.into_values().filter(|run| *run != self.run));
+        Ok(prospects)
     }
 
     fn prospects_of(

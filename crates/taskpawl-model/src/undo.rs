@@ -299,7 +299,8 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
     }
 }
 
-/// Returns whether an event says that something happened to the plan: the end of a lease moves all the time.
+/// Returns whether an event says that something happened to the plan: the end of a lease moves all the time, and that the calls
+/// of a cancelled task end follows from the cancelling.
 pub(crate) fn is_a_touch(kind: &EventKind) -> bool {
-    !matches!(kind, EventKind::Renewed { .. })
+    !matches!(kind, EventKind::Renewed { .. } | EventKind::Stopped { .. })
 }

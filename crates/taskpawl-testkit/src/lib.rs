@@ -17,7 +17,10 @@ pub mod scheduling;
 pub mod simulation;
 mod tables;
 
-pub use interpreter::{Expected, differences, interpret};
+pub use interpreter::{CallName, Expected, Found, differences, interpret, other_results};
 pub use invariants::broken_invariants;
-pub use plans::{RandomCall, RandomPlan, RandomTask, Script};
+pub use plans::{
+    Decision, Expr, Items, RandomCall, RandomPlan, RandomRetry, RandomTask, Rounds, Script, TOOL, Template,
+    Verdict,
+};
 pub use random::Random;

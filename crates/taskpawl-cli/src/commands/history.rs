@@ -199,6 +199,7 @@ fn what(kind: &EventKind) -> String {
         EventKind::CallEnded { call, status, error, again_at, .. } => {
             format!("call {call} {status}{}{}", again(*again_at), after_colon(error.as_deref()))
         }
+        EventKind::Stopped { .. } => "all its calls have ended".to_owned(),
         EventKind::RoundEnded { round, of, again_at } => {
             format!("round {round} of at most {of} ended{}", again(*again_at))
         }

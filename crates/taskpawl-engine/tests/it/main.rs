@@ -10,3 +10,4 @@ mod others;
 mod random_plans;
 mod stops;
 mod support;
+mod twists;

@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::{CallId, Key, format_time};
 
 /// The name in the context of a task under which its expressions find the answer.
-const ANSWER: &str = "approval";
+pub(super) const ANSWER: &str = "approval";
 
 /// The least that is taken for the beginning of a hash.
 const SHORT_HASH: usize = 8;

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
 use crate::record::{Phase, RunRecord, TakenAway, TaskRecord};
 use crate::refusal::Refusal;
 use crate::status::TaskState;
@@ -30,11 +31,16 @@ impl Draft<'_> {
             return Ok(false);
         };
         let is_known = call.is_none_or(|call| ending.calls.remove(call));
-        if call.is_none() || ending.calls.is_empty() {
+        let is_over = call.is_none() || ending.calls.is_empty();
+        if is_over {
             run.ending.remove(&id);
         }
         if is_known {
             self.changes.runs.insert(run.id.clone(), run);
+            if is_over {
+                // Those who wait for what it held look when something was written.
+                self.emit(Some(key), EventKind::Stopped { attempt })?;
+            }
         }
         Ok(is_known)
     }

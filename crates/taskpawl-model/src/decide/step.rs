@@ -1,5 +1,6 @@
 //! What comes next in a task that a run holds: its next calls, a pause, another round, or its end.
 
+use super::approval::ANSWER;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
@@ -123,7 +124,10 @@ impl Draft<'_> {
             }
         }
         if self.lacks_answer(record, call) {
-            return self.ask_first(key, position);
+            return match flow::problem_without(self, record, &calls, call, ANSWER)? {
+                Some(problem) => self.fail_unstarted(key, record, position, "expression", problem),
+                None => self.ask_first(key, position),
+            };
         }
         match flow::args(self, record, &calls, call)? {
             Ok(args) => {

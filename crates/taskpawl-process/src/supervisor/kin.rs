@@ -135,11 +135,13 @@ fn environment_of(process: Pid) -> Option<Vec<u8>> {
 /// Tells whether an environment that was read as empty is: there is no memory, as in a kernel thread or in a process that has
 /// ended, or the program is set up and the place for it has no length (`proc_pid_stat(5)`, fields 23, 26, 50 and 51).
 fn has_empty_environment(process: Pid) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else { return true };
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else {
+        return true;
+    };
     let Some((_, fields)) = stat.rsplit_once(") ") else { return true };
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    let [memory, code, start, end] = [23, 26, 50, 51].map(|number| fields.get(number - 3).copied());
-    memory == Some("0") || (code != Some("0") && start == end)
+    let [memory, code, from, to] = [23, 26, 50, 51].map(|number| fields.get(number - 3).copied());
+    memory == Some("0") || (code != Some("0") && from == to)
 }
 
 /// Returns the files that a process has open.
@@ -205,7 +207,9 @@ mod tests {
             let mut child = command.spawn().unwrap();
             let id = Pid::from_child(&child);
             assert_eq!(mark_of(id).as_deref(), Some("some/mark"));
-            assert!(descendants(getpid()).iter().any(|found| found.process == id && found.parent == getpid()));
+            assert!(
+                descendants(getpid()).iter().any(|found| found.process == id && found.parent == getpid())
+            );
             assert!(children_by_scan(getpid()).contains(&id));
             assert!(open_files(id).contains(&file_of(&file).unwrap()));
             child.kill().unwrap();
@@ -216,7 +220,13 @@ mod tests {
 
     #[test]
     fn an_empty_environment_is_one() {
-        let mut child = Command::new("sleep").arg("1000").env_clear().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .env_clear()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         assert_eq!(environment_of(Pid::from_child(&child)), Some(Vec::new()));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,9 +1,12 @@
 //! What the engine's dispatcher does around `schedule::step`: one loop over what comes in.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use taskpawl_model::schedule::{Action, Commit, Event, Stop, step};
-use taskpawl_model::{Answer, CallEnd, Command, Grant, Key, Refusal, Report, Request, Round, decide};
+use taskpawl_model::{
+    Answer, CallEnd, Command, Grant, Key, Refusal, Report, Request, Round, RunRules, decide,
+};
 
 use super::happening::Happening;
 use super::report::Fault;
@@ -125,7 +128,12 @@ impl World {
             return false;
         }
         let Self { store, runs, .. } = self;
-        let prospects = store.look(|view| runs[run].intake.prospects(view, false)).unwrap_or_default();
+        let needs = runs[run].state.waits_for_others();
+        let intake = &runs[run].intake;
+        let prospects = store.look(|view| {
+            if needs { intake.prospects_anywhere(view, false) } else { intake.prospects(view, false) }
+        });
+        let prospects = prospects.unwrap_or_default();
         if prospects.runs.iter().any(|other| !self.is_alive(other)) {
             self.plan_recovery(run, false);
         }
@@ -164,7 +172,11 @@ impl World {
     }
 
     fn submit(&mut self, run: usize, commit: Commit, events: &mut VecDeque<Event>) {
-        let round = self.runs[run].intake.round(commit);
+        let mut round = self.runs[run].intake.round(commit);
+        if self.has_fault(Fault::PlentyOfAll) {
+            let capacities = self.plan.capacities.keys().map(|name| ((*name).to_owned(), 1000)).collect();
+            round.rules = Arc::new(RunRules { capacities, ..RunRules::default() });
+        }
         self.note(|| format!("run {run} submits {}", short_round(&round)));
         if self.has_fault(Fault::EarlyStart) {
             let request = self.round_request(run, &round);
@@ -187,7 +199,10 @@ impl World {
             self.coverage.add("rounds lost in a crash");
             return;
         }
-        let request = self.round_request(run, &round);
+        let mut request = self.round_request(run, &round);
+        if self.has_fault(Fault::ClockAhead) && self.random.chance(20) {
+            request.context.now += chrono::TimeDelta::milliseconds(500);
+        }
         let outcome = if self.has_fault(Fault::LostCommit) && self.random.chance(5) {
             self.pretend(&request)
         } else {
@@ -221,7 +236,8 @@ impl World {
         let (pause, mut millis) = (this.pause, this.pause_millis);
         if let Some(alarm) = this.state.next_alarm() {
             let left = alarm.timestamp_millis() - self.time().timestamp_millis();
-            millis = millis.min(u64::try_from(left).unwrap_or(0));
+            // Pauses end within a millisecond, and looks are at their beginnings.
+            millis = millis.min(u64::try_from(left + 1).unwrap_or(0));
         }
         self.after(millis, Happening::Look { run, pause });
     }
@@ -268,7 +284,7 @@ fn short(event: &Event) -> String {
                 keys(written.started.iter().map(|call| call.key)),
                 keys(written.ready.iter().map(|node| node.key)),
             );
-            let needs = keys(written.needs.iter().map(|(key, _)| *key));
+            let needs = &written.needs;
             let paused = keys(written.paused.iter().map(|paused| paused.key));
             format!("committed, to start {started:?}, ready {ready:?}, in need {needs:?}, paused {paused:?}")
         }

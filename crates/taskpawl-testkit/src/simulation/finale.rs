@@ -1,22 +1,13 @@
 //! The end of a simulation: everybody has stopped acting, and runs without disturbance finish what is left.
 
-use std::collections::BTreeMap;
-
-use taskpawl_model::{CallStatus, Phase, Query, Status, TaskId, View, ViewResult, Work};
+use taskpawl_model::{CallId, CallStatus, Phase, Query, Status, TaskId, View, ViewResult, Work};
 
 use super::tools::is_repeatable;
 use super::world::World;
-use crate::interpreter::{Expected, interpret};
+use crate::interpreter::{Expected, Found, differences, interpret};
 
 /// Longer than any lease.
 const A_DAY: u64 = 86_400_000;
-
-/// What is left of the task of a plan.
-#[derive(Debug, Clone)]
-struct Left {
-    id: TaskId,
-    status: Status,
-}
 
 impl World {
     pub(super) fn finale(&mut self) {
@@ -67,87 +58,96 @@ impl World {
     /// Does what agents and people have to do; false when there is nothing.
     fn decide_what_waits(&mut self) -> bool {
         let mut has_decided = false;
-        while !self.is_broken() && (self.end_a_manual_task() || self.decide_an_interrupted_task()) {
+        while !self.is_broken()
+            && (self.end_a_manual_task() || self.decide_an_interrupted_task() || self.decide_a_question())
+        {
             has_decided = true;
+        }
+        // What nobody will decide goes its way when its time is over.
+        if !has_decided && self.is_asked() {
+            self.now += A_DAY;
+            return true;
         }
         has_decided
     }
 
     fn compare(&mut self) {
         let expected = interpret(&self.plan);
-        let left = self.look(|view| {
-            let mut left = Vec::new();
-            for key in view.find(&Query::default())? {
-                if let Some(task) = view.task(key)? {
-                    left.push(Left { id: task.id, status: task.body.state.status() });
-                }
-            }
-            Ok(left)
-        });
-        let found: BTreeMap<usize, Status> =
-            left.iter().filter_map(|task| Some((number(task.id.as_str())?, task.status))).collect();
-        for (position, status) in &expected.states {
-            if found.get(position) != Some(status) {
-                self.fail(format!("t{position} is {:?}, expected {status:?}", found.get(position)));
-            }
+        for line in self.look(|view| errors(view)) {
+            self.note(|| line);
         }
-        self.compare_starts(&expected);
-        let lines = self.look(|view| wrong_results(view));
-        for line in lines {
+        let mut found = self.look(|view| found(view));
+        let count = |((task, call), count): (&(TaskId, CallId), &usize)| {
+            ((task.to_string(), call.to_string()), u32::try_from(*count).unwrap_or(u32::MAX))
+        };
+        found.starts = self.oracle.starts.iter().map(count).collect();
+        self.allow_disturbances(&expected, &mut found);
+        for line in differences(&expected, &found).into_iter().chain(self.look(|view| unsettled_calls(view)))
+        {
             self.fail(line);
         }
     }
 
-    /// Each call that belongs to the plan's way was started, once where nothing was killed and nobody decided.
-    fn compare_starts(&mut self, expected: &Expected) {
-        let mut started: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-        for ((task, call), count) in &self.oracle.starts {
-            if let (Some(task), Some(call)) = (number(task.as_str()), number(call.as_str())) {
-                started.insert((task, call), *count);
-            }
-        }
+    /// What was killed is started again, and what somebody has decided about may not have been started at all.
+    fn allow_disturbances(&self, expected: &Expected, found: &mut Found) {
         let disturbed = ["crashes", "signals"].map(|what| self.coverage.of(what)) != [0, 0];
-        for call in expected.starts.iter().chain(started.keys()) {
-            let (is_wanted, count) =
-                (expected.starts.contains(call), started.get(call).copied().unwrap_or(0));
-            let was_decided = self.oracle.decided.contains_key(format!("t{}", call.0).as_str());
-            // One call that failed ends a task; those beside it may not have been started yet, and then never are.
-            let has_failed = expected.states.get(&call.0) == Some(&Status::Failed);
-            let is_right = match (is_wanted, disturbed || was_decided) {
-                (true, false) => count == 1 || (count == 0 && has_failed),
-                (true, true) => count >= 1 || was_decided || has_failed,
-                (false, _) => count == 0,
+        for (name, (least, most)) in &expected.starts {
+            let was_decided = self.oracle.decided.contains_key(name.0.as_str());
+            let Some(count) = found.starts.get_mut(name).filter(|_| disturbed || was_decided) else {
+                if was_decided {
+                    found.starts.insert(name.clone(), *least);
+                }
+                continue;
             };
-            if !is_right {
-                let line = format!("call {} of t{} was started {count} times", call.1, call.0);
-                self.oracle.fail(line);
+            if *most > 0 && *count > *most {
+                *count = *most;
+            }
+            if was_decided || expected.states.get(&name.0) == Some(&Status::Failed) {
+                *count = (*count).max(*least);
             }
         }
     }
 }
 
-fn number(id: &str) -> Option<usize> {
-    id.get(1..)?.parse().ok()
+fn found(view: &dyn View) -> ViewResult<Found> {
+    let mut found = Found::default();
+    for key in view.find(&Query::default())? {
+        let Some(task) = view.task(key)? else { continue };
+        found.states.insert(task.id.to_string(), task.body.state.status());
+        for call in view.calls(key)?.into_iter().filter(|call| call.body.status == CallStatus::Succeeded) {
+            if let Some(result) = call.body.result {
+                found.results.insert((task.id.to_string(), call.id.to_string()), result);
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// Returns the calls that ended well and do not have the result of the attempt that ended them.
-fn wrong_results(view: &dyn View) -> ViewResult<Vec<String>> {
+/// Returns what went wrong with calls, to be read in a trace.
+fn errors(view: &dyn View) -> ViewResult<Vec<String>> {
+    let mut errors = Vec::new();
+    for key in view.find(&Query::default())? {
+        let Some(task) = view.task(key)? else { continue };
+        errors.push(format!("{}: {:?}", task.id, task.body.state));
+        let failed = view.calls(key)?.into_iter().filter_map(|call| Some((call.id, call.body.error?)));
+        errors.extend(failed.map(|(call, error)| format!("{}/{call}: {error:?}", task.id)));
+    }
+    Ok(errors)
+}
+
+/// Returns the calls whose state does not go with that of their task.
+fn unsettled_calls(view: &dyn View) -> ViewResult<Vec<String>> {
     let mut wrong = Vec::new();
     for key in view.find(&Query::default())? {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { continue };
-        for call in view.calls(key)? {
-            let prefix = format!("{}/{}/", task.id, call.id);
-            let result = call.body.result.as_ref().and_then(|result| result.as_str());
+        // The items do what the calls of a task say that is done in items.
+        for call in view.calls(key)?.into_iter().filter(|_| task.spec.for_each.is_none()) {
             let is_right = match call.body.status {
-                CallStatus::Succeeded => {
-                    // Without a result where somebody said how it ended.
-                    result.is_none_or(|result| result.starts_with(&prefix)) && call.body.finished_at.is_some()
-                }
+                CallStatus::Succeeded => call.body.finished_at.is_some(),
                 CallStatus::Running => false,
                 CallStatus::Interrupted => !is_repeatable(&call),
-                CallStatus::Pending | CallStatus::Failed | CallStatus::Skipped | CallStatus::Cancelled => {
-                    node.phase != Phase::Done
-                }
+                CallStatus::Skipped => true,
+                CallStatus::Pending | CallStatus::Failed | CallStatus::Cancelled => node.phase != Phase::Done,
             };
             if !is_right {
                 wrong.push(format!("call `{}` of `{}`: {:?}", call.id, task.id, call.body));

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    CallId, Cause, Event, EventKind, Key, Report, StartedCall, Status, TaskId, View, ViewResult, Work,
-    read_task,
+    CallId, CallStatus, Cause, Event, EventKind, Key, Report, StartedCall, Status, TaskId, Timestamp, View,
+    ViewResult, Work, read_task,
 };
 
 use super::tools::{Living, is_repeatable};
 use super::world::World;
+use crate::RandomTask;
 use crate::invariants::broken_invariants;
 use crate::tables::may_follow;
 
@@ -23,12 +24,16 @@ pub(super) struct Oracle {
     attempts: BTreeMap<TaskId, u32>,
     /// Starts that the store has on record: task, call, attempt of the task, start of the call.
     recorded: BTreeSet<(TaskId, CallId, u32, u32)>,
-    /// Ends that the store has on record.
-    ended: BTreeSet<(TaskId, u32, CallId)>,
+    /// How many starts and ends of a call in an attempt the store has on record.
+    ends: BTreeMap<(TaskId, u32, CallId), (u32, u32)>,
+    /// In which round of its task a call was started last, and in which it ended well last.
+    rounds: BTreeMap<(TaskId, CallId), (u32, Option<u32>)>,
     /// Attempts that somebody took away by hand while they went on.
     taken_away: BTreeSet<(TaskId, u32)>,
-    /// Starts of tools.
-    started: BTreeSet<(TaskId, u32, CallId)>,
+    /// Until when tasks pause whose calls do not run at once.
+    pauses: BTreeMap<TaskId, Timestamp>,
+    /// Starts of tools: as many as were recorded at most.
+    started: BTreeSet<(TaskId, u32, CallId, u32)>,
     started_since_decision: BTreeMap<(TaskId, CallId), u32>,
     pub(super) starts: BTreeMap<(TaskId, CallId), usize>,
     /// Tasks that somebody decided about, with the attempt up to which that was.
@@ -63,13 +68,46 @@ impl Oracle {
         if let EventKind::Status { from, to, cause, attempt, .. } = &event.kind {
             self.observe_state(&task, (*from, *to), *cause, *attempt);
         } else if let EventKind::CallStarted { call, attempt, start } = &event.kind {
+            self.ends.entry((task.clone(), *attempt, call.clone())).or_default().0 += 1;
             self.recorded.insert((task, call.clone(), *attempt, *start));
-        } else if let EventKind::CallEnded { call, attempt, .. } = &event.kind {
-            if !self.ended.insert((task.clone(), *attempt, call.clone())) {
-                self.fail(format!("call `{call}` of `{task}` ended twice in attempt {attempt}"));
-            }
+        } else if let EventKind::CallEnded { call, attempt, status, again_at, .. } = &event.kind {
+            self.pauses.extend(again_at.map(|end| (task.clone(), end)));
+            self.observe_end(task, call, *attempt, *status);
+        } else if let EventKind::RoundEnded { again_at, .. } = &event.kind {
+            self.pauses.extend(again_at.map(|end| (task, end)));
         } else if let EventKind::Deleted { .. } = &event.kind {
-            self.states.remove(&task);
+            self.forget(&task);
+        }
+    }
+
+    /// A task is gone; items may be made again under the same ids.
+    fn forget(&mut self, task: &TaskId) {
+        self.states.remove(task);
+        self.attempts.remove(task);
+        self.pauses.remove(task);
+        self.recorded.retain(|(other, ..)| other != task);
+        self.started.retain(|(other, ..)| other != task);
+        self.ends.retain(|(other, ..), _| other != task);
+        self.rounds.retain(|(other, _), _| other != task);
+    }
+
+    fn observe_end(&mut self, task: TaskId, call: &CallId, attempt: u32, status: CallStatus) {
+        if status == CallStatus::Skipped {
+            return;
+        }
+        let (starts, ends) = self.ends.entry((task.clone(), attempt, call.clone())).or_default();
+        *ends += 1;
+        // What failed before it could be started has no start; it ends its task.
+        if *ends > *starts + u32::from(status == CallStatus::Failed) {
+            let line = format!("call `{call}` of `{task}` ended {ends} times in attempt {attempt}");
+            self.fail(line);
+        }
+        let name = (task, call.clone());
+        if matches!(status, CallStatus::Succeeded | CallStatus::Failed) {
+            self.started_since_decision.remove(&name);
+        }
+        if let Some((round, good)) = self.rounds.get_mut(&name).filter(|_| status == CallStatus::Succeeded) {
+            *good = Some(*round);
         }
     }
 
@@ -90,17 +128,19 @@ impl Oracle {
         if matches!(cause, Cause::Retry | Cause::Reopen | Cause::Unblock | Cause::Done | Cause::Fail) {
             self.decided.insert(task.clone(), attempt);
             self.started_since_decision.retain(|(other, _), _| other != task);
+            self.rounds.retain(|(other, _), _| other != task);
+            self.pauses.remove(task);
         }
     }
 
     /// Checks the start of a tool against what is on record and what lives.
-    pub(super) fn start(&mut self, started: &StartedCall, living: impl Iterator<Item = Living>) {
+    fn start(&mut self, started: &StartedCall, living: impl Iterator<Item = Living>) {
         let StartedCall { key, task, attempt, call, .. } = started;
         let what = || format!("call `{}` of `{task}` in attempt {attempt}", call.id);
         if !self.recorded.contains(&(task.clone(), call.id.clone(), *attempt, call.body.attempts)) {
             self.fail(format!("{} is started, and the store does not know", what()));
         }
-        if !self.started.insert((task.clone(), *attempt, call.id.clone())) {
+        if !self.started.insert((task.clone(), *attempt, call.id.clone(), call.body.attempts)) {
             self.fail(format!("{} is started twice", what()));
         }
         *self.starts.entry((task.clone(), call.id.clone())).or_default() += 1;
@@ -118,11 +158,26 @@ impl Oracle {
         }
     }
 
+    /// Checks that a call that ended well is not started again in the same round of its task, nor in one before.
+    fn start_in_round(&mut self, started: &StartedCall, round: u32) {
+        let name = (started.task.clone(), started.call.id.clone());
+        let (last, good) = self.rounds.entry(name).or_default();
+        *last = round;
+        if let Some(good) = good.filter(|good| *good >= round) {
+            let StartedCall { task, call, .. } = started;
+            let line = format!(
+                "call `{}` of `{task}` ended well in round {good} and is started in round {round}",
+                call.id
+            );
+            self.fail(line);
+        }
+    }
+
     /// Checks that a report that was answered is on record, unless its attempt was taken away.
     fn acknowledge(&mut self, task: &TaskId, report: &Report) {
         let end = (task.clone(), report.attempt, report.call.clone());
         let is_fenced = self.taken_away.contains(&(task.clone(), report.attempt));
-        if !self.ended.contains(&end) && !is_fenced {
+        if self.ends.get(&end).is_none_or(|(_, ends)| *ends == 0) && !is_fenced {
             let (call, attempt) = (&report.call, report.attempt);
             self.fail(format!("the end of call `{call}` of `{task}` in attempt {attempt} was lost"));
         }
@@ -130,6 +185,41 @@ impl Oracle {
 }
 
 impl World {
+    /// Checks the start of a tool, in a round of its task, against what is on record and what lives.
+    pub(super) fn check_start(&mut self, call: &StartedCall, round: u32) {
+        let living: Vec<_> = self.tools.living.values().cloned().collect();
+        let same = living.iter().filter(|living| living.call.key == call.key).cloned();
+        self.oracle.start(call, same);
+        // Who changes plans by hand may clear what has run.
+        if !self.rules.hands {
+            self.oracle.start_in_round(call, round);
+        }
+        let is_parallel = self.plan.task(call.task.as_str()).is_some_and(RandomTask::is_parallel);
+        if !is_parallel && self.oracle.pauses.get(&call.task).is_some_and(|end| *end > self.time()) {
+            self.fail(format!("`{}` goes on before its pause is over", call.task));
+        }
+        self.check_limits(call, &living);
+    }
+
+    /// Checks that what lives and holds its task does not use more than there is together with what starts.
+    fn check_limits(&mut self, call: &StartedCall, living: &[Living]) {
+        let mut held = BTreeMap::from([(call.task.clone(), call.attempt)]);
+        held.extend(living.iter().map(|living| (living.call.task.clone(), living.call.attempt)));
+        // What was taken away by hand holds nothing any more, though it may not have ended.
+        held.retain(|task, attempt| {
+            self.record(task).is_some_and(|record| {
+                record.body.attempt == *attempt && record.body.state.status() == Status::InProgress
+            })
+        });
+        let tasks: Vec<String> = held.keys().map(ToString::to_string).collect();
+        for line in self.plan.broken_limits(&tasks) {
+            // Who changes plans by hand may put items elsewhere: then they are none any more.
+            if !self.rules.hands || !line.contains("items run at once") {
+                self.fail(line);
+            }
+        }
+    }
+
     pub(super) fn check_now_and_then(&mut self) {
         if self.step.is_multiple_of(FULL_CHECK) {
             self.check_all();

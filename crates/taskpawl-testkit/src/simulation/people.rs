@@ -5,20 +5,30 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::{
     Answer, BlockedReason, CallId, CallSpec, Command, Key, Map, NewCall, NewTask, Phase, Query, Refusal,
-    Round, Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work,
+    Round, Status, TaskId, TaskRecord, TaskSpec, TaskState, View, ViewResult, Work, recovery::open_questions,
 };
 
 use super::happening::{Happening, Held};
 use super::report::Fault;
-use super::tools::{READ, WORK, is_good};
+use super::tools::{READ, WORK};
 use super::world::World;
-use crate::{RandomPlan, Script};
+use crate::{Decision, RandomCall, RandomPlan, Script, Verdict};
 
 /// A call that nobody knows the end of.
 #[derive(Debug, Clone)]
 struct Interrupted {
     task: TaskId,
-    good: bool,
+    /// What it would come to if it were started again.
+    outcome: Result<Value, String>,
+    /// Whether somebody can say how it ended: it makes no tasks, and would not be started again by itself.
+    can_be_said: bool,
+}
+
+/// A task that waits for a decision.
+#[derive(Debug, Clone)]
+struct Asked {
+    task: TaskId,
+    call: Option<CallId>,
 }
 
 impl World {
@@ -33,6 +43,9 @@ impl World {
                 self.end_a_manual_task();
             }
             7 => self.touch_held(agent),
+            8 => {
+                self.decide_a_question();
+            }
             _ => {
                 self.decide_an_interrupted_task();
             }
@@ -73,8 +86,7 @@ impl World {
         let is_stale = before.body.attempt != held.attempt;
         let is_late = is_expired(&before, self.time()) || is_stale;
         let attempt = if self.has_fault(Fault::AnyAttempt) { before.body.attempt } else { held.attempt };
-        let good = self.is_good(&held.task);
-        let result = json!(format!("{}/{}", held.task, held.attempt));
+        let (good, result) = self.manual(&held.task);
         let outcome = self.end(&actor(held.agent), &held.task, good, Some(result.clone()), Some(attempt));
         let text = outcome.as_ref().err().map(ToString::to_string);
         self.note(|| format!("{} reports {}, attempt {}: {text:?}", held.agent, held.task, held.attempt));
@@ -113,9 +125,9 @@ impl World {
     pub(super) fn end_a_manual_task(&mut self) -> bool {
         let ready = self.ids(&Query { ready: Some(vec![Work::Manual]), ..Query::default() });
         let Some(task) = self.random.one_of(&ready).cloned() else { return false };
-        let good = self.is_good(&task);
+        let (good, result) = self.manual(&task);
         self.note(|| format!("somebody ends {task}, well: {good}"));
-        if let Err(refusal) = self.end("person", &task, good, None, None) {
+        if let Err(refusal) = self.end("person", &task, good, Some(result), None) {
             self.fail(format!("`{task}` was ready and could not be ended: {refusal}"));
         }
         true
@@ -124,16 +136,18 @@ impl World {
     /// Says how one of the calls ended that nobody knows the end of, or starts it again; false when there is none.
     pub(super) fn decide_an_interrupted_task(&mut self) -> bool {
         let interrupted = self.look(interrupted);
-        let Some(Interrupted { task, good }) = self.random.one_of(&interrupted).cloned() else {
+        let Some(Interrupted { task, outcome, can_be_said }) = self.random.one_of(&interrupted).cloned()
+        else {
             return false;
         };
         self.coverage.add("interruptions decided");
-        let outcome = if self.random.chance(50) {
+        let good = outcome.is_ok();
+        let decided = if !can_be_said || self.random.chance(50) {
             self.command("person", None, Command::Unblock { ids: vec![task.to_string()] })
         } else {
-            self.end("person", &task, good, None, None)
+            self.end("person", &task, good, outcome.ok(), None)
         };
-        let text = outcome.as_ref().err().map(ToString::to_string);
+        let text = decided.as_ref().err().map(ToString::to_string);
         self.note(|| format!("somebody decides {task}, well: {good}: {text:?}"));
         if let Some(refusal) = text {
             self.fail(format!("`{task}` was interrupted, and nobody could decide: {refusal}"));
@@ -141,15 +155,57 @@ impl World {
         true
     }
 
-    fn is_good(&self, task: &TaskId) -> bool {
-        let number = task.as_str().strip_prefix('t').and_then(|number| number.parse::<usize>().ok());
-        match number.and_then(|number| self.plan.tasks.get(number)).map(|task| &task.script) {
-            Some(Script::Manual { good }) => *good,
-            Some(Script::Calls { .. } | Script::Milestone) | None => true,
+    /// Decides one of the questions that tasks ask, as it will be; false when nobody decides any of them.
+    pub(super) fn decide_a_question(&mut self) -> bool {
+        let mut asked = self.look(asked);
+        asked.retain(|asked| self.verdict(asked) != Verdict::Expired);
+        let Some(asked) = self.random.one_of(&asked).cloned() else { return false };
+        let ids = vec![asked.task.to_string()];
+        let command = match self.verdict(&asked) {
+            Verdict::Granted(answer) => {
+                let answer = self.is_question(&asked).then(|| json!(answer));
+                Command::Approve { ids, answer, args: None, hash: None }
+            }
+            Verdict::Rejected | Verdict::Expired => Command::Reject { ids, reason: None },
+        };
+        self.coverage.add("questions decided");
+        self.note(|| format!("somebody decides the question of {}", asked.task));
+        if let Err(refusal) = self.command("person", None, command) {
+            self.fail(format!("`{}` asks, and nobody could decide: {refusal}", asked.task));
+        }
+        true
+    }
+
+    /// Returns whether some task asks a question.
+    pub(super) fn is_asked(&mut self) -> bool {
+        !self.look(asked).is_empty()
+    }
+
+    fn decision(&self, asked: &Asked) -> Option<&Decision> {
+        let task = self.plan.task(asked.task.as_str())?;
+        match &asked.call {
+            Some(call) => task.calls().get(call.as_str().get(1..)?.parse::<usize>().ok()?)?.approval.as_ref(),
+            None => task.approval.as_ref(),
         }
     }
 
-    fn record(&mut self, task: &TaskId) -> Option<TaskRecord> {
+    fn verdict(&self, asked: &Asked) -> Verdict {
+        self.decision(asked).map_or(Verdict::Granted("red"), |decision| decision.verdict)
+    }
+
+    fn is_question(&self, asked: &Asked) -> bool {
+        self.decision(asked).is_some_and(|decision| decision.is_question)
+    }
+
+    /// Returns how a manual task will end.
+    fn manual(&self, task: &TaskId) -> (bool, Value) {
+        match self.plan.task(task.as_str()).map(|task| &task.script) {
+            Some(Script::Manual { good, value }) => (*good, value.clone()),
+            Some(Script::Calls { .. } | Script::Milestone) | None => (true, json!("done")),
+        }
+    }
+
+    pub(super) fn record(&mut self, task: &TaskId) -> Option<TaskRecord> {
         self.look(|view| match view.key(task.as_str())? {
             Some(key) => view.task(key),
             None => Ok(None),
@@ -261,7 +317,8 @@ impl World {
     fn new_call(&mut self) -> NewCall {
         let tool_name = if self.random.chance(50) { WORK } else { READ }.to_owned();
         let mut spec = CallSpec { tool_name, ..CallSpec::default() };
-        spec.args.insert("good".to_owned(), json!(self.random.chance(80)));
+        let fails = if self.random.chance(80) { 0 } else { RandomCall::ALWAYS };
+        spec.args.insert("fails".to_owned(), json!(fails));
         NewCall { id: None, spec }
     }
 
@@ -294,13 +351,34 @@ fn interrupted(view: &dyn View) -> ViewResult<Vec<Interrupted>> {
         }
         let Some(task) = view.task(key)? else { continue };
         if let Some(BlockedReason::Interrupted { call }) = task.body.state.blocked_reason() {
-            found.push(Interrupted { good: would_end_well(view, key, call)?, task: task.id });
+            found.extend(interrupted_call(view, key, &task, call)?);
         }
     }
     Ok(found)
 }
 
-fn would_end_well(view: &dyn View, key: Key, call: &CallId) -> ViewResult<bool> {
+fn interrupted_call(
+    view: &dyn View,
+    key: Key,
+    task: &TaskRecord,
+    call: &CallId,
+) -> ViewResult<Option<Interrupted>> {
     let calls = view.calls(key)?;
-    Ok(calls.iter().find(|other| other.id == *call).is_none_or(|call| is_good(&call.spec)))
+    let Some(call) = calls.iter().find(|other| other.id == *call) else { return Ok(None) };
+    let args = Value::Object(call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()));
+    let outcome = RandomCall::play(&args, task.body.progress.round, call.body.failures);
+    let fails_always = RandomCall::play(&args, 0, RandomCall::ALWAYS - 1).is_err();
+    let can_be_said = !call.spec.emit && (outcome.is_ok() || fails_always);
+    Ok(Some(Interrupted { task: task.id.clone(), outcome, can_be_said }))
+}
+
+fn asked(view: &dyn View) -> ViewResult<Vec<Asked>> {
+    let mut found = Vec::new();
+    for (key, _) in open_questions(view)? {
+        let Some(task) = view.task(key)? else { continue };
+        if let Some(BlockedReason::Approval { call, .. }) = task.body.state.blocked_reason() {
+            found.push(Asked { call: call.clone(), task: task.id });
+        }
+    }
+    Ok(found)
 }

@@ -17,6 +17,12 @@ pub enum Fault {
     DroppedReady,
     /// Nobody remembers that calls of cancelled tasks have not ended.
     ForgottenEnding,
+    /// Runs take it that there is plenty of every resource.
+    PlentyOfAll,
+    /// Some rounds of runs are an hour ahead.
+    ClockAhead,
+    /// Every round of a task is taken for the first.
+    ForgottenRounds,
 }
 
 /// How often what happened.

@@ -240,9 +240,13 @@ impl World {
         self.coverage.add("crashes");
         if !self.tools.of_run(run).is_empty() {
             self.coverage.add("crashes with tools");
+            self.note_killed(run);
         }
         if !self.runs[run].has_begun {
             self.coverage.add("crashes while recovering");
+        }
+        if self.runs[run].state.next_alarm().is_some() {
+            self.coverage.add("crashes in pauses");
         }
         self.runs[run].phase = Phase::Killed;
         self.within(300, Happening::ToolsGone(run));

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use taskpawl_model::schedule::Event;
-use taskpawl_model::{CallEnd, CallError, CallRecord, CallSpec, Key, Report, StartedCall};
+use taskpawl_model::{CallEnd, CallError, CallRecord, Key, Report, StartedCall};
 
 use super::happening::Happening;
+use super::report::Fault;
 use super::run::News;
 use super::world::World;
 use crate::random::Random;
+use crate::{RandomCall, RandomTask};
 
 /// A tool whose calls may be started again only where their author says so.
-pub(super) const WORK: &str = "work";
+pub(super) const WORK: &str = crate::TOOL;
 /// A tool that only reads: its calls may be started again.
 pub(super) const READ: &str = "read";
 /// A tool that not every run has.
@@ -23,6 +25,8 @@ pub(super) const RARE: &str = "rare";
 pub(super) struct Living {
     pub(super) run: usize,
     pub(super) call: StartedCall,
+    /// What it will have come to: the result, or the class of the failure.
+    pub(super) outcome: Result<Value, String>,
     /// Somebody asked for its end.
     pub(super) is_killed: bool,
 }
@@ -30,24 +34,18 @@ pub(super) struct Living {
 impl Living {
     /// Returns how it ends, and what the run hears of it.
     pub(super) fn end(self, random: &mut Random) -> Event {
-        let StartedCall { key, attempt, call, task, .. } = self.call;
-        let end = if self.is_killed && random.chance(75) {
-            CallEnd::Interrupted { repeatable: is_repeatable(&call) }
-        } else if is_good(&call.spec) {
-            CallEnd::Succeeded(json!(format!("{task}/{}/{attempt}", call.id)))
-        } else {
-            let class = if call.spec.timeout.is_some() { "timeout" } else { "exit_code" };
-            CallEnd::Failed {
-                error: CallError { class: class.to_owned(), message: "as told".to_owned() },
-                result: None,
+        let StartedCall { key, attempt, call, .. } = self.call;
+        let end = match self.outcome {
+            _ if self.is_killed && random.chance(75) => {
+                CallEnd::Interrupted { repeatable: is_repeatable(&call) }
+            }
+            Ok(result) => CallEnd::Succeeded(result),
+            Err(class) => {
+                CallEnd::Failed { error: CallError { class, message: "as told".to_owned() }, result: None }
             }
         };
         Event::Ended(Box::new(Report::new(key, attempt, call.id, end)))
     }
-}
-
-pub(super) fn is_good(spec: &CallSpec) -> bool {
-    spec.args.get("good") != Some(&Value::Bool(false))
 }
 
 /// Returns whether a call may be started again though nobody knows how far it came.
@@ -56,11 +54,7 @@ pub(super) fn is_repeatable(call: &CallRecord) -> bool {
 }
 
 /// Returns how long a call takes; 0 when it ends in the turn that starts it.
-pub(super) fn duration(call: &CallSpec, random: &mut Random) -> u64 {
-    if call.args.contains_key("endless") {
-        let timeout = call.timeout.map_or(40, |period| period.0.as_millis());
-        return u64::try_from(timeout).unwrap_or(40);
-    }
+fn duration(random: &mut Random) -> u64 {
     match random.below(10) {
         0 | 1 => 0,
         9 => 100 + random.below_u64(400),
@@ -76,9 +70,9 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn start(&mut self, run: usize, call: StartedCall) -> usize {
+    fn start(&mut self, living: Living) -> usize {
         self.started += 1;
-        self.living.insert(self.started, Living { run, call, is_killed: false });
+        self.living.insert(self.started, living);
         self.started
     }
 
@@ -107,11 +101,17 @@ impl World {
         let (task, id, attempt) = (call.task.clone(), call.call.id.clone(), call.attempt);
         self.note(|| format!("run {run} starts {task}/{id}, attempt {attempt}"));
         self.coverage.add("tools started");
-        let living: Vec<_> =
-            self.tools.living.values().filter(|living| living.call.key == call.key).cloned().collect();
-        self.oracle.start(&call, living.into_iter());
-        let millis = duration(&call.call.spec, &mut self.random);
-        let tool = self.tools.start(run, call);
+        let record = self.record(&task).filter(|_| !self.has_fault(Fault::ForgottenRounds));
+        let round = record.map_or(0, |record| record.body.progress.round);
+        self.note_construct(&call, round);
+        self.check_start(&call, round);
+        let (args, failures) = (Value::Object(call.args.clone()), call.call.body.failures);
+        let outcome = RandomCall::play(&args, round, failures);
+        let millis = match &outcome {
+            Err(class) if class == "timeout" => self.time_left(&call),
+            _ => duration(&mut self.random),
+        };
+        let tool = self.tools.start(Living { run, call, outcome, is_killed: false });
         if millis == 0
             && let Some(living) = self.tools.living.remove(&tool)
         {
@@ -119,6 +119,43 @@ impl World {
         } else {
             self.after(millis, Happening::ToolEnds(tool));
         }
+    }
+
+    fn note_construct(&mut self, call: &StartedCall, round: u32) {
+        let has_limits = |task: &RandomTask| !task.resources.is_empty() || !task.writes.is_empty();
+        let met = [
+            (round > 0, "starts in later rounds"),
+            (call.call.body.failures > 0, "starts after failures"),
+            (call.task.as_str().contains('.'), "starts of items"),
+            (call.call.spec.emit, "starts that make tasks"),
+            (self.plan.task(call.task.as_str()).is_some_and(has_limits), "starts with limits"),
+        ];
+        met.into_iter().filter(|(is_met, _)| *is_met).for_each(|(_, what)| self.coverage.add(what));
+    }
+
+    /// Notes what lives when a run is killed.
+    pub(super) fn note_killed(&mut self, run: usize) {
+        let tools: Vec<Living> =
+            self.tools.of_run(run).iter().filter_map(|tool| self.tools.living.get(tool)).cloned().collect();
+        for living in tools {
+            let call = living.call;
+            let round = self.record(&call.task).map_or(0, |record| record.body.progress.round);
+            let met = [
+                (round > 0, "crashes in later rounds"),
+                (call.call.body.failures > 0, "crashes after failures"),
+                (call.task.as_str().contains('.'), "crashes among items"),
+                (call.call.spec.emit, "crashes while tasks are made"),
+            ];
+            met.into_iter().filter(|(is_met, _)| *is_met).for_each(|(_, what)| self.coverage.add(what));
+        }
+    }
+
+    /// Returns how long a call may take that would go on for ever.
+    fn time_left(&self, call: &StartedCall) -> u64 {
+        let own = call.call.spec.timeout.and_then(|period| u64::try_from(period.0.as_millis()).ok());
+        let left = call.deadline.map(|deadline| (deadline - self.time()).num_milliseconds().max(0));
+        let left = left.and_then(|left| u64::try_from(left).ok());
+        own.into_iter().chain(left).min().unwrap_or(40)
     }
 
     pub(super) fn kill_tools(&mut self, run: usize, task: Option<Key>) {

@@ -80,6 +80,10 @@ impl World {
     }
 
     fn play(mut self) -> Played {
+        for position in 0..self.plan.tasks.len() {
+            let task = format!("t{position}: {:?}", self.plan.tasks[position]);
+            self.note(|| task);
+        }
         self.apply();
         self.plan_what_happens();
         self.go_on();
@@ -93,7 +97,7 @@ impl World {
     }
 
     fn apply(&mut self) {
-        let mut plan = self.plan.to_plan(WORK);
+        let mut plan = self.plan.to_plan();
         self.vary_tools(&mut plan);
         let apply =
             Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), prune: false, fresh: false };

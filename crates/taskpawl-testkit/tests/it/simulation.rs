@@ -37,6 +37,17 @@ const COVERED: &[&str] = &[
     "commands by hand",
     "commands by hand refused",
     "retries refused while calls end",
+    "questions decided",
+    "starts in later rounds",
+    "starts after failures",
+    "starts of items",
+    "starts that make tasks",
+    "starts with limits",
+    "crashes in later rounds",
+    "crashes after failures",
+    "crashes among items",
+    "crashes while tasks are made",
+    "crashes in pauses",
     "simulations with hands",
     "simulations compared with the interpreter",
 ];
@@ -130,4 +141,20 @@ fn tasks_that_become_ready_and_are_not_heard_of_are_noticed() {
 #[test]
 fn attempts_that_start_while_the_calls_of_a_cancelled_one_run_are_noticed() {
     assert!(red(Fault::ForgottenEnding).contains("lives"));
+}
+
+#[test]
+fn runs_that_use_more_than_there_is_are_noticed() {
+    assert!(red(Fault::PlentyOfAll).contains("units of"));
+}
+
+#[test]
+fn pauses_that_are_cut_short_are_noticed() {
+    assert!(red(Fault::ClockAhead).contains("before its pause is over"));
+}
+
+#[test]
+fn rounds_that_are_forgotten_are_noticed() {
+    let text = red(Fault::ForgottenRounds);
+    assert!(text.contains("is started in round") || text.contains("expected the result"), "{text}");
 }
