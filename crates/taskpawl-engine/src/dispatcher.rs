@@ -187,7 +187,10 @@ impl Dispatcher {
             said = self.questions.said() => self.take_said(said, events)?,
             warning = self.notifier.next() => self.warn(warning),
             Ok(()) = self.control.changed() => self.take_stops(events),
-            () = alarm => events.push_back(Event::Due(self.manager.source().now())),
+            () = alarm => {
+                self.look_for_changes(events)?;
+                events.push_back(Event::Due(self.manager.source().now()));
+            }
             () = tokio::time::sleep(self.pause) => self.look_for_changes(events)?,
         }
         // What has come in meanwhile shares the next commit.
@@ -200,9 +203,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends when the first pause, or the time of the run or of a plan, is over; never, if there is none.
+    /// Ends when the first pause, the first question, or the time of the run or of a plan is over; never, if there is none.
     fn alarm(&self) -> impl Future<Output = ()> + use<> {
-        let alarms = [self.state.next_alarm(), self.ledger.next_deadline()];
+        let alarms = [self.state.next_alarm(), self.ledger.next_deadline(), self.questions.next_end()];
         let next = alarms.into_iter().flatten().min();
         let left = next.map(|at| (at - self.manager.source().now()).to_std().unwrap_or_default());
         async move {

@@ -205,8 +205,18 @@ impl Questions {
         if tasks.is_empty() {
             return Ok(false);
         }
+        for key in &tasks {
+            if let Some(question) = self.open.get_mut(key) {
+                question.expires_at = None;
+            }
+        }
         self.manager.command(Command::ExpireApprovals { tasks })?;
         Ok(true)
+    }
+
+    /// Returns when the time of the first question is over.
+    pub(crate) fn next_end(&self) -> Option<Timestamp> {
+        self.open.values().filter_map(|question| question.expires_at).min()
     }
 
     /// Returns what a task asks.

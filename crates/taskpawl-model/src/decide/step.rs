@@ -55,12 +55,16 @@ impl Draft<'_> {
     pub(super) fn go_on(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         let is_sequential = record.spec.mode() == Mode::Sequential;
+        let is_bad =
+            |call: &CallRecord| matches!(call.body.status, CallStatus::Failed | CallStatus::Interrupted);
+        if self.calls(key)?.iter().any(is_bad) {
+            return self.rest(key, None);
+        }
         let mut pause = None;
         for position in 0..self.calls(key)?.len() {
             match self.calls(key)?[position].body.status {
                 CallStatus::Pending | CallStatus::Cancelled => {}
                 CallStatus::Running if is_sequential => return Ok(()),
-                CallStatus::Failed | CallStatus::Interrupted if is_sequential => break,
                 CallStatus::Running
                 | CallStatus::Failed
                 | CallStatus::Interrupted
@@ -107,7 +111,12 @@ impl Draft<'_> {
         let (now, deadline) = (self.now(), record.body.progress.deadline);
         let starts_at = call.body.due.unwrap_or(now).max(now);
         if let Some(deadline) = deadline.filter(|deadline| *deadline <= starts_at) {
-            let message = format!("the time of the task was over at {}", format_time(deadline));
+            let end = format_time(deadline);
+            let message = if deadline <= now {
+                format!("the time of the task was over at {end}")
+            } else {
+                format!("it would start again when the time of the task is over, which ends at {end}")
+            };
             return self.fail_unstarted(key, record, position, "timeout", message);
         }
         if starts_at > now {

@@ -22,7 +22,7 @@ pub fn step(state: &mut State, event: Event) -> Vec<Action> {
         Event::Ended(report) => ended(state, *report),
         Event::Committed(written) => committed(state, *written, &mut actions),
         Event::Revoked(key) => revoke(state, key, &mut actions),
-        Event::Lost(calls) => calls.into_iter().for_each(|call| give_up(state, call)),
+        Event::Lost(calls) => calls.into_iter().for_each(|call| report_unstarted(state, call)),
         Event::Found(key, grant) => state.parking.found(key, grant),
         Event::OthersWrote => state.parking.others_wrote(),
         Event::Due(now) => state.parking.due(now),
@@ -94,7 +94,12 @@ fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
     for paused in paused {
         // Calls of a task that run at once may wait for a place while others of it run.
         let has_calls = has_calls(state, paused.key);
-        state.parking.pause(paused, has_calls);
+        let has_ended = paused.plan.as_ref().is_some_and(|plan| state.ended_plans.contains(plan));
+        if !has_ended {
+            state.parking.pause(paused, has_calls);
+        } else if !has_calls {
+            state.releases.push((paused.key, paused.attempt));
+        }
     }
     for (key, needs) in needs {
         need(state, &under_way, key, needs, actions);
@@ -179,9 +184,13 @@ fn revoke(state: &mut State, key: Key, actions: &mut Vec<Action>) {
     }
 }
 
-/// Reports a call that the store knows as started and that never will be.
 fn give_up(state: &mut State, call: StartedCall) {
     state.parking.free_tool(&call.call.spec.tool_name);
+    report_unstarted(state, call);
+}
+
+/// Reports a call that the store knows as started and that never will be.
+fn report_unstarted(state: &mut State, call: StartedCall) {
     let end = CallEnd::Interrupted { repeatable: true };
     state.reports.push(Report::new(call.key, call.attempt, call.call.id, end));
 }
