@@ -213,6 +213,11 @@ fn kinds_of_runs() -> Vec<Kind> {
             ],
         ),
         kind(
+            "stopped",
+            "The last call has ended that ran on when its task was cancelled: what the task held is free",
+            vec![("attempt", number("The attempt of the task"), true)],
+        ),
+        kind(
             "round_ended",
             "A round of `repeat` is over, and another one follows",
             vec![

@@ -402,7 +402,9 @@ impl Refusal {
             Self::NotManual { id, by: "run", .. } => {
                 Some(format!("an agent or a person ends it: `taskpawl done {id}` or `taskpawl fail {id}`"))
             }
-            Self::NotManual { .. } => Some("`taskpawl run-all-ready` does what is left, and it ends by itself".to_owned()),
+            Self::NotManual { .. } => {
+                Some("`taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself".to_owned())
+            }
             Self::HeldByOther { lease_until: None, .. } => {
                 Some("it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back".to_owned())
             }
@@ -455,7 +457,10 @@ impl Refusal {
             Self::AlreadyUndone { by, .. } => Some(format!("`taskpawl undo {by}` brings it back")),
             Self::TouchedSince { touches, .. } => touches.first().map(|touch| {
                 let id = &touch.task;
-                format!("`taskpawl history {id}` shows what happened since; undo that first, or change the tasks by hand")
+                format!(
+                    "`taskpawl history {id}` shows what happened since; undo that first where no run did it, or change the \
+                     tasks by hand"
+                )
             }),
             Self::NothingSelected { .. } => {
                 Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())

@@ -58,7 +58,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.runner()?;
     let only = vec![Selector::Plan(file.name.clone())];
     let options = ApplyOptions { prune: false, fresh: args.fresh };
-    let report = plans.manager().clone().with_origin(Origin::Plan).apply(file.plan, &file.name, options)?;
+    let manager = plans.manager().clone().with_origin(Origin::Plan);
+    let report = manager.apply(file.plan.clone(), &file.name, options).map_err(|error| file.placed(error))?;
     if !report.gone.is_empty() {
         let gone: Vec<&str> = report.gone.iter().take(10).map(taskpawl::model::TaskId::as_str).collect();
         let more = report.gone.len().saturating_sub(gone.len());

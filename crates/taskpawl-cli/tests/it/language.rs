@@ -1,6 +1,6 @@
 //! Every plan in the reference of the language runs, and ends as the reference says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
@@ -29,6 +29,36 @@ fn example(plan: &'static str) -> Example<'static> {
         .unwrap_or_else(|| panic!("the last line says how it ends, in:\n{plan}"));
     let states = states.split(", ").map(|state| state.split_once(' ').expect("an id and a state"));
     Example { plan, exit: exit.parse().expect("an exit code"), states: states.collect() }
+}
+
+fn field_names(schema: &Value, to: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(map) => {
+            let fields = map.get("properties").and_then(Value::as_object);
+            to.extend(fields.into_iter().flat_map(|fields| fields.keys().cloned()));
+            map.values().for_each(|value| field_names(value, to));
+        }
+        Value::Array(items) => items.iter().for_each(|value| field_names(value, to)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns the words that stand between backquotes.
+fn quoted_words(text: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let lines = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    lines.flat_map(|quoted| quoted.split(|c| !is_part(c))).collect()
+}
+
+#[test]
+fn the_reference_has_every_field_of_plan_files() {
+    let schema = Cli::new().run(&["schema", "plan"]).stdout;
+    let mut fields = BTreeSet::new();
+    field_names(&serde_json::from_str(&schema).unwrap(), &mut fields);
+    assert!(fields.len() > 60, "{fields:?}");
+    let words = quoted_words(REFERENCE);
+    let missing: Vec<&String> = fields.iter().filter(|field| !words.contains(field.as_str())).collect();
+    assert!(missing.is_empty(), "docs/plan-language.md does not say what these are: {missing:?}");
 }
 
 #[test]

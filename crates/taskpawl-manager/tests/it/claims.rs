@@ -109,11 +109,11 @@ fn only_ready_manual_tasks_are_claimed() {
     ");
     insta::assert_snapshot!(refuse("tool"), @"
     task `tool` has tool calls, so `claim` is not for it
-      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
+      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
     insta::assert_snapshot!(refuse("p"), @"
     task `p` ends with its subtasks, so `claim` is not for it
-      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
+      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
     let refused = desk.refuse(|m| m.claim("a", Duration::MAX));
     insta::assert_snapshot!(refused, @"field `ttl`: the lease would end too far in the future");

@@ -32,15 +32,15 @@ fn only_manual_tasks_end_by_hand() {
     let desk = Desk::with(&["b", "tool calls=1", "p", "s in=p", "m milestone needs=b"]);
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"
     task `tool` has tool calls, so `done` is not for it
-      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
+      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.fail(&ids(&["m"]), Ending::default())), @"
     task `m` is a milestone, so `fail` is not for it
-      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
+      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["p"]), Ending::default())), @"
     task `p` ends with its subtasks, so `done` is not for it
-      hint: `taskpawl run-all-ready` does what is left, and it ends by itself
+      hint: `taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself
     ");
     desk.start(&["tool"]);
     insta::assert_snapshot!(desk.refuse(|m| m.done(&ids(&["tool"]), Ending::default())), @"

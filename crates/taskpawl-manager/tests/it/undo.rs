@@ -104,7 +104,7 @@ fn what_was_touched_later_is_refused_with_a_list() {
     desk.accept(desk.acting_as("bob").manager.note("a", "looks good"));
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
     revision 4 cannot be undone: `a` was changed: noted (bob, revision 5)
-      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     // What bob said is taken back, so nothing stands in the way any more.
     desk.accept(desk.acting_as("bob").manager.undo(None));
@@ -119,7 +119,7 @@ fn what_was_touched_later_is_refused_with_a_list() {
     desk.accept(desk.manager.claim("b", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
     revision 11 cannot be undone: `b` became `in_progress` (ann, revision 12)
-      hint: `taskpawl history b` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
 }
 
@@ -138,14 +138,14 @@ fn what_ran_is_not_undone() {
     ");
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(1))), @"
     revision 1 cannot be undone: `a` became `done` in a run (ann, revision 6)
-      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     // The calls of a task that was cancelled while it ran were ended; nobody can make them go on.
     desk.start(&["sub"]);
     desk.accept(desk.manager.cancel(&ids(&["sub"]), None));
     insta::assert_snapshot!(desk.refuse(|m| m.undo(None)), @"
     revision 9 cannot be undone: `sub` was running, and its run has let go of it
-      hint: `taskpawl history sub` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history sub` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     desk.accept(desk.manager.retry(&ids(&["sub"]), false));
     undo(&desk);
@@ -160,7 +160,7 @@ fn what_ran_below_because_of_a_task_keeps_it() {
     desk.run("sub");
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(done))), @"
     revision 5 cannot be undone: `top` became `done` in a run (ann, revision 10)
-      hint: `taskpawl history top` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history top` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
 }
 
@@ -193,7 +193,7 @@ fn an_applied_plan_goes_and_comes_as_a_whole() {
     desk.create("e needs=a");
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(2))), @"
     revision 6 cannot be undone: `e` depends on `a` (ann, revision 17)
-      hint: `taskpawl history e` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history e` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     undo(&desk);
     undo(&desk);
@@ -204,7 +204,7 @@ fn an_applied_plan_goes_and_comes_as_a_whole() {
     let redo = redo.iter().rfind(|event| event.kind.name() == "undone").unwrap().revision;
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(redo))), @"
     revision 24 cannot be undone: `a` is the id of another task now; `b` is the id of another task now
-      hint: `taskpawl history a` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history a` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
 }
 
@@ -223,7 +223,7 @@ fn a_deleted_task_comes_back_under_its_id_unless_something_else_is_gone() {
     desk.accept(desk.manager.delete(&ids(&["b"])));
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(deleted))), @"
     revision 10 cannot be undone: `b` was changed: deleted (ann, revision 11)
-      hint: `taskpawl history b` shows what happened since; undo that first, or change the tasks by hand
+      hint: `taskpawl history b` shows what happened since; undo that first where no run did it, or change the tasks by hand
     ");
     assert!(desk.try_create("c").is_err(), "the id of a deleted task stays taken");
 }

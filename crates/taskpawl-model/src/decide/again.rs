@@ -29,6 +29,9 @@ impl Draft<'_> {
             self.answer.tasks.push(self.id(key)?);
         }
         let after = self.collect_dependents(&starting, cascade)?;
+        for key in &after {
+            self.answer.tasks.push(self.id(*key)?);
+        }
         let mut seen = BTreeSet::new();
         let with_how = starting.into_iter().map(|key| (key, how));
         for (key, how) in with_how.chain(after.into_iter().map(|key| (key, How::Reopen))) {

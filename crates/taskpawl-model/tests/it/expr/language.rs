@@ -31,7 +31,10 @@ fn the_reference_lists_every_word() {
     };
     let tables =
         [table("name", ROOTS), table("operator", OPERATORS), table("filter", FILTERS), table("test", TESTS)];
-    insta::assert_snapshot!(tables.join("\n"));
+    let reference = include_str!("../../../../../docs/plan-language.md");
+    for table in tables {
+        assert!(reference.contains(&table), "docs/plan-language.md has to have:\n\n{table}");
+    }
 }
 
 #[test]
