@@ -133,6 +133,22 @@ fn what_was_kept_is_not_pruned_with_what_was_above_it() {
 }
 
 #[test]
+fn what_begins_anew_may_be_other_work() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a], call: {t: {}}}, {id: c, call: {t: {}}}]");
+    desk.run("a");
+    desk.run("b");
+    let other = "tasks: [{id: a, needs: [c], call: {t: {x: 1}}}, {id: b, call: {t: {}}}, {id: c, call: {t: {}}}]";
+    desk.refuse(|_| desk.try_apply(other, ApplyOptions::default()));
+    let report = desk.accept(desk.try_apply(other, FRESH));
+    assert_eq!((report.reopened, report.changed), (2, vec!["a".into(), "b".into()]));
+    assert_eq!((desk.states(), desk.ready()), ("a=todo b=todo c=todo".into(), vec!["b".into(), "c".into()]));
+    desk.run("c");
+    desk.run("a");
+    assert_eq!(desk.states(), "a=done b=todo c=done");
+}
+
+#[test]
 fn fresh_reopens_everything_in_one_commit() {
     let desk = Desk::new();
     let plan = "tasks: [{id: a, calls: [{toolName: t}, {toolName: t}]}, {id: b, needs: [a]}, {id: c, needs: [b]}, {id: half, calls: [{toolName: t}, {toolName: t}]}]";

@@ -43,15 +43,16 @@ impl Draft<'_> {
         check_id(&apply.name).map_err(Refusal::from)?;
         let mut work = Work::new(self, apply)?;
         work.find_tasks(self)?;
+        if apply.fresh {
+            // What begins anew may change.
+            work.reopen_all(self)?;
+        }
         work.compare_values(self)?;
         work.make_new(self)?;
         work.change_present(self)?;
         work.refuse_conflicts()?;
         work.attach_all(self)?;
         work.leave_gone(self)?;
-        if apply.fresh {
-            work.reopen_all(self)?;
-        }
         work.close(self)
     }
 }
