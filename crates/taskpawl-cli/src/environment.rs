@@ -78,8 +78,15 @@ impl Terminal {
         }
     }
 
-    /// Returns whether somebody can be asked: who answers has to see the question.
+    /// Returns whether somebody can be asked: who answers has to see the question, and a process in the background would be
+    /// stopped when it reads from the terminal.
     pub(crate) fn can_ask(self) -> bool {
-        self.stdin && self.stderr
+        self.stdin && self.stderr && is_in_foreground()
     }
+}
+
+/// Returns whether this process may read from its terminal now; where there is none, nothing stands against it.
+pub(crate) fn is_in_foreground() -> bool {
+    let foreground = rustix::termios::tcgetpgrp(std::io::stdin());
+    foreground.map_or(true, |group| group == rustix::process::getpgrp())
 }

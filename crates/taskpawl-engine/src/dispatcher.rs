@@ -9,8 +9,8 @@ use std::time::Duration;
 use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, Intake, Limits, State, Stop, step};
 use taskpawl_model::{
-    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, Needs, Report, RunId, StartedCall, Status,
-    TaskId, TaskState, View, ViewResult, blocked_reason,
+    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, Needs, Report, RunId, Selector,
+    StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
 use taskpawl_tools::Programs;
@@ -161,6 +161,11 @@ impl Dispatcher {
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
         let asked = self.manager.read(|view| Ok(self.questions.begin(view, self.intake.scope())?))?;
         self.tell_asked(asked)?;
+        for selector in self.intake.selectors() {
+            if let Selector::Plan(plan) = selector {
+                self.notifier.note_plan(plan);
+            }
+        }
         self.ledger.take_plans(self.manager.read(|view| Ok(view.plans()?))?);
         let limits = Limits { tools: self.tool_limits.clone(), ..self.ledger.limits() };
         self.state = State::new(self.state.jobs(), beginning.ranks).with_limits(limits);
@@ -256,6 +261,9 @@ impl Dispatcher {
 
     fn note_start(&mut self, started: &StartedCall) {
         self.ledger.note_start(started.key, &started.task, started.plan.as_deref());
+        if let Some(plan) = &started.plan {
+            self.notifier.note_plan(plan);
+        }
         let task = self.in_flight.entry(started.key);
         let task = task.or_insert_with(|| InFlight { id: started.task.clone(), calls: BTreeMap::new() });
         task.calls.insert(started.call.id.clone(), started.call.spec.tool_name.clone());

@@ -122,6 +122,14 @@ impl Notifier {
         warnings
     }
 
+    /// Takes note that the run has to do with a plan: it is told of the end.
+    pub(crate) fn note_plan(&mut self, plan: &str) {
+        if !self.plans.contains_key(plan) {
+            let argv = self.argv_of(plan);
+            self.plans.insert(plan.to_owned(), argv);
+        }
+    }
+
     fn is_busy(&self) -> bool {
         !self.queue.is_empty() || !self.running.is_empty()
     }
@@ -130,10 +138,7 @@ impl Notifier {
     fn targets(&mut self, plan: Option<&str>) -> Vec<Vec<String>> {
         let mut targets = vec![self.argv.clone()];
         if let Some(plan) = plan {
-            if !self.plans.contains_key(plan) {
-                let argv = self.argv_of(plan);
-                self.plans.insert(plan.to_owned(), argv);
-            }
+            self.note_plan(plan);
             targets.extend(self.plans.get(plan).filter(|argv| **argv != self.argv).cloned());
         }
         targets.retain(|argv| !argv.is_empty());

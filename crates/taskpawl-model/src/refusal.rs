@@ -444,6 +444,9 @@ impl Refusal {
             Self::QuestionOver { .. } => {
                 Some("its plan lets it go on by that: `taskpawl run-all-ready`".to_owned())
             }
+            Self::StaleHash { given, current, .. } if current.starts_with(given.as_str()) => {
+                Some("it takes the first 8 characters or more".to_owned())
+            }
             Self::StaleHash { id, .. } => Some(format!("`taskpawl show {id}` shows what it asks about now")),
             Self::WrongAnswer { id, answer, options } => Some(answer_hint(id, answer.as_deref(), options)),
             Self::ManyCalls { .. } => {
@@ -558,6 +561,9 @@ fn answer_problem(answer: Option<&String>) -> String {
 }
 
 fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String {
+    if options.is_empty() {
+        return format!("`taskpawl approve {id}` says yes, `taskpawl reject {id}` says no");
+    }
     let all = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
     let nearest = |answer: &str| {
         let distance =

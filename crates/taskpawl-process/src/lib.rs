@@ -38,4 +38,4 @@ pub use environment::Environment;
 pub use error::SpawnError;
 pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};
-pub use supervisor::child_entry;
+pub use supervisor::{child_entry, is_below_supervisor};

@@ -38,5 +38,6 @@ pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
 pub use taskpawl_process::{
     End, Environment, Limits, Outcome, OutputFiles, Program, Programs, Supervision, child_entry,
+    is_below_supervisor,
 };
 pub use tool::{Hints, Tool, ToolSpec};

@@ -2,12 +2,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, Map, Selector, TaskId};
+use taskpawl::model::{ApprovalRequest, CallSpec, Map, NewCall, Selector, TaskId};
+use taskpawl::tools::Registry;
 use taskpawl::{Approving, Manager};
 
 use crate::app::App;
 use crate::commands::question::{self, Extent};
-use crate::commands::{parse, print, select};
+use crate::commands::{parse, print, select, tools};
 use crate::error::CliError;
 
 /// Let tasks start, or go on, that wait for a decision
@@ -52,8 +53,20 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if !args.only.is_empty() {
         return found(app, args);
     }
+    let manager = app.manager()?;
+    if let (Some(instead), [id]) = (&args.instead, &args.ids[..]) {
+        check_args(app, manager.approval_request(id)?, instead)?;
+    }
     let approval = Approving { answer: answer(args), args: args.instead.clone(), hash: args.hash.clone() };
-    print::tasks(app, &app.manager()?.approve(&args.ids, approval)?)
+    print::tasks(app, &manager.approve(&args.ids, approval)?)
+}
+
+/// Refuses arguments that the tool of the one call that is asked about would refuse.
+fn check_args(app: &App, request: Option<ApprovalRequest>, instead: &Map) -> Result<(), CliError> {
+    let calls = request.map(|request| request.calls).unwrap_or_default();
+    let [call] = &calls[..] else { return Ok(()) };
+    let spec = CallSpec { tool_name: call.tool.clone(), args: instead.clone(), ..CallSpec::default() };
+    tools::check_all(app, &Registry::builtin(), &[NewCall { id: None, spec }])
 }
 
 fn answer(args: &Args) -> Option<Value> {
@@ -77,10 +90,11 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let out = app.out();
     if args.dry_run && out.is_json {
+        asked.extend(left);
         return out.data(&asked);
     }
     if !out.is_json {
-        for request in &asked {
+        for request in asked.iter().chain(&left) {
             let hash = &request.hash[..request.hash.len().min(12)];
             out.print(&format!("{}  hash {hash}\n\n", question::text(request, Extent::Full, out.paint)))?;
         }

@@ -227,7 +227,8 @@ fn what(kind: &EventKind) -> String {
         EventKind::RunFinished { exit, counts } => {
             let counts: Vec<String> =
                 counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-            format!("run finished with exit code {exit}: {}", counts.join(", "))
+            let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+            format!("run finished with exit code {exit}{counts}")
         }
         EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),

@@ -9,6 +9,7 @@ use taskpawl::{Approver, Verdict};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::commands::question::{self, Extent};
+use crate::environment::is_in_foreground;
 use crate::report::Curtain;
 use crate::text::{Paint, clean, style};
 
@@ -78,7 +79,7 @@ impl Prompt {
 impl Approver for Prompt {
     async fn decide(&self, request: &ApprovalRequest) -> Verdict {
         let mut keyboard = self.keyboard.lock().await;
-        if keyboard.is_at_end {
+        if keyboard.is_at_end || !is_in_foreground() {
             return Verdict::Skip;
         }
         let mut stage = Stage::enter(self.curtain.as_ref());

@@ -25,12 +25,11 @@ pub(crate) enum Extent {
     Short,
 }
 
-/// Refuses to decide for a program that a task runs. It is no wall: that takes a sandbox.
+/// Refuses to decide for a program that a task runs: it is known by its environment, and by what it descends from. It is no
+/// wall: that takes a sandbox.
 pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliError> {
-    match app.environment().text("TASKPAWL_TASK") {
-        Some(_) => Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into()),
-        None => Ok(()),
-    }
+    let is_within = app.environment().text("TASKPAWL_TASK").is_some() || taskpawl::is_below_supervisor();
+    if is_within { Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into()) } else { Ok(()) }
 }
 
 /// Returns a question with everything that would run.

@@ -157,3 +157,22 @@ fn a_program_that_a_task_runs_does_not_decide() {
         assert!(run.stderr.contains("a run cannot decide about tasks"), "{run}");
     }
 }
+
+/// It is found out from what it descends from, whatever it does with its environment.
+#[test]
+fn a_program_that_hides_where_it_comes_from_does_not_decide() {
+    let cli = asking();
+    let program = env!("CARGO_BIN_EXE_taskpawl");
+    let hidden = format!("env -i HOME=$HOME setsid {program} approve paint --answer blue");
+    cli.file("hidden.yaml", &format!("tasks: [{{id: sly, run: '{hidden}'}}]"));
+    let run = cli.run(&["run-all-ready", "--plan", "hidden.yaml"]);
+    assert!(run.stderr.contains("a run cannot decide about tasks"), "{run}");
+}
+
+#[test]
+fn arguments_that_the_tool_would_refuse_are_not_approved() {
+    let cli = asking();
+    let run = cli.run(&["approve", "deploy", "--args", r#"{"argw": ["echo"]}"#]);
+    assert_eq!(run.code, Some(7), "{run}");
+    assert!(run.stderr.contains("argw"), "{run}");
+}

@@ -318,6 +318,29 @@ async fn somebody_outside_is_told_what_waits_what_failed_and_the_end() {
 }
 
 #[tokio::test]
+async fn a_plan_tells_its_own_program_of_the_end() {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("said");
+    let plan = format!(
+        "notify: [sh, -c, 'echo $TASKPAWL_EVENT >> {}; cat > /dev/null']\ntasks: [{{id: a, call: {{ok: {{}}}}}}]",
+        path.display()
+    );
+    let lab = Lab::new(&plan);
+    assert_eq!(lab.run().await.exit, 0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "finished\n");
+}
+
+#[tokio::test]
+async fn a_plan_limits_its_own_failures() {
+    let lab = Lab::new(
+        "maxFailures: 1\ntasks: [{id: a, call: {bad: {}}}, {id: b, call: {ok: {}}}, {id: c, call: {ok: {}}}]",
+    );
+    let summary = lab.run_with(RunOptions { jobs: Some(1), ..RunOptions::default() }).await;
+    assert_eq!((lab.states(), summary.exit), ("a=failed b=todo c=todo".into(), 1));
+    assert_eq!((summary.ended_early[0].limit, summary.ended_early[0].plan.is_some()), ("maxFailures", true));
+}
+
+#[tokio::test]
 async fn telling_somebody_never_fails_a_run() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
     let (summary, warnings) = notified(&lab, "echo first >&2; echo the line is busy >&2; exit 3").await;

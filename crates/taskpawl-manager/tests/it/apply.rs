@@ -138,7 +138,8 @@ fn what_begins_anew_may_be_other_work() {
     desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b, needs: [a], call: {t: {}}}, {id: c, call: {t: {}}}]");
     desk.run("a");
     desk.run("b");
-    let other = "tasks: [{id: a, needs: [c], call: {t: {x: 1}}}, {id: b, call: {t: {}}}, {id: c, call: {t: {}}}]";
+    let other =
+        "tasks: [{id: a, needs: [c], call: {t: {x: 1}}}, {id: b, call: {t: {}}}, {id: c, call: {t: {}}}]";
     desk.refuse(|_| desk.try_apply(other, ApplyOptions::default()));
     let report = desk.accept(desk.try_apply(other, FRESH));
     assert_eq!((report.reopened, report.changed), (2, vec!["a".into(), "b".into()]));

@@ -624,3 +624,28 @@ fn a_file_keeps_questions_and_decisions() {
     approve(&again, "paint", Some("blue")).unwrap();
     assert_eq!(at(None).get("paint").unwrap(), again.get("paint").unwrap());
 }
+
+#[test]
+fn a_question_without_options_takes_a_yes_and_nothing_else() {
+    let desk = desk("tasks: [{id: a, call: {t: {}}, approval: {ask: 'Delete it?'}}]");
+    for answer in ["no", "purple"] {
+        let refused = desk.refuse(|manager| approve(manager, "a", Some(answer)));
+        assert!(refused.contains("`taskpawl reject a` says no"), "{refused}");
+    }
+    desk.accept(approve(&desk.manager, "a", Some("Yes")));
+    assert_eq!(desk.task("a").metadata.context["approval"], json!(true));
+}
+
+#[test]
+fn a_task_that_is_tried_again_by_hand_asks_again() {
+    let desk = desk("tasks: [{id: a, call: {t: {n: 1}}, approval: required}]");
+    let args = Some(fields(json!({"n": 2})));
+    desk.accept(desk.manager.approve(&ids(&["a"]), Approving { args, ..Approving::default() }));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":2}"#]);
+    desk.report("a", "c1", "bad");
+    assert_eq!(desk.states(), "a=failed");
+    desk.accept(desk.manager.retry(&ids(&["a"])));
+    assert_eq!(desk.states(), "a=blocked{approval}");
+    desk.accept(approve(&desk.manager, "a", None));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":1}"#], "other arguments were approved once");
+}

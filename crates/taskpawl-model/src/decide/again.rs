@@ -160,11 +160,10 @@ impl Draft<'_> {
         } else {
             self.clear_unfinished_calls(key)?;
         }
-        self.update_task(key, |record| {
-            if is_loop_over {
-                record.body.progress.round = 0;
-            }
-        })
+        if is_loop_over {
+            self.update_task(key, |record| record.body.progress.round = 0)?;
+        }
+        self.forget_decision(key)
     }
 
     /// Makes calls pending that ended in any way but well.

@@ -330,7 +330,7 @@ impl Draft<'_> {
             hash: open.hash,
             by: self.context.actor.clone(),
             at: self.now(),
-            answer: yes.answer.clone(),
+            answer: yes.answer.clone().filter(|_| !open.options.is_empty()),
             args: yes.args.clone(),
         };
         self.write_grant(key, &record, open.call.as_ref(), granted)?;
@@ -501,12 +501,20 @@ fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<
 }
 
 fn check_answer(record: &TaskRecord, open: &Open, answer: Option<&Value>) -> Decided<()> {
-    let is_one = |answer: &Value| open.options.iter().any(|option| answer.as_str() == Some(option));
-    if open.options.is_empty() || answer.is_some_and(is_one) {
+    let is_one = |answer: &Value| match open.options.is_empty() {
+        true => is_yes(answer),
+        false => open.options.iter().any(|option| answer.as_str() == Some(option)),
+    };
+    if answer.map_or(open.options.is_empty(), is_one) {
         return Ok(());
     }
     let answer = answer.map(plain);
     Err(Refusal::WrongAnswer { id: record.id.clone(), answer, options: open.options.clone() }.into())
+}
+
+/// Returns whether an answer is a plain yes.
+fn is_yes(answer: &Value) -> bool {
+    *answer == Value::Bool(true) || answer.as_str().is_some_and(|text| text.eq_ignore_ascii_case("yes"))
 }
 
 fn plain(value: &Value) -> String {

@@ -80,6 +80,20 @@ fn parent_of(process: Pid) -> Option<Pid> {
     Pid::from_raw(fields.split(' ').nth(1)?.parse().ok()?)
 }
 
+/// Returns whether a supervisor is among the processes that this one descends from, so that it belongs to a program of a run.
+/// Who clears the environment or leaves its parent is found all the same: a supervisor adopts what its programs leave.
+pub fn is_below_supervisor() -> bool {
+    let mut process = getpid();
+    while let Some(parent) = parent_of(process) {
+        let line = std::fs::read(format!("/proc/{}/cmdline", parent.as_raw_pid())).unwrap_or_default();
+        if line.split(|byte| *byte == 0).next() == Some(super::entry::MARKER.as_bytes()) {
+            return true;
+        }
+        process = parent;
+    }
+    false
+}
+
 /// A process that descends from another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descendant {

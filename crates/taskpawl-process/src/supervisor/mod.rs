@@ -11,4 +11,5 @@ mod wire;
 
 pub use entry::child_entry;
 pub(crate) use entry::this_program;
+pub use kin::is_below_supervisor;
 pub(crate) use link::{Ending, Link, Ticket};
