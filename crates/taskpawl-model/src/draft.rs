@@ -37,6 +37,8 @@ pub(crate) struct Draft<'a> {
     /// Tasks of which the command only prolonged a lease, by the way.
     pub(crate) renewed: BTreeSet<Key>,
     pub(crate) queue: VecDeque<Key>,
+    /// Tasks that calls returned which begin from the start: taken out of the plan before gates take effect.
+    pub(crate) to_withdraw: VecDeque<Key>,
     /// Cancelled tasks whose calls have not ended, with the runs that end them; read at most once.
     pub(crate) ending: Option<BTreeMap<TaskId, RunId>>,
     /// What calls may still be started with; without bounds where no round of a run is decided.
@@ -117,6 +119,7 @@ impl<'a> Draft<'a> {
             reused: BTreeSet::new(),
             renewed: BTreeSet::new(),
             queue: VecDeque::new(),
+            to_withdraw: VecDeque::new(),
             ending: None,
             room: Room::default(),
             holders: None,

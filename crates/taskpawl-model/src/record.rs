@@ -196,6 +196,9 @@ pub struct CallBody {
     /// The decision that lets it start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Granted>,
+    /// The tasks that it returned since it last began from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emitted: Vec<TaskId>,
     /// When it was last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -216,6 +219,7 @@ impl Default for CallBody {
             failures: 0,
             due: None,
             approval: None,
+            emitted: Vec::new(),
             started_at: None,
             finished_at: None,
         }

@@ -15,6 +15,7 @@ impl Draft<'_> {
     pub(crate) fn settle(&mut self) -> Decided<()> {
         let mut last = VecDeque::new();
         loop {
+            self.withdraw_queued()?;
             while let Some(key) = self.queue.pop_front() {
                 let node = self.derive(key)?;
                 match consequence(&node) {

@@ -154,6 +154,9 @@ pub struct ToolCall {
     /// The decision that lets it start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Granted>,
+    /// The tasks that it returned since it last began from the start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emitted: Vec<TaskId>,
     /// When it was last started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -374,6 +377,7 @@ impl From<CallRecord> for ToolCall {
             failures: body.failures,
             due: body.due,
             granted: body.approval,
+            emitted: body.emitted,
             started_at: body.started_at,
             finished_at: body.finished_at,
             origin,
@@ -402,6 +406,7 @@ impl TryFrom<ToolCall> for CallRecord {
             failures: call.failures,
             due: call.due,
             approval: call.granted,
+            emitted: call.emitted,
             started_at: call.started_at,
             finished_at: call.finished_at,
         };

@@ -1,7 +1,11 @@
 //! Plans that grow while they run: tasks that calls return.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use taskpawl_model::{CallEnd, Origin, Status};
+use taskpawl_manager::ApplyOptions;
+use taskpawl_model::{CallEnd, Grant, Origin, Round, Status};
 
 use crate::flow::{started, succeed, with_plan};
 use crate::support::{Desk, ids};
@@ -75,21 +79,122 @@ fn all_of_them_join_or_none_and_the_call_says_why() {
     insta::assert_snapshot!(lines);
 }
 
+/// Lets `a` return tasks once more, from the beginning.
+fn again(desk: &Desk, tasks: &Value) {
+    desk.start(&["a"]);
+    succeed(desk, "a", "c1", json!({"tasks": tasks}));
+}
+
 #[test]
-fn a_call_that_runs_again_finds_what_it_returned_before() {
+fn what_a_call_returned_before_it_starts_over_comes_back_with_it_and_only_once() {
     let desk = emitting(&json!([{"id": "n1", "name": "n1"}, {"id": "n2", "name": "n2"}, {"name": "loose"}]));
     desk.done("n1");
+    let refused = desk.refuse(|m| m.reopen(&ids(&["a"]), false));
+    assert!(refused.contains("`n1`"), "it ran because `a` had ended: {refused}");
     desk.accept(desk.manager.reopen(&ids(&["a"]), true));
-    desk.start(&["a"]);
-    let tasks = json!([{"id": "n1", "name": "n1"}, {"id": "n2", "name": "another"}, {"name": "loose"}]);
-    succeed(&desk, "a", "c1", json!({"tasks": tasks}));
-    assert_eq!(desk.states(), "a=done b=todo n1=done n2=todo a.c1.0=todo a.c1.1=todo");
+    assert_eq!(desk.states(), "a=todo b=todo n1=skipped n2=skipped a.c1.0=skipped");
+    again(&desk, &json!([{"id": "n1", "name": "n1"}, {"id": "n2", "name": "another"}, {"name": "loose"}]));
+    assert_eq!(desk.states(), "a=done b=todo n1=todo n2=todo a.c1.0=todo");
     assert_eq!(desk.task("n2").name, "another");
+    desk.done("n1");
+    desk.accept(desk.manager.reopen(&ids(&["a"]), true));
+    again(&desk, &json!([{"id": "n1", "name": "other work"}]));
+    assert_eq!(desk.states(), "a=done b=todo n1=todo n2=skipped a.c1.0=skipped");
+    let before = desk.states();
+    desk.accept(desk.manager.reopen(&ids(&["a"]), true));
+    desk.accept(desk.manager.undo(None));
+    assert_eq!(desk.states(), before);
+}
+
+#[test]
+fn a_fresh_start_makes_what_a_call_returned_once() {
+    let plan =
+        "tasks: [{id: a, calls: [{id: c1, toolName: t, emit: true}]}, {id: b, needs: [a], call: {t: {}}}]";
+    let tasks = json!([
+        {"id": "n1", "calls": [{"toolName": "t", "emit": true}]},
+        {"name": "loose", "subtasks": [{"name": "below"}]},
+        {"id": "each", "forEach": {"in": [1]}},
+    ]);
+    let desk = emitting(&tasks);
+    desk.start(&["n1"]);
+    succeed(&desk, "n1", "c1", json!({"tasks": [{"id": "deep"}, {"name": "deeper"}]}));
+    for id in ["deep", "a.c1.1", "each.0"] {
+        desk.done(id);
+    }
+    let fresh = ApplyOptions { fresh: true, ..ApplyOptions::default() };
+    desk.accept(desk.manager.claim("n1.c1.0", crate::support::LEASE));
+    let refused = desk.refuse(|m| m.apply(taskpawl_model::parse_plan(plan).unwrap(), "p", fresh));
+    assert!(refused.contains("`n1.c1.0`"), "{refused}");
+    desk.done("n1.c1.0");
+    desk.accept(desk.try_apply(plan, fresh));
+    assert_eq!(
+        desk.states(),
+        "a=todo b=todo n1=skipped a.c1.0=skipped a.c1.1=skipped each=skipped each.0=skipped deep=skipped n1.c1.0=skipped"
+    );
+    again(&desk, &tasks);
+    desk.start(&["n1"]);
+    succeed(&desk, "n1", "c1", json!({"tasks": [{"name": "deeper"}]}));
+    assert_eq!(
+        desk.states(),
+        "a=done b=todo n1=done a.c1.0=todo a.c1.1=todo each=todo each.0=todo deep=skipped n1.c1.0=todo"
+    );
+}
+
+#[test]
+fn a_recorded_success_returns_its_tasks_again() {
+    let desk = with_plan(
+        "tasks: [{id: a, cache: {key: \"'v'\"}, calls: [{id: c1, toolName: t, emit: true}]}]",
+    );
+    let claim = |grants| Round {
+        claims: vec![desk.key("a")],
+        grants,
+        tools: Arc::new(["t".to_owned()].into()),
+        ..Round::default()
+    };
+    let take = || {
+        let asked = desk.round(claim(BTreeMap::new()));
+        let work = asked.needs[0].1.cache.as_ref().map(|cache| cache.work.clone());
+        let grant = Grant { work, fingerprint: Some("same".to_owned()) };
+        desk.round(claim([(desk.key("a"), grant)].into()))
+    };
+    assert_eq!(take().started.len(), 1);
+    succeed(&desk, "a", "c1", json!({"tasks": [{"id": "n"}, {"name": "loose"}]}));
+    desk.done("n");
+    desk.accept(desk.manager.reopen(&ids(&["a"]), true));
+    assert_eq!(desk.states(), "a=todo n=skipped a.c1.0=skipped");
+    assert_eq!(take().started.len(), 0);
+    assert_eq!(desk.states(), "a=done n=todo a.c1.0=todo");
+}
+
+#[test]
+fn rounds_add_to_what_a_call_returned() {
+    let desk = with_plan(
+        "tasks: [{id: a, repeat: {until: 'context.c1.last', max: 3}, calls: [{id: c1, toolName: t, emit: true}]}]",
+    );
+    let round = |tasks: Value, last: bool| {
+        desk.accept(desk.try_report(
+            "a",
+            "c1",
+            CallEnd::Succeeded(json!({"tasks": tasks, "last": last})),
+            true,
+        ));
+    };
+    desk.start(&["a"]);
+    round(json!([{"id": "n"}, {"name": "first"}]), false);
+    desk.done("n");
+    round(json!([{"id": "n"}, {"name": "second"}]), false);
+    assert_eq!(desk.states(), "a=in_progress n=done a.c1.0=todo a.c1.1=todo");
+    round(json!([{"id": "n", "name": "what is done cannot become other work"}]), true);
+    assert_eq!(desk.task("a").status, Status::Failed);
+    desk.accept(desk.manager.retry(&ids(&["a"]), true));
+    desk.start(&["a"]);
+    round(json!([{"name": "third"}]), true);
+    assert_eq!(desk.states(), "a=done n=done a.c1.0=todo a.c1.1=todo a.c1.2=todo", "its loop was not over");
     desk.accept(desk.manager.reopen(&ids(&["a"]), true));
     desk.start(&["a"]);
-    let end = CallEnd::Succeeded(json!({"tasks": [{"id": "n1", "name": "other work"}]}));
-    desk.accept(desk.try_report("a", "c1", end, true));
-    assert_eq!(desk.task("a").status, Status::Failed, "what is done cannot become other work");
+    round(json!([{"name": "first"}]), false);
+    round(json!([{"name": "second"}]), true);
+    assert_eq!(desk.states(), "a=done n=skipped a.c1.0=todo a.c1.1=todo a.c1.2=skipped");
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Draft<'_> {
             starting.extend(self.subtasks_to_start_again(key, how, &mut below)?);
             self.answer.tasks.push(self.id(key)?);
         }
-        let after = self.collect_dependents(&starting, cascade)?;
+        let after = self.collect_dependents(&starting, how, cascade)?;
         for key in &after {
             self.answer.tasks.push(self.id(*key)?);
         }
@@ -51,31 +51,46 @@ impl Draft<'_> {
     }
 
     /// Collects what ran because a task had ended: refuses without `cascade`.
-    fn collect_dependents(&mut self, starting: &[Key], cascade: bool) -> Decided<Vec<Key>> {
+    fn collect_dependents(&mut self, starting: &[Key], how: How, cascade: bool) -> Decided<Vec<Key>> {
         let named: BTreeSet<Key> = starting.iter().copied().collect();
         let (mut seen, mut queue, mut again) = (named.clone(), starting.to_vec(), Vec::new());
         while let Some(key) = queue.pop() {
-            for other in self.opened_by(key, !named.contains(&key))? {
-                let phase = self.free(other)?;
-                let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
-                // Its condition may hold with what comes out now.
-                let was_decided =
-                    cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
-                if !(ran || was_decided) || !seen.insert(other) {
-                    continue;
+            let is_named = named.contains(&key);
+            if !is_named || how == How::Reopen || self.is_loop_over(key)? {
+                // What it returned comes back when it returns that again.
+                for other in self.emitted_by(key)? {
+                    if self.ran_after(key, other, cascade, &mut seen)? {
+                        queue.push(other);
+                    }
                 }
-                if !cascade {
-                    let dependents = vec![self.id(other)?];
-                    return Err(Refusal::DependentsRan { id: self.id(key)?, dependents }.into());
+            }
+            for other in self.opened_by(key, !is_named)? {
+                if self.ran_after(key, other, cascade, &mut seen)? {
+                    again.push(other);
+                    queue.push(other);
                 }
-                if phase == Phase::InProgress {
-                    return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
-                }
-                again.push(other);
-                queue.push(other);
             }
         }
         Ok(again)
+    }
+
+    /// Returns whether another task that was not seen ran because a task had ended: refuses without `cascade`.
+    fn ran_after(&mut self, key: Key, other: Key, cascade: bool, seen: &mut BTreeSet<Key>) -> Decided<bool> {
+        let phase = self.free(other)?;
+        let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
+        // Its condition may hold with what comes out now.
+        let was_decided = cascade && phase == Phase::Skipped && self.is_skipped_by_condition(other)?;
+        if !(ran || was_decided) || !seen.insert(other) {
+            return Ok(false);
+        }
+        if !cascade {
+            let dependents = vec![self.id(other)?];
+            return Err(Refusal::DependentsRan { id: self.id(key)?, dependents }.into());
+        }
+        if phase == Phase::InProgress {
+            return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
+        }
+        Ok(true)
     }
 
     fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
@@ -153,8 +168,7 @@ impl Draft<'_> {
 
     /// A loop that came to no good end begins anew: its last round is nothing to go on from.
     fn clear_to_retry(&mut self, key: Key) -> Decided<()> {
-        let is_loop_over = self.task(key)?.spec.repeat.is_some()
-            && self.calls(key)?.iter().all(|call| call.body.status.is_settled());
+        let is_loop_over = self.is_loop_over(key)?;
         if is_loop_over {
             self.clear_calls(key)?;
         } else {
@@ -166,14 +180,19 @@ impl Draft<'_> {
         self.forget_decision(key)
     }
 
+    fn is_loop_over(&mut self, key: Key) -> Decided<bool> {
+        Ok(self.task(key)?.spec.repeat.is_some()
+            && self.calls(key)?.iter().all(|call| call.body.status.is_settled()))
+    }
+
     /// Makes calls pending that ended in any way but well.
     pub(super) fn clear_unfinished_calls(&mut self, key: Key) -> Decided<()> {
         for position in 0..self.calls(key)?.len() {
             let status = self.calls(key)?[position].body.status;
             if !status.is_settled() && status != CallStatus::Pending {
                 self.update_call(key, position, |call| {
-                    let attempts = call.body.attempts;
-                    call.body = CallBody { attempts, ..CallBody::default() };
+                    let CallBody { attempts, emitted, .. } = std::mem::take(&mut call.body);
+                    call.body = CallBody { attempts, emitted, ..CallBody::default() };
                 })?;
             }
         }
@@ -181,6 +200,8 @@ impl Draft<'_> {
     }
 
     fn clear_calls(&mut self, key: Key) -> Decided<()> {
+        let emitted = self.emitted_by(key)?;
+        self.to_withdraw.extend(emitted);
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;

@@ -363,6 +363,12 @@ impl<'p> Work<'p> {
         for key in keys.clone() {
             keys.extend(draft.items(key)?.into_values());
         }
+        // What calls returned goes with them, and comes back when they return it again.
+        for key in draft.emitted_from(&keys)? {
+            if draft.free(key)? == Phase::InProgress {
+                running.push(draft.id(key)?);
+            }
+        }
         for key in keys {
             match draft.free(key)? {
                 Phase::InProgress => running.push(draft.id(key)?),

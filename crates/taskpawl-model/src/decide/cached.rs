@@ -22,7 +22,9 @@ impl Draft<'_> {
     ) -> Decided<Result<Option<CacheInputs>, String>> {
         let Some(cache) = &record.spec.cache else { return Ok(Ok(None)) };
         let calls = self.calls(key)?.clone();
-        if calls.iter().any(|call| call.body.status.is_settled()) {
+        // Each round returns tasks, and only the results of the last one are recorded.
+        let emits_in_rounds = record.spec.repeat.is_some() && calls.iter().any(|call| call.spec.emit);
+        if emits_in_rounds || calls.iter().any(|call| call.body.status.is_settled()) {
             return Ok(Ok(None));
         }
         let value = cache.key.as_ref().map(|text| flow::value(self, record, &calls, text)).transpose()?;
@@ -57,10 +59,12 @@ impl Draft<'_> {
         Ok((left == 0).then_some(CacheInputs { work, files, recorded }))
     }
 
-    /// Lets a recorded success stand for running a task.
-    pub(super) fn take_recorded(&mut self, key: Key) -> Decided<()> {
-        let Some(cached) = self.task(key)?.body.progress.cached else { return Ok(()) };
+    /// Lets a recorded success stand for running a task; returns whether it can: tasks that its calls returned join the plan again.
+    pub(super) fn take_recorded(&mut self, key: Key) -> Decided<bool> {
+        let Some(cached) = self.task(key)?.body.progress.cached else { return Ok(false) };
         let now = self.now();
+        let emits = self.calls(key)?.iter().any(|call| call.spec.emit);
+        let before = emits.then(|| self.clone());
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let result = cached.results.get(&call.id).cloned();
@@ -71,9 +75,16 @@ impl Draft<'_> {
                 body.finished_at = Some(now);
             })?;
         }
+        if let Some(before) = before
+            && !self.emit_recorded(key)?
+        {
+            *self = before;
+            return Ok(false);
+        }
         self.update_task(key, |record| record.body.progress.cached_from = Some(cached.at))?;
         let text = format!("nothing that it depends on has changed since {}", format_time(cached.at));
-        self.set_state(key, TaskState::Done, Cause::Cached, Some(text))
+        self.set_state(key, TaskState::Done, Cause::Cached, Some(text))?;
+        Ok(true)
     }
 
     /// Ends a task well, and records that where it may stand for the next time.

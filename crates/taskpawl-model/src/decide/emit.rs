@@ -1,6 +1,6 @@
 //! Plans that grow: tasks that a call returns join the plan of its task, all of them or none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -8,16 +8,20 @@ use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::plan::plan_from_json;
-use crate::record::{CallError, CallRecord, TaskRecord};
+use crate::record::{CallError, CallRecord, Phase, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Origin, TaskSpec};
-use crate::status::{CallStatus, Status};
+use crate::status::{CallStatus, Cause, Status, TaskState};
 use crate::{Key, Plan, PlanTask, TaskId};
 
+use super::again::How;
 use super::author::invalid;
 
 /// The field of an emitted task that names tasks which from now on depend on it.
 const NEEDED_BY: &str = "neededBy";
+
+/// Why tasks are skipped whose emitter begins from the start: it may return others now.
+const WITHDRAWN: &str = "the call that returned it starts over, and has not returned it again";
 
 impl Draft<'_> {
     /// Writes down that a call has succeeded whose result may hold tasks; these join the plan, or the call fails.
@@ -26,7 +30,7 @@ impl Draft<'_> {
         let before = self.clone();
         self.emit_ended(key, record, &call)?;
         let Some(tasks) = call.body.result.as_ref().and_then(emitted).cloned() else { return Ok(()) };
-        let Err(error) = self.add_emitted(record, &call, tasks) else { return Ok(()) };
+        let Err(error) = self.add_emitted(key, record, &call, tasks) else { return Ok(()) };
         let refusal = super::refused(error)?;
         *self = before;
         let hint = refusal.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -39,14 +43,120 @@ impl Draft<'_> {
         self.close_failed(key, record, position).map(drop)
     }
 
-    fn add_emitted(&mut self, by: &TaskRecord, call: &CallRecord, mut tasks: Value) -> Decided<()> {
+    fn add_emitted(&mut self, key: Key, by: &TaskRecord, call: &CallRecord, mut tasks: Value) -> Decided<()> {
         let needed_by = take_needed_by(&mut tasks)?;
         let plan = plan_from_json(&tasks).map_err(|errors| invalid("tasks", errors.to_string().trim()))?;
         let origin = std::mem::replace(&mut self.origin, Origin::Agent);
         let joined = Emission::new(self, by, call, &plan)?.join(self, &needed_by);
         self.origin = origin;
-        joined
+        let mut ids = joined?;
+        let position = self.calls(key)?.iter().position(|other| other.id == call.id);
+        let position = position.expect("BUG: a call that has ended is one of its task");
+        self.update_call(key, position, |call| {
+            let emitted = &mut call.body.emitted;
+            let known: BTreeSet<TaskId> = emitted.iter().cloned().collect();
+            ids.retain(|id| !known.contains(id));
+            emitted.extend(ids);
+        })
+        .map(drop)
     }
+
+    /// Lets the tasks join that the calls of a task returned whose recorded success stands for running it; returns whether they
+    /// could. If not, the draft is of no use.
+    pub(super) fn emit_recorded(&mut self, key: Key) -> Decided<bool> {
+        let record = self.task(key)?;
+        for call in self.known_calls(key)?.iter().filter(|call| call.spec.emit) {
+            let Some(tasks) = call.body.result.as_ref().and_then(emitted).cloned() else { continue };
+            if let Err(error) = self.add_emitted(key, &record, call, tasks) {
+                super::refused(error)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    // What a call returned before it began from the start.
+
+    /// Returns the tasks that calls of a task returned since they last began from the start.
+    pub(super) fn emitted_by(&mut self, key: Key) -> Decided<Vec<Key>> {
+        let calls = self.calls(key)?.iter();
+        let ids: Vec<TaskId> = calls.flat_map(|call| call.body.emitted.iter().cloned()).collect();
+        let (by, mut keys) = (self.id(key)?, Vec::with_capacity(ids.len()));
+        for id in ids {
+            if let Some(found) = self.find_id(id.as_str())?
+                && is_found_during(&self.task(found)?, &by)
+            {
+                keys.push(found);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Returns everything that calls of tasks returned, and what lies below, with what calls of these returned.
+    pub(super) fn emitted_from(&mut self, by: &[Key]) -> Decided<Vec<Key>> {
+        let (mut queue, mut seen) = (by.to_vec(), BTreeSet::new());
+        let mut found = Vec::new();
+        while let Some(key) = queue.pop() {
+            for emitted in self.emitted_by(key)? {
+                for key in [vec![emitted], self.subtree(emitted)?].concat() {
+                    if seen.insert(key) {
+                        found.push(key);
+                        queue.push(key);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes tasks out of the plan, for now, that calls returned which begin from the start.
+    pub(crate) fn withdraw_queued(&mut self) -> Decided<()> {
+        while let Some(key) = self.to_withdraw.pop_front() {
+            self.withdraw(key)?;
+        }
+        Ok(())
+    }
+
+    fn withdraw(&mut self, key: Key) -> Decided<()> {
+        if is_withdrawn(&self.task(key)?) {
+            return Ok(());
+        }
+        let tree = [vec![key], self.subtree(key)?].concat();
+        for task in &tree {
+            // Commands of people refuse before. What follows by itself cannot be refused: this goes on.
+            if self.node(*task)?.phase == Phase::InProgress || self.ending_in(*task)?.is_some() {
+                return Ok(());
+            }
+        }
+        for task in tree.into_iter().rev() {
+            if self.node(task)?.phase.status().is_finished() {
+                self.start_one_again(task, How::Reopen)?;
+            } else {
+                self.clear_all(task)?;
+            }
+        }
+        self.skip_tree(key, Cause::Skip, Some(&WITHDRAWN.to_owned()))
+    }
+
+    /// Lets a task start from the beginning that its emitter returns again, with what somebody made below it.
+    fn bring_back(&mut self, key: Key, by: &TaskId) -> Decided<()> {
+        self.start_one_again(key, How::Reopen)?;
+        for below in self.subtree(key)? {
+            let record = self.task(below)?;
+            if is_withdrawn(&record) && !is_found_during(&record, by) {
+                self.start_one_again(below, How::Reopen)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_withdrawn(record: &TaskRecord) -> bool {
+    matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == WITHDRAWN)
+}
+
+fn is_found_during(record: &TaskRecord, by: &TaskId) -> bool {
+    record.spec.links.as_ref().is_some_and(|links| links.discovered_from.contains(by))
 }
 
 /// Returns the tasks in the result of a call: those that a tool returns, or what a program printed as JSON.
@@ -86,8 +196,16 @@ struct Emission<'e> {
     by: &'e TaskRecord,
     plan: &'e Plan,
     ids: Vec<TaskId>,
-    /// The key of each task, and whether it is new: a call that runs again may return what it returned before.
-    keys: Vec<(Key, bool)>,
+    keys: Vec<(Key, Standing)>,
+}
+
+/// What a task was before: a call that runs again may return what it returned before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    New,
+    /// Withdrawn when its call began from the start.
+    Back,
+    Known,
 }
 
 impl<'e> Emission<'e> {
@@ -103,7 +221,12 @@ impl<'e> Emission<'e> {
         Ok(Self { by, plan, ids, keys: Vec::new() })
     }
 
-    fn join(mut self, draft: &mut Draft<'_>, needed_by: &BTreeMap<String, Vec<String>>) -> Decided<()> {
+    /// Puts the tasks into the plan, and returns their ids.
+    fn join(
+        mut self,
+        draft: &mut Draft<'_>,
+        needed_by: &BTreeMap<String, Vec<String>>,
+    ) -> Decided<Vec<TaskId>> {
         for (task, id) in self.plan.tasks.iter().zip(self.ids.clone()) {
             let key = self.put(draft, task, &id)?;
             self.keys.push(key);
@@ -120,37 +243,58 @@ impl<'e> Emission<'e> {
         for (key, _) in &self.keys {
             draft.check_references(*key)?;
         }
-        Ok(())
+        Ok(self.ids)
     }
 
     /// Makes a task, or brings the one in line that the same task emitted before.
-    fn put(&self, draft: &mut Draft<'_>, task: &PlanTask, id: &TaskId) -> Decided<(Key, bool)> {
+    fn put(&self, draft: &mut Draft<'_>, task: &PlanTask, id: &TaskId) -> Decided<(Key, Standing)> {
         let mut spec = task.spec.clone();
         let found_during = &mut spec.links.get_or_insert_default().discovered_from;
         if !found_during.contains(&self.by.id) {
             found_during.push(self.by.id.clone());
         }
         super::author::check_milestone(&spec, !task.calls.is_empty())?;
-        if let Some(key) = draft.find_id(id.as_str())?
-            && self.is_own(&draft.task(key)?)
-        {
-            follow(draft, key, &spec, task)?;
-            return Ok((key, false));
+        if let Some(key) = draft.find_id(id.as_str())? {
+            let record = draft.task(key)?;
+            if is_found_during(&record, &self.by.id) {
+                let is_back = is_withdrawn(&record);
+                if is_back {
+                    draft.bring_back(key, &self.by.id)?;
+                }
+                follow(draft, key, &spec, task)?;
+                return Ok((key, if is_back { Standing::Back } else { Standing::Known }));
+            }
         }
         let plan = self.by.plan.as_deref();
-        Ok((draft.insert_new(id, plan, &spec, &task.context, &task.calls)?, true))
+        Ok((draft.insert_new(id, plan, &spec, &task.context, &task.calls)?, Standing::New))
     }
 
-    fn is_own(&self, record: &TaskRecord) -> bool {
-        let links = record.spec.links.as_ref();
-        links.is_some_and(|links| links.discovered_from.contains(&self.by.id))
+    fn put_in_place(&self, draft: &mut Draft<'_>, position: usize, task: &PlanTask) -> Decided<()> {
+        let (key, standing) = self.keys[position];
+        let parent = task.parent.map(|parent| self.keys[parent].0);
+        let from = draft.node(key)?.parent;
+        if standing == Standing::Known || from == parent {
+            return Ok(());
+        }
+        draft.set_parent(key, None)?;
+        if let Some(parent) = parent {
+            if standing == Standing::Back {
+                draft.refuse_cycle(Edge::Subtask { task: key, parent })?;
+            }
+            draft.put_below(key, parent)?;
+        }
+        if standing == Standing::New {
+            return Ok(());
+        }
+        let from = from.map(|key| draft.id(key)).transpose()?;
+        let to = parent.map(|key| draft.id(key)).transpose()?;
+        draft.emit(Some(key), EventKind::Moved { from, to })
     }
 
     fn attach(&self, draft: &mut Draft<'_>, position: usize, task: &PlanTask) -> Decided<()> {
-        let (key, is_new) = self.keys[position];
-        if let Some(parent) = task.parent.filter(|_| is_new) {
-            draft.put_below(key, self.keys[parent].0)?;
-        }
+        let (key, standing) = self.keys[position];
+        let is_new = standing == Standing::New;
+        self.put_in_place(draft, position, task)?;
         for on in &task.needs {
             draft.link(key, self.keys[*on].0, !is_new)?;
         }
@@ -189,12 +333,20 @@ impl<'e> Emission<'e> {
 }
 
 impl Draft<'_> {
-    /// Returns the next id that nobody has or had: `TASK.CALL.0`, …
+    /// Returns the next id that nobody has or had, or that of a task which the call returned before it began from the start:
+    /// `TASK.CALL.0`, …
     fn free_id(&self, by: &TaskRecord, call: &CallRecord, number: &mut u64) -> Decided<TaskId> {
         loop {
             let id = format!("{}.{}.{number}", by.id, call.id);
             *number += 1;
-            if self.find_id(&id)?.is_none() && self.view.deleted_id(&id)?.is_none() {
+            let is_free = match self.find_id(&id)? {
+                Some(key) => {
+                    let record = self.task(key)?;
+                    is_withdrawn(&record) && is_found_during(&record, &by.id)
+                }
+                None => self.view.deleted_id(&id)?.is_none(),
+            };
+            if is_free {
                 return Ok(TaskId::from(id));
             }
         }

@@ -47,18 +47,23 @@ impl Draft<'_> {
 
     /// Refuses what lets a cancelled task start again while calls of it run.
     pub(super) fn refuse_ending(&mut self, key: Key) -> Decided<()> {
+        match self.ending_in(key)? {
+            Some(run) => Err(Refusal::StillEnding { id: self.id(key)?, run }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the run in which calls of a cancelled task have not ended.
+    pub(super) fn ending_in(&mut self, key: Key) -> Decided<Option<RunId>> {
         if self.node(key)?.phase != Phase::Cancelled {
-            return Ok(());
+            return Ok(None);
         }
         let id = self.id(key)?;
         let ending = match self.ending.take() {
             Some(ending) => ending,
             None => crate::read::ending(self.view)?,
         };
-        match self.ending.insert(ending).get(&id) {
-            Some(run) => Err(Refusal::StillEnding { id, run: run.clone() }.into()),
-            None => Ok(()),
-        }
+        Ok(self.ending.insert(ending).get(&id).cloned())
     }
 
     fn open_run(&self, id: &RunId) -> Decided<Option<RunRecord>> {

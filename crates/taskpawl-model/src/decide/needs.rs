@@ -70,8 +70,7 @@ impl Draft<'_> {
         grant: Grant,
     ) -> Decided<bool> {
         let recorded = needs.cache.take().and_then(|cache| cache.recorded);
-        if recorded.is_some() && grant.fingerprint == recorded {
-            self.take_recorded(key)?;
+        if recorded.is_some() && grant.fingerprint == recorded && self.take_recorded(key)? {
             return Ok(false);
         }
         if let Some(is_held_elsewhere) = self.conflict(key, &needs)? {

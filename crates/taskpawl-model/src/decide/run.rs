@@ -201,9 +201,9 @@ impl Draft<'_> {
         for position in 0..self.calls(key)?.len() {
             if self.calls(key)?[position].body.status == CallStatus::Running {
                 self.update_call(key, position, |call| {
-                    let CallBody { attempts, failures, .. } = call.body;
-                    let approval = call.body.approval.take();
-                    call.body = CallBody { attempts, failures, approval, ..CallBody::default() };
+                    let CallBody { attempts, failures, approval, emitted, .. } =
+                        std::mem::take(&mut call.body);
+                    call.body = CallBody { attempts, failures, approval, emitted, ..CallBody::default() };
                 })?;
             }
         }

@@ -223,9 +223,9 @@ impl Draft<'_> {
     fn skip_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
         let now = self.now();
         let call = self.update_call(key, position, |call| {
-            let CallBody { attempts, failures, .. } = call.body;
+            let CallBody { attempts, failures, emitted, .. } = std::mem::take(&mut call.body);
             let (status, finished_at) = (CallStatus::Skipped, Some(now));
-            call.body = CallBody { status, attempts, failures, finished_at, ..CallBody::default() };
+            call.body = CallBody { status, attempts, failures, emitted, finished_at, ..CallBody::default() };
         })?;
         self.emit_ended(key, record, &call)?;
         Ok(Step::Skipped)
@@ -342,9 +342,8 @@ impl Draft<'_> {
         let due = pause.map(|pause| self.now().checked_add_signed(pause).unwrap_or(Timestamp::MAX_UTC));
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
-                let CallBody { attempts, .. } = call.body;
-                let approval = call.body.approval.take();
-                call.body = CallBody { attempts, due, approval, ..CallBody::default() };
+                let CallBody { attempts, approval, emitted, .. } = std::mem::take(&mut call.body);
+                call.body = CallBody { attempts, due, approval, emitted, ..CallBody::default() };
             })?;
         }
         self.emit(Some(key), EventKind::RoundEnded { round, of: repeat.max, again_at: due })?;

@@ -148,6 +148,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "failures",
         "due",
         "granted",
+        "emitted",
         "startedAt",
         "finishedAt",
         "origin",
