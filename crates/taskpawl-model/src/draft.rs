@@ -350,9 +350,22 @@ impl<'a> Draft<'a> {
 
     /// Writes a task whose specification changed, and what its node takes from there.
     pub(crate) fn update_spec(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
+        let had_items = self.task(key)?.spec.for_each.is_some();
         self.write_task(key, true, change)?;
+        self.note_former_items(key, had_items)?;
         self.close_unstarted(key)?;
         self.refresh_node(key)
+    }
+
+    fn note_former_items(&mut self, key: Key, had_items: bool) -> Decided<()> {
+        let record = self.task(key)?;
+        let is_loop = record.spec.for_each.is_some();
+        let has_former =
+            !is_loop && (record.body.progress.former_items || had_items && !self.subtasks(key)?.is_empty());
+        if has_former == record.body.progress.former_items {
+            return Ok(());
+        }
+        self.write_task(key, false, |record| record.body.progress.former_items = has_former)
     }
 
     /// What was decided before other work was asked for is decided anew.

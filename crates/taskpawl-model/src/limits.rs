@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::record::Progress;
 use crate::spec::{CallSpec, TaskSpec};
 
 /// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
@@ -10,8 +11,8 @@ pub fn undecided<'a>(calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'
 }
 
 /// Returns whether something is decided about a task once its gate lets it start, before it does.
-pub(crate) fn needs_opening(spec: &TaskSpec) -> bool {
-    spec.when.is_some() || spec.for_each.is_some() || spec.approval.is_some()
+pub(crate) fn needs_opening(spec: &TaskSpec, progress: &Progress) -> bool {
+    spec.when.is_some() || spec.for_each.is_some() || spec.approval.is_some() || progress.former_items
 }
 
 /// Returns the fields of a task that this version keeps but does not act on; the task runs all the same.

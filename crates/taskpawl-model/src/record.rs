@@ -72,6 +72,9 @@ pub struct Progress {
     /// Its condition holds and its list is known: nothing has to be decided any more before it starts.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub opened: bool,
+    /// The items below it are those of a `forEach` that it no longer has: they are no part of its work.
+    #[serde(skip_serializing_if = "crate::spec::is_default")]
+    pub former_items: bool,
     /// Of an item of a `forEach`: which.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<Item>,
@@ -377,6 +380,7 @@ impl Node {
         calls: &[CallRecord],
         has_subtasks: bool,
     ) {
+        let has_subtasks = has_subtasks && !progress.former_items;
         self.work = match (calls.is_empty(), spec.milestone || has_subtasks) {
             // Its calls run in its items.
             _ if spec.for_each.is_some() => Work::Automatic,
@@ -385,7 +389,7 @@ impl Node {
             (true, false) => Work::Manual,
         };
         self.gate.trigger = spec.trigger();
-        self.gate.undecided = (needs_opening(spec) && !progress.opened)
+        self.gate.undecided = (needs_opening(spec, progress) && !progress.opened)
             || undecided(calls.iter().map(|call| &call.spec)).is_some();
         self.priority = spec.priority;
         self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());

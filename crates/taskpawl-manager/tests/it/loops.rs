@@ -130,6 +130,37 @@ fn items_that_are_the_same_stay_done_when_the_list_grows() {
 }
 
 #[test]
+fn a_task_that_is_a_loop_no_longer_drops_its_items_and_runs_itself() {
+    let loops = "tasks: [{id: each, forEach: {in: [x, y, z]}, call: {t: {}}}]";
+    let desk = with_plan(loops);
+    desk.run("each.0");
+    desk.start(&["each.1"]);
+    desk.accept(desk.manager.update("each", fields(json!({"forEach": null})), None));
+    assert_eq!(desk.states(), "each=todo each.0=done each.1=in_progress each.2=todo");
+    assert_eq!(desk.start(&["each", "each.2"]).started.len(), 0, "what runs ends first");
+    desk.report("each.1", "c1", "bad");
+    let dropped = "each=todo each.0=skipped each.1=skipped each.2=skipped";
+    assert_eq!(desk.states(), dropped);
+    desk.run("each");
+    assert_eq!(desk.task("each").status, Status::Done);
+    let desk = with_plan(loops);
+    desk.apply("tasks: [{id: each, call: {t: {}}}]");
+    assert_eq!(desk.states(), dropped);
+    desk.apply(loops);
+    assert_eq!(desk.states(), "each=todo each.0=todo each.1=todo each.2=todo");
+}
+
+#[test]
+fn work_for_people_that_is_a_loop_no_longer_is_left_to_them() {
+    let desk = with_plan("tasks: [{id: look, forEach: {in: [1, 2]}}]");
+    desk.accept(desk.manager.update("look", fields(json!({"forEach": null})), None));
+    assert_eq!(desk.states(), "look=todo look.0=skipped look.1=skipped");
+    assert_eq!(desk.ready(), ["look"]);
+    desk.accept(desk.manager.undo(None));
+    assert_eq!(desk.ready(), ["look.0", "look.1"]);
+}
+
+#[test]
 fn what_made_items_is_undone_with_them() {
     let desk = with_plan(ITEMS);
     let before = desk.states();

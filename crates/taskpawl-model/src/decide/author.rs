@@ -60,6 +60,7 @@ const STATE_FIELDS: &[&str] = &[
     "generation",
     "names",
     "opened",
+    "formerItems",
     "item",
     "round",
     "deadline",

@@ -28,7 +28,7 @@ impl Draft<'_> {
     pub(crate) fn open(&mut self, key: Key) -> Decided<()> {
         let record = self.task(key)?;
         if !record.body.progress.opened
-            && needs_opening(&record.spec)
+            && needs_opening(&record.spec, &record.body.progress)
             && !self.decide_opening(key, &record)?
         {
             return Ok(());
@@ -43,6 +43,10 @@ impl Draft<'_> {
 
     /// Returns whether the task is open now; else it has ended, waits for a decision, or for items that still run.
     fn decide_opening(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
+        // Without its `forEach` it is as if the list were empty, but that the task then runs itself.
+        if record.body.progress.former_items && self.expand(key, Vec::new())? == Ok(false) {
+            return Ok(false);
+        }
         if let Some(when) = &record.spec.when {
             match flow::holds(self, record, &self.known_calls(key)?, when)? {
                 Ok(true) => {}

@@ -98,6 +98,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "parent",
         "names",
         "opened",
+        "formerItems",
         "item",
         "round",
         "took",
