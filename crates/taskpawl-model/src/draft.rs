@@ -350,9 +350,12 @@ impl<'a> Draft<'a> {
 
     /// Writes a task whose specification changed, and what its node takes from there.
     pub(crate) fn update_spec(&mut self, key: Key, change: impl FnOnce(&mut TaskRecord)) -> Decided<()> {
-        let had_items = self.task(key)?.spec.for_each.is_some();
+        let before = self.task(key)?.spec;
         self.write_task(key, true, change)?;
-        self.note_former_items(key, had_items)?;
+        self.note_former_items(key, before.for_each.is_some())?;
+        if before.approval.is_some() && self.task(key)?.spec.approval.is_none() {
+            self.forget_decision(key)?;
+        }
         self.close_unstarted(key)?;
         self.refresh_node(key)
     }

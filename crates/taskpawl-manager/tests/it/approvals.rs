@@ -295,6 +295,51 @@ fn a_task_of_one_call_may_be_approved_with_other_arguments() {
 }
 
 #[test]
+fn other_arguments_hold_only_for_what_was_approved() {
+    let plan = |approval: &str, n: u32| {
+        format!("tasks: [{{id: a, calls: [{{id: c, toolName: t, args: {{n: {n}}}}}]{approval}}}]")
+    };
+    let edited = || {
+        let desk = desk(&plan(", approval: required", 1));
+        let args = Some(fields(json!({"n": 2})));
+        desk.accept(desk.manager.approve(&ids(&["a"]), Approving { args, ..Approving::default() }));
+        desk
+    };
+    let desk = edited();
+    desk.accept(desk.manager.update("a", fields(json!({"approval": null})), None));
+    assert_eq!(desk.task("a").progress.approval, None);
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":1}"#], "nothing is asked, and nothing was approved");
+    let desk = edited();
+    desk.accept(desk.manager.update("a", fields(json!({"approval": null})), None));
+    desk.accept(desk.manager.update("a", fields(json!({"approval": "required"})), None));
+    assert_eq!(desk.states(), "a=blocked{approval}");
+    let desk = edited();
+    desk.apply(&plan("", 3));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":3}"#]);
+    let desk = edited();
+    desk.apply(&plan(", approval: required", 3));
+    assert_eq!(desk.states(), "a=blocked{approval}");
+    desk.accept(approve(&desk.manager, "a", None));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":3}"#]);
+}
+
+#[test]
+fn other_arguments_of_a_call_that_failed_are_gone_when_its_approval_is() {
+    let plan = |approval: &str, n: u32| {
+        format!("tasks: [{{id: a, calls: [{{id: c, toolName: t, args: {{n: {n}}}{approval}}}]}}]")
+    };
+    let desk = desk(&plan(", approval: required", 1));
+    desk.start(&["a"]);
+    let args = Some(fields(json!({"n": 2})));
+    desk.accept(desk.manager.approve(&ids(&["a"]), Approving { args, ..Approving::default() }));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":2}"#]);
+    desk.report("a", "c", "bad");
+    desk.accept(desk.manager.reopen(&ids(&["a"]), false));
+    desk.apply(&plan("", 3));
+    assert_eq!(started(&desk.start(&["a"])), [r#"c {"n":3}"#]);
+}
+
+#[test]
 fn an_approval_of_the_whole_is_undone_as_long_as_nothing_ran() {
     let desk = desk("tasks: [{id: a, approval: required, subtasks: [{id: b, calls: [{toolName: t}]}]}]");
     desk.accept(approve(&desk.manager, "a", None));

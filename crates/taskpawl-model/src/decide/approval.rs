@@ -122,7 +122,8 @@ impl Draft<'_> {
 
     /// A task of which one call was asked about may have been approved with other arguments for that.
     fn take_args_of_task(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<()> {
-        let args = record.body.progress.approval.as_ref().and_then(|granted| granted.args.clone());
+        let granted = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
+        let args = granted.and_then(|granted| granted.args.clone());
         if let (Some(position), Some(args)) = (call, args) {
             self.update_call(key, position, |call| call.body.args = Some(args))?;
         }
@@ -223,7 +224,7 @@ impl Draft<'_> {
     }
 
     /// A task that starts from the beginning asks anew.
-    pub(super) fn forget_decision(&mut self, key: Key) -> Decided<()> {
+    pub(crate) fn forget_decision(&mut self, key: Key) -> Decided<()> {
         let has_one = self.task(key)?.body.progress.approval.is_some();
         if has_one { self.take_grant_away(key, None) } else { Ok(()) }
     }
