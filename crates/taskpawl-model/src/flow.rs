@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::command::DecideError;
 use crate::draft::{Decided, Draft};
-use crate::expr::{self, Data, EvalError, References, TaskData};
+use crate::expr::{self, Budget, Data, EvalError, References, TaskData, TaskUse};
 use crate::record::{CallRecord, PlanRecord, TaskRecord};
 use crate::spec::{ForEach, Map};
 use crate::status::{CallStatus, Status, TaskState};
@@ -96,9 +96,9 @@ pub(crate) fn data<F: Facts>(
     {
         data.params = plan.params;
     }
-    for text in &used.tasks {
+    for (text, used) in &used.tasks {
         if let Some(key) = named(facts, record, text)?
-            && let Some(seen) = task_data(facts, key)?
+            && let Some(seen) = task_data(facts, key, *used)?
         {
             data.tasks.insert(text.clone(), seen);
         }
@@ -115,12 +115,14 @@ pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Res
     facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
 }
 
-fn task_data<F: Facts>(facts: &F, key: Key) -> Result<Option<TaskData>, F::Error> {
+/// Returns what is used of a task: the items of a `forEach` are many, and most expressions ask only how it ended.
+fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<TaskData>, F::Error> {
     let Some(record) = facts.record(key)? else { return Ok(None) };
-    let calls = facts.calls_of(key)?;
+    let needs_calls = used.outcome || (used.results && record.spec.for_each.is_none());
+    let calls = if needs_calls { facts.calls_of(key)? } else { Vec::new() };
     let results = match record.spec.for_each {
-        Some(_) => results_of_items(facts, key)?,
-        None => calls.iter().map(|call| result_of_call(&record, call)).collect(),
+        Some(_) if used.results => results_of_items(facts, key)?,
+        Some(_) | None => Some(calls.iter().map(|call| result_of_call(&record, call)).collect()),
     };
     let error = match &record.body.state {
         TaskState::Failed { error } => Some(error.clone()),
@@ -136,18 +138,22 @@ fn task_data<F: Facts>(facts: &F, key: Key) -> Result<Option<TaskData>, F::Error
     }))
 }
 
-/// Returns the results of the items in the order of the list.
-fn results_of_items<F: Facts>(facts: &F, parent: Key) -> Result<Vec<Value>, F::Error> {
-    let mut results = BTreeMap::new();
+/// Returns the results of the items in the order of the list, unless they are more than an expression may walk or copy.
+fn results_of_items<F: Facts>(facts: &F, parent: Key) -> Result<Option<Vec<Value>>, F::Error> {
+    let (mut results, mut budget) = (BTreeMap::new(), Budget::default());
     for key in facts.below(parent)? {
         let Some(record) = facts.record(key)? else { continue };
         if let Some(item) = &record.body.progress.item
             && !is_surplus(&record)
         {
-            results.insert(item.index, result(&record, &facts.calls_of(key)?));
+            let result = result(&record, &facts.calls_of(key)?);
+            if budget.value(&result).is_err() {
+                return Ok(None);
+            }
+            results.insert(item.index, result);
         }
     }
-    Ok(results.into_values().collect())
+    Ok(Some(results.into_values().collect()))
 }
 
 /// Returns whether a task was an item of a list that no longer has it.
@@ -303,7 +309,7 @@ fn flat_enough(args: Map) -> Result<Map, String> {
 /// Returns whether a call refers to a task that has not finished: what it will see of that is not known.
 fn refers_to_open<F: Facts>(facts: &F, record: &TaskRecord, call: &CallRecord) -> Result<bool, F::Error> {
     let Ok(used) = expr::args_references(&call.spec.tool_name, &call.spec.args) else { return Ok(false) };
-    for text in &used.tasks {
+    for text in used.tasks.keys() {
         if let Some(key) = named(facts, record, text)?
             && let Some(other) = facts.record(key)?
             && !other.body.state.status().is_finished()

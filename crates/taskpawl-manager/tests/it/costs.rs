@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use taskpawl_manager::Manager;
+use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
     CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, Node, PlanRecord, Query,
     Report, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
@@ -147,4 +147,41 @@ fn a_claim_reads_what_holds_something_and_not_what_pauses() {
     let (changes, few) = reads_of_a_claim_beside(10);
     assert_eq!(changes.tasks.len(), 1);
     assert_eq!(reads_of_a_claim_beside(2_000).1, few);
+}
+
+/// Returns what is read when a loop over so many items ends, and the state of the task after it, which has a condition.
+fn reads_of_a_condition_on(items: usize, condition: &str) -> Reads {
+    let list: Vec<usize> = (0..items).collect();
+    let desk = with_plan(&format!(
+        "tasks: [{{id: each, name: each, forEach: {{in: {list:?}}}}}, {{id: after, needs: each, when: {condition}}}]"
+    ));
+    let ids: Vec<String> = (1..items).map(|n| format!("each.{n}")).collect();
+    desk.manager.done(&ids, Ending::default()).unwrap();
+    let end_last = Command::Done { ids: vec!["each.0".to_owned()], result: None, note: None, attempt: None };
+    reads(&desk.manager, end_last).1
+}
+
+#[test]
+fn a_condition_on_how_a_loop_ended_reads_no_items() {
+    for condition in ["tasks.each.status == 'done'", "tasks.each.error is none", "tasks.each.result is none"] {
+        let few = reads_of_a_condition_on(2, condition);
+        assert_eq!(reads_of_a_condition_on(500, condition), few, "{condition}");
+    }
+    let results = "tasks.each.results | length > 0";
+    assert!(reads_of_a_condition_on(500, results).tasks > 500);
+}
+
+#[test]
+fn results_that_are_more_than_an_expression_may_walk_are_an_error() {
+    let list: Vec<usize> = (0..200).collect();
+    let desk = with_plan(&format!(
+        "tasks: [{{id: each, name: each, forEach: {{in: {list:?}}}}}, {{id: after, needs: each, when: tasks.each.results | length > 0}}]"
+    ));
+    let result = Some(json!("long ".repeat(40_000)));
+    for n in list {
+        let ending = Ending { result: result.clone(), ..Ending::default() };
+        desk.manager.done(&[format!("each.{n}")], ending).unwrap();
+    }
+    let error = desk.task("after").error.unwrap();
+    assert!(error.contains("walks or copies more than 33554432 bytes"), "{error}");
 }

@@ -11,11 +11,11 @@ const NODE: u64 = 16;
 
 /// More was used than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exhausted;
+pub(crate) struct Exhausted;
 
 /// What is left to be used.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     left: u64,
 }
 
@@ -34,7 +34,7 @@ impl Budget {
     }
 
     /// Pays for walking or copying a value.
-    pub(super) fn value(&mut self, value: &Value) -> Result<(), Exhausted> {
+    pub(crate) fn value(&mut self, value: &Value) -> Result<(), Exhausted> {
         self.left = self.left.checked_sub(NODE).ok_or(Exhausted)?;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::ast::Name;
+use super::ast::{Name, TaskField};
 use crate::Status;
 use crate::spec::Map;
 
@@ -32,8 +32,9 @@ pub struct TaskData {
     pub context: Map,
     /// Its result; null when it has none.
     pub result: Value,
-    /// The results of its items or its calls, in order; null for those that have none.
-    pub results: Vec<Value>,
+    /// The results of its items or its calls, in order; null for those that have none. None where they are more than an expression
+    /// may walk or copy.
+    pub results: Option<Vec<Value>>,
     /// Its state.
     pub status: Status,
     /// Why it failed.
@@ -45,8 +46,8 @@ pub struct TaskData {
 pub struct References {
     /// Names of parameters.
     pub params: BTreeSet<String>,
-    /// Other tasks, as they are written.
-    pub tasks: BTreeSet<String>,
+    /// Other tasks, as they are written, with what is used of them.
+    pub tasks: BTreeMap<String, TaskUse>,
     /// Names in the task's own context.
     pub context: BTreeSet<String>,
     /// Whether `item` is used.
@@ -55,13 +56,38 @@ pub struct References {
     pub index: bool,
 }
 
+/// What expressions use of another task beside its state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskUse {
+    /// Its result or its context.
+    pub outcome: bool,
+    /// The list of its results: of a `forEach` those of all items.
+    pub results: bool,
+}
+
+impl TaskUse {
+    fn add(&mut self, other: Self) {
+        self.outcome |= other.outcome;
+        self.results |= other.results;
+    }
+}
+
+impl From<&TaskField> for TaskUse {
+    fn from(field: &TaskField) -> Self {
+        Self {
+            outcome: matches!(field, TaskField::Result | TaskField::Context(_)),
+            results: *field == TaskField::Results,
+        }
+    }
+}
+
 impl References {
     /// Adds a name.
     pub(crate) fn add(&mut self, name: &Name) {
         match name {
             Name::Param(name) => _ = self.params.insert(name.clone()),
             Name::Context(name) => _ = self.context.insert(name.clone()),
-            Name::Task { task, .. } => _ = self.tasks.insert(task.clone()),
+            Name::Task { task, field } => self.tasks.entry(task.clone()).or_default().add(field.into()),
             Name::Item => self.item = true,
             Name::Index => self.index = true,
             Name::Attempt => {}
@@ -71,7 +97,9 @@ impl References {
     /// Adds everything that others refer to.
     pub fn extend(&mut self, other: Self) {
         self.params.extend(other.params);
-        self.tasks.extend(other.tasks);
+        for (task, used) in other.tasks {
+            self.tasks.entry(task).or_default().add(used);
+        }
         self.context.extend(other.context);
         self.item |= other.item;
         self.index |= other.index;

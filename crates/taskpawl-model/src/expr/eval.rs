@@ -148,7 +148,7 @@ impl<'d> Machine<'d, '_> {
     fn task_field(&mut self, task: &'d TaskData, field: &TaskField, expr: &Expr) -> Eval<Val<'d>> {
         Ok(match field {
             TaskField::Result => Val::One(Cow::Borrowed(&task.result)),
-            TaskField::Results => Val::Many(&task.results),
+            TaskField::Results => Val::Many(task.results.as_deref().ok_or(Exhausted)?),
             TaskField::Status => owned(task.status.as_str().into()),
             TaskField::Error => {
                 self.budget.bytes(task.error.as_ref().map_or(0, String::len))?;

@@ -28,7 +28,8 @@ mod template;
 mod words;
 
 pub use ast::{Name, TaskField};
-pub use data::{Args, Data, References, TaskData};
+pub(crate) use budget::Budget;
+pub use data::{Args, Data, References, TaskData, TaskUse};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
 pub(crate) use scan::OPEN;
 pub use template::{
