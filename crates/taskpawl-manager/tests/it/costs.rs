@@ -163,7 +163,8 @@ fn reads_of_a_condition_on(items: usize, condition: &str) -> Reads {
 
 #[test]
 fn a_condition_on_how_a_loop_ended_reads_no_items() {
-    for condition in ["tasks.each.status == 'done'", "tasks.each.error is none", "tasks.each.result is none"] {
+    for condition in ["tasks.each.status == 'done'", "tasks.each.error is none", "tasks.each.result is none"]
+    {
         let few = reads_of_a_condition_on(2, condition);
         assert_eq!(reads_of_a_condition_on(500, condition), few, "{condition}");
     }

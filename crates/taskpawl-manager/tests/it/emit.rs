@@ -142,9 +142,8 @@ fn a_fresh_start_makes_what_a_call_returned_once() {
 
 #[test]
 fn a_recorded_success_returns_its_tasks_again() {
-    let desk = with_plan(
-        "tasks: [{id: a, cache: {key: \"'v'\"}, calls: [{id: c1, toolName: t, emit: true}]}]",
-    );
+    let desk =
+        with_plan("tasks: [{id: a, cache: {key: \"'v'\"}, calls: [{id: c1, toolName: t, emit: true}]}]");
     let claim = |grants| Round {
         claims: vec![desk.key("a")],
         grants,
