@@ -130,6 +130,39 @@ fn items_that_are_the_same_stay_done_when_the_list_grows() {
 }
 
 #[test]
+fn what_somebody_cancelled_or_skipped_stays_so_for_the_same_element() {
+    let desk = with_plan(ITEMS);
+    give(&desk, json!(["x", "y", "z"]));
+    desk.accept(desk.manager.cancel(&ids(&["each.0"]), None));
+    desk.accept(desk.manager.skip(&ids(&["each.1"]), None));
+    let retry = |list| {
+        desk.accept(desk.manager.retry(&ids(&["list"]), false));
+        give(&desk, list);
+    };
+    retry(json!(["x", "y", "z"]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=cancelled each.1=skipped each.2=todo");
+    retry(json!(["other", "another", "z"]));
+    assert_eq!(desk.states(), "list=done each=todo after=todo each.0=todo each.1=todo each.2=todo");
+    assert_eq!(started(&desk.start(&["each.0"])), [r#"each.0.c1 {"it":"other","n":0}"#]);
+}
+
+#[test]
+fn another_element_waits_until_the_calls_of_a_cancelled_item_have_ended() {
+    let desk = with_plan("tasks: [{id: each, forEach: {in: [x, y]}, call: {t: {it: '${{ item }}'}}}]");
+    let run =
+        json!({"id": "r1", "scope": [], "actor": "ann", "host": "h", "startedAt": "2025-06-15T15:06:40Z"});
+    desk.as_run(Command::StartRun(serde_json::from_value(run).unwrap()));
+    desk.start(&["each.0"]);
+    desk.accept(desk.manager.cancel(&ids(&["each.0"]), None));
+    let change = fields(json!({"forEach": {"in": ["other", "y"]}}));
+    desk.accept(desk.manager.update("each", change, None));
+    assert_eq!(desk.states(), "each=todo each.0=cancelled each.1=todo");
+    desk.report("each.0", "c1", "ok");
+    assert_eq!(desk.states(), "each=todo each.0=todo each.1=todo");
+    assert_eq!(started(&desk.start(&["each.0"])), [r#"each.0.c1 {"it":"other"}"#]);
+}
+
+#[test]
 fn a_task_that_is_a_loop_no_longer_drops_its_items_and_runs_itself() {
     let loops = "tasks: [{id: each, forEach: {in: [x, y, z]}, call: {t: {}}}]";
     let desk = with_plan(loops);

@@ -9,7 +9,7 @@ use crate::event::EventKind;
 use crate::record::{Phase, RunRecord, TakenAway, TaskRecord};
 use crate::refusal::Refusal;
 use crate::status::TaskState;
-use crate::{CallId, Key, RunId};
+use crate::{CallId, Key, RunId, TaskId};
 
 impl Draft<'_> {
     /// Notes that `calls` of a task that is taken away from a run have not ended.
@@ -34,6 +34,7 @@ impl Draft<'_> {
         let is_over = call.is_none() || ending.calls.is_empty();
         if is_over {
             run.ending.remove(&id);
+            self.look_above_ended(&id)?;
         }
         if is_known {
             self.changes.runs.insert(run.id.clone(), run);
@@ -63,7 +64,21 @@ impl Draft<'_> {
             Some(ending) => ending,
             None => crate::read::ending(self.view)?,
         };
-        Ok(self.ending.insert(ending).get(&id).cloned())
+        let run = self.ending.insert(ending).get(&id).cloned();
+        let goes_on = |run: &RunId| {
+            self.changes.runs.get(run).is_none_or(|run| run.is_open() && run.ending.contains_key(&id))
+        };
+        Ok(run.filter(goes_on))
+    }
+
+    /// A list may wait for the end of an item that was cancelled to put another one in its place.
+    pub(super) fn look_above_ended(&mut self, id: &TaskId) -> Decided<()> {
+        if let Some(key) = self.find_id(id.as_str())?
+            && let Some(node) = self.find_node(key)?
+        {
+            self.queue.extend(node.parent);
+        }
+        Ok(())
     }
 
     fn open_run(&self, id: &RunId) -> Decided<Option<RunRecord>> {

@@ -114,7 +114,8 @@ impl Draft<'_> {
         let wanted: Vec<Item> = (0..).zip(list).map(|(index, value)| Item { index, value }).collect();
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
-            if self.node(*item)?.phase == Phase::InProgress && !self.is_same_item(*item, wanted, &template)? {
+            let goes_on = self.node(*item)?.phase == Phase::InProgress || self.ending_in(*item)?.is_some();
+            if goes_on && !self.is_same_item(*item, wanted, &template)? {
                 return Ok(Ok(false));
             }
         }
@@ -159,9 +160,13 @@ impl Draft<'_> {
         if self.is_same_item(key, Some(&item), template)? {
             return if is_back { self.start_one_again(key, How::Reopen) } else { Ok(()) };
         }
+        // Who cancelled or skipped it meant that element, whatever is done with it.
+        let is_other = record.body.progress.item.as_ref() != Some(&item);
         match self.node(key)?.phase {
             Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
-            Phase::Skipped if is_back => self.start_one_again(key, How::Reopen)?,
+            Phase::Cancelled | Phase::Skipped if is_back || is_other => {
+                self.start_one_again(key, How::Reopen)?;
+            }
             Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::BlockedOther => {
                 self.clear_all(key)?;
             }

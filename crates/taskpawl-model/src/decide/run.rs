@@ -28,8 +28,9 @@ impl Draft<'_> {
         run.finished_at = Some(self.now());
         run.exit = Some(exit);
         run.counts.clone_from(counts);
-        run.ending.clear();
+        let ended = std::mem::take(&mut run.ending);
         self.changes.runs.insert(id.clone(), run);
+        ended.keys().try_for_each(|task| self.look_above_ended(task))?;
         self.emit(None, EventKind::RunFinished { exit, counts: counts.clone() })
     }
 
@@ -39,8 +40,9 @@ impl Draft<'_> {
         };
         if run.is_open() {
             run.recovered_at = Some(self.now());
-            run.ending.clear();
+            let ended = std::mem::take(&mut run.ending);
             self.changes.runs.insert(id.clone(), run);
+            ended.keys().try_for_each(|task| self.look_above_ended(task))?;
             self.emit(None, EventKind::RunKilled {})?;
         }
         Ok(())
