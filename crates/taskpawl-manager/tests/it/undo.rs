@@ -124,6 +124,30 @@ fn what_was_touched_later_is_refused_with_a_list() {
 }
 
 #[test]
+fn what_expressions_refer_to_stands_against_an_undo() {
+    let desk = Desk::with(&["a", "b"]);
+    desk.accept(desk.manager.add_dependency("b", "a"));
+    let linked = desk.revision();
+    desk.create("c needs=b");
+    let when = |text: &str| fields(json!({ "when": text }));
+    desk.accept(desk.manager.update("c", when("tasks.a.status == 'done'"), None));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(linked))), @"
+    task `c`: when: `c` uses `a`, which is no dependency of it
+      hint: `c` needs its result; change that first
+    ");
+    desk.accept(desk.manager.update("c", when("true"), None));
+    let rewritten = desk.revision();
+    desk.accept(desk.manager.undo(Some(linked)));
+    insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(rewritten))), @"
+    task `c`: when: `c` uses `a`, which is no dependency of it
+      hint: let it depend on `a` first: `taskpawl add-dependency c a`
+    ");
+    desk.accept(desk.manager.add_dependency("b", "a"));
+    desk.accept(desk.manager.undo(Some(rewritten)));
+    assert_eq!(desk.task("c").options["when"], "tasks.a.status == 'done'");
+}
+
+#[test]
 fn what_ran_is_not_undone() {
     let desk = Desk::with(&["a calls=1", "sub calls=1"]);
     insta::assert_snapshot!(desk.refuse(|m| m.undo(Some(99))), @"

@@ -240,7 +240,7 @@ impl Draft<'_> {
             self.check_references(key)?;
         }
         if changed.contains_key("dependencies") {
-            self.check_references_behind(key)?;
+            self.check_references_behind(&[key])?;
         }
         if !changed.is_empty() {
             self.emit(Some(key), EventKind::Updated { fields: changed })?;
@@ -353,7 +353,7 @@ impl Draft<'_> {
         }
         check_trigger(&record.id, &record.spec, present.len() > 1)?;
         self.remove_edge(key, on)?;
-        self.check_references_behind(key)?;
+        self.check_references_behind(&[key])?;
         self.update_task(key, |_| ())?;
         let event = EventKind::DependencyRemoved { on: self.id(on)? };
         self.emit(Some(key), event)?;
@@ -379,7 +379,7 @@ impl Draft<'_> {
         } else {
             self.set_parent(key, None)?;
         }
-        self.check_references_behind(key)?;
+        self.check_references_behind(&[key])?;
         self.update_task(key, |_| ())?;
         let event = EventKind::Moved {
             from: from.map(|key| self.id(key)).transpose()?,

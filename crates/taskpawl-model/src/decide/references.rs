@@ -57,23 +57,23 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Checks what a task and everything that comes after it refers to, some edge before it being gone.
-    pub(super) fn check_references_behind(&self, key: Key) -> Decided<()> {
+    /// Checks what tasks and everything that comes after them refers to, some edge before them being gone.
+    pub(super) fn check_references_behind(&self, keys: &[Key]) -> Decided<()> {
         let mut seen = BTreeSet::new();
-        let mut stack = vec![key];
+        let mut stack = keys.to_vec();
         while let Some(key) = stack.pop() {
             if !seen.insert(key) {
                 continue;
             }
-            self.check_task_references(key)?;
+            self.check_task_references(key, false)?;
             stack.extend(self.subtasks(key)?);
             stack.extend(self.dependents(key)?);
         }
         Ok(())
     }
 
-    /// Checks only which tasks a task refers to.
-    fn check_task_references(&self, key: Key) -> Decided<()> {
+    /// Checks only which tasks a task refers to, of which the expressions or what comes before it are changed.
+    pub(super) fn check_task_references(&self, key: Key, changes_it: bool) -> Decided<()> {
         let (record, calls) = (self.task(key)?, self.known_calls(key)?);
         if record.body.state.status().is_finished() || !has_expressions(&record, &calls) {
             return Ok(());
@@ -81,8 +81,9 @@ impl Draft<'_> {
         for site in &sites(&record, &calls)? {
             for mention in &site.mentions {
                 let Name::Task { task, .. } = &mention.name else { continue };
-                if let Some((problem, _)) = self.reference_problem(key, &record, task, site.stage)? {
-                    let hint = format!("`{}` needs its result; change that first", record.id);
+                if let Some((problem, hint)) = self.reference_problem(key, &record, task, site.stage)? {
+                    let needs = || format!("`{}` needs its result; change that first", record.id);
+                    let hint = hint.filter(|_| changes_it).unwrap_or_else(needs);
                     return Err(refusal(&record, site, mention, problem, Some(hint)).into());
                 }
             }

@@ -140,6 +140,7 @@ impl Undoing {
             restore(draft, task)?;
         }
         self.put_edges_back(draft)?;
+        self.check_references(draft)?;
         for (key, spec) in &self.image.applied {
             draft.changes.applied.insert(*key, spec.clone());
         }
@@ -368,6 +369,22 @@ impl Undoing {
         Ok(())
     }
 
+    /// What was written since may refer to tasks that it no longer comes after, and what is put back to those that it did come
+    /// after then.
+    fn check_references(&self, draft: &Draft<'_>) -> Decided<()> {
+        let created: BTreeSet<Key> = self.image.created_keys().collect();
+        let cut = self.image.added.iter().map(|(task, _)| task);
+        let cut = cut.chain(self.image.parents.iter().map(|(task, _)| task));
+        let cut: Vec<Key> = cut.copied().filter(|key| !created.contains(key)).collect();
+        draft.check_references_behind(&cut)?;
+        for task in &self.image.tasks {
+            if task.spec.is_some() || has_other_calls(&draft.view.calls(task.key)?, task) {
+                draft.check_task_references(task.key, true)?;
+            }
+        }
+        self.image.deleted.iter().try_for_each(|task| draft.check_task_references(task.key, true))
+    }
+
     fn write_events(&self, draft: &mut Draft<'_>, back: &BTreeSet<Key>) -> Decided<()> {
         let created: BTreeSet<Key> = self.image.created_keys().collect();
         for key in self.own.iter().filter(|key| !created.contains(key)) {
@@ -406,6 +423,13 @@ fn affected(draft: &Draft<'_>, node: &Node, before: Phase) -> Decided<Vec<Key>> 
 fn restore(draft: &mut Draft<'_>, task: &TaskImage) -> Decided<()> {
     let calls = if task.calls.is_empty() { None } else { Some(calls_before(draft.calls(task.key)?, task)) };
     draft.restore_task(task.key, task.spec.clone(), task.body.clone(), calls)
+}
+
+/// Returns whether calls come back that a task does not have now, or has otherwise.
+fn has_other_calls(now: &[CallRecord], task: &TaskImage) -> bool {
+    let before = task.calls.iter().filter_map(|(_, call)| call.as_ref());
+    let is_same = |one: &CallRecord, other: &CallRecord| (&one.id, &one.spec) == (&other.id, &other.spec);
+    before.into_iter().any(|call| !now.iter().any(|other| is_same(call, other)))
 }
 
 /// Starts of calls count up: a file of their output is never written twice.
