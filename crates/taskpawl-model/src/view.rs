@@ -131,11 +131,11 @@ pub trait View {
         Ok(())
     }
 
-    /// Returns the tasks that are not started and of which something is undecided, by key.
-    fn undecided(&self) -> ViewResult<Vec<Key>> {
+    /// Returns the tasks that are not started and that only what is undecided about them keeps from it, by key.
+    fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
         let mut keys = Vec::new();
         self.each_node(&mut |node| {
-            if node.phase == Phase::Todo && node.gate.undecided {
+            if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
                 keys.push(node.key);
             }
         })?;

@@ -17,7 +17,7 @@ impl Draft<'_> {
     pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
         self.changes.runs.insert(run.id.clone(), run.clone());
         // A task that an earlier version left undecided is opened now, at the latest.
-        self.queue.extend(self.view.undecided()?);
+        self.queue.extend(self.view.to_be_opened()?);
         self.emit(None, EventKind::RunStarted { scope: run.scope.clone() })
     }
 

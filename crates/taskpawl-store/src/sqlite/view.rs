@@ -29,6 +29,8 @@ impl Session {
 
 /// Texts of statements, so that tests can ask for their plans.
 pub(super) mod sql {
+    use super::rows;
+
     pub(crate) const TASK: &str = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
     pub(crate) const CALLS: &str =
         "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
@@ -47,6 +49,11 @@ pub(super) mod sql {
          AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
     pub(crate) const RUNNING: &str = "SELECT slot >> ?1 FROM calls INDEXED BY calls_running \
          WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running' ORDER BY slot";
+    /// Tasks that are `todo` and undecided, but for most of those that cannot start yet: the first entry is `open`, and the first
+    /// trigger waits for all dependencies.
+    pub(crate) const UNDECIDED: &str = rows::select_node!(
+        "WHERE phase = 0 AND undecided = 1 AND entry = 0 AND (dependencies_open = 0 OR gate_trigger <> 0)"
+    );
     pub(crate) const TOOK: &str = "SELECT key, CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END \
          FROM bodies INDEXED BY took WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL";
     pub(crate) const ESTIMATES: &str = "SELECT key, CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END \
@@ -162,9 +169,9 @@ impl View for Session {
         Ok(keys)
     }
 
-    fn undecided(&self) -> ViewResult<Vec<Key>> {
-        // The first phase is `todo`.
-        self.all("SELECT key FROM nodes WHERE phase = 0 AND undecided = 1", [], |row| Ok(Key(row.get(0)?)))
+    fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
+        let nodes = self.all(sql::UNDECIDED, [], rows::node)?;
+        Ok(nodes.iter().filter(|node| node.gate.is_to_be_opened()).map(|node| node.key).collect())
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
