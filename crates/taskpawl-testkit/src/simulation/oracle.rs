@@ -80,9 +80,12 @@ impl Oracle {
         }
     }
 
-    /// A task is gone; items may be made again under the same ids.
+    /// A task is gone; items, and what calls return, may be made again under the same ids.
     fn forget(&mut self, task: &TaskId) {
         self.states.remove(task);
+        self.decided.remove(task);
+        self.started_since_decision.retain(|(other, _), _| other != task);
+        self.taken_away.retain(|(other, _)| other != task);
         self.attempts.remove(task);
         self.pauses.remove(task);
         self.recorded.retain(|(other, ..)| other != task);
