@@ -20,11 +20,8 @@ pub fn unheeded<'a>(
     spec: &TaskSpec,
     calls: impl IntoIterator<Item = &'a CallSpec>,
 ) -> impl Iterator<Item = &'static str> {
-    let mut fields = [(spec.sandbox.is_some(), "sandbox"), (spec.estimate.is_some(), "estimate")];
-    for call in calls {
-        fields[0].0 |= call.sandbox.is_some();
-    }
-    fields.into_iter().filter_map(|(used, field)| used.then_some(field))
+    let is_used = spec.sandbox.is_some() || calls.into_iter().any(|call| call.sandbox.is_some());
+    is_used.then_some("sandbox").into_iter()
 }
 
 /// How deep values may be nested: what readers of JSON agree on, less what stores put around them.
@@ -44,4 +41,20 @@ pub fn is_too_deep(value: &Value) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SandboxRequest;
+
+    #[test]
+    fn only_what_is_not_acted_on_is_told() {
+        let text =
+            "{name: a, estimate: 1h, cache: {key: '1'}, writes: [x], resources: db, approval: required}";
+        let heeded = crate::parse_task(text).expect("a task").spec;
+        assert_eq!(unheeded(&heeded, []).count(), 0);
+        let call = CallSpec { sandbox: Some(SandboxRequest::default()), ..CallSpec::default() };
+        assert_eq!(unheeded(&heeded, [&call]).collect::<Vec<_>>(), ["sandbox"]);
+    }
 }
