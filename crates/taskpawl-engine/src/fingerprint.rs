@@ -35,11 +35,11 @@ fn add_text(hash: &mut Sha256, text: &str) {
 
 /// Returns the files that a pattern matches, in order; of a directory, all below it.
 fn matching(root: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
-    let pattern = pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/');
+    let outside = || io::Error::other("the pattern leads out of the project");
+    let pattern = &*paths::beneath(pattern).ok_or_else(outside)?;
     let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(io::Error::other)?;
     let glob = glob.compile_matcher();
-    let start = paths::written(&[pattern.to_owned()]).pop().unwrap_or_default();
-    let start = root.join(start);
+    let start = root.join(paths::written(&[pattern.to_owned()]).pop().unwrap_or_default());
     if fs::symlink_metadata(&start).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
@@ -120,6 +120,8 @@ mod tests {
         fs::write(path("src/b.txt"), "changed").unwrap();
         assert_eq!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file.clone()));
         assert_ne!(of(&["src"]), dir);
+        assert_eq!(matching(root.path(), "x/../src//./a.rs").unwrap(), [Path::new("src/a.rs")]);
+        assert_eq!(matching(root.path(), ".").unwrap().len(), 2);
         fs::write(path("src/a.rs"), "b").unwrap();
         assert_ne!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file));
         fs::rename(path("src/a.rs"), path("src/c.rs")).unwrap();
@@ -136,6 +138,8 @@ mod tests {
         assert_ne!(of(&["a"]).unwrap(), missing);
         assert_ne!(of(&[]).unwrap(), missing);
         assert_eq!(of(&["["]), None);
+        assert_eq!(of(&["../a"]), None);
+        assert_eq!(of(&["/a"]), None);
         std::os::unix::fs::symlink("nowhere", root.path().join("l")).unwrap();
         assert!(of(&["l"]).is_some());
     }

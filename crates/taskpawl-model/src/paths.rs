@@ -26,20 +26,27 @@ pub(crate) fn above(path: &str) -> impl Iterator<Item = &str> {
     root.into_iter().chain(path.match_indices('/').map(|(at, _)| &path[..at]))
 }
 
-/// Returns the parts of a path before the first that is a pattern.
-fn literal(path: &str) -> String {
+/// Returns a path from the directory of the project, without `.` and `..`; `None` if it leads out of it.
+pub fn beneath(path: &str) -> Option<String> {
+    if path.starts_with('/') || path == "~" || path.starts_with("~/") {
+        return None;
+    }
     let mut parts = Vec::new();
-    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        if part.contains(['*', '?', '[', '{']) {
-            break;
-        }
-        if part == ".." {
-            parts.pop();
-        } else {
-            parts.push(part);
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop()?,
+            part => parts.push(part),
         }
     }
-    parts.join("/")
+    Some(parts.join("/"))
+}
+
+/// Returns the parts of a path before the first that is a pattern; of one that leads out of the project, none: it may be anything.
+fn literal(path: &str) -> String {
+    let path = beneath(path).unwrap_or_default();
+    let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
+    path.split('/').take_while(|part| !is_pattern(part)).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -54,6 +61,12 @@ mod tests {
             ["a/b", "d", "x", "x-y"]
         );
         assert_eq!(written(&texts(&["*.rs", "a"])), [""]);
+        assert_eq!(written(&texts(&["./o", "p/../o", "q/*/../r/*"])), ["o", "q/r"]);
+        for outside in ["/etc", "..", "../x", "a/../../a", "~/x", "~"] {
+            assert_eq!(beneath(outside), None, "{outside}");
+            assert_eq!(written(&texts(&[outside])), [""], "{outside}");
+        }
+        assert_eq!(beneath("~x/.y/..z").as_deref(), Some("~x/.y/..z"));
         assert_eq!(above("a/b/c").collect::<Vec<_>>(), ["", "a", "a/b"]);
         assert_eq!(above("").count(), 0);
         assert!(overlap("a", "a/b") && overlap("", "a") && overlap("a", "a") && !overlap("a", "ab"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Period, Retry};
+use taskpawl::model::{Period, Retry, unknown_failure};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -21,7 +21,9 @@ pub(super) fn retry(text: &str) -> Option<Retry> {
         Ok(attempts) => json!({ "attempts": attempts }),
         Err(_) => serde_json::from_str(text).ok()?,
     };
-    serde_json::from_value::<Retry>(value).ok().filter(|retry| retry.attempts > 0)
+    serde_json::from_value::<Retry>(value)
+        .ok()
+        .filter(|retry| retry.attempts > 0 && unknown_failure(Some(retry)).is_none())
 }
 
 pub(super) fn line(text: &str, at: usize) -> usize {

@@ -53,6 +53,28 @@ fn every_field_is_reached_and_taken_away_again() {
 }
 
 #[test]
+fn values_that_stand_for_nothing_are_refused_by_the_rules_of_plan_files() {
+    let desk = Desk::with(&["a"]);
+    let revision = desk.revision();
+    for (fields, said) in [
+        (json!({"writes": ["./o", "/etc"]}), "`/etc` is no path beneath the project"),
+        (json!({"cache": {"inputs": ["../x"]}}), "`../x` is no path beneath the project"),
+        (json!({"cache": {"inputs": ["[bad"]}}), "`[bad` is no pattern of paths"),
+        (json!({"retry": {"attempts": 2, "retryOn": ["timout"]}}), "did you mean `timeout`?"),
+        (json!({"retry": {"attempts": 2, "retryOn": [300]}}), "an exit code from 1 to 255"),
+    ] {
+        let refused = update(&desk.manager, "a", fields).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+    let call = parse_call("{exec: {argv: [make]}}").unwrap();
+    let retry = serde_json::from_value(json!({"attempts": 2, "retryOn": ["foo"]})).unwrap();
+    let call = taskpawl_model::NewCall { spec: taskpawl_model::CallSpec { retry, ..call.spec }, ..call };
+    let refused = desk.manager.add_tool_call("a", call).unwrap_err().to_string();
+    assert!(refused.contains("unknown class of errors `foo`"), "{refused}");
+    assert_eq!(desk.revision(), revision);
+}
+
+#[test]
 fn context_and_metadata_merge() {
     let desk = Desk::with(&["a"]);
     desk.accept(update(&desk.manager, "a", json!({"context": {"x": 1, "y": 2}, "metadata": {"owner": "q"}})));

@@ -283,6 +283,7 @@ impl<'p> Work<'p> {
         before: Option<&Applied>,
         after: &Applied,
     ) -> Decided<()> {
+        super::author::check_values(&after.spec)?;
         let key = self.key(position);
         let spec = merge_spec(before.map(|before| &before.spec), &after.spec, &draft.task(key)?.spec)?;
         draft.update_spec(key, |record| record.spec = spec)?;

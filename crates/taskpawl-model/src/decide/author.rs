@@ -13,7 +13,7 @@ use crate::record::{CallBody, CallRecord, Node, Note, Phase, TaskBody, TaskRecor
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
-use crate::{CallId, Key, TaskId, check_id};
+use crate::{CallId, Key, TaskId, ValueFault, check_id, fault};
 
 /// How many dependencies the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
@@ -104,6 +104,7 @@ impl Draft<'_> {
         check_depth("context", context.values())?;
         check_depth("metadata", spec.metadata.values().chain(spec.extra.values()))?;
         check_depth("args", calls.iter().flat_map(|call| call.spec.args.values()))?;
+        check_values(spec)?;
         let key = self.new_key()?;
         let now = self.now();
         let record = TaskRecord {
@@ -165,6 +166,9 @@ impl Draft<'_> {
                 let problem = format!("call id `{id}` is taken in this task");
                 return Err(Refusal::InvalidField { field: "toolCalls".to_owned(), problem }.into());
             }
+        }
+        if let Some(fault) = new.iter().find_map(|call| fault::unknown_failure(call.spec.retry.as_ref())) {
+            return Err(meaningless("toolCalls.retry", &fault).into());
         }
         let mut records = Vec::with_capacity(new.len());
         let mut number = present.len();
@@ -413,6 +417,18 @@ pub(super) fn invalid(field: &str, problem: impl Into<String>) -> Refusal {
     Refusal::InvalidField { field: field.to_owned(), problem: problem.into() }
 }
 
+fn meaningless(field: &str, fault: &ValueFault) -> Refusal {
+    invalid(field, format!("{fault}; {}", fault.hint()))
+}
+
+/// Refuses values that stand for nothing.
+pub(super) fn check_values(spec: &TaskSpec) -> Decided<()> {
+    match fault::of_task(spec) {
+        Some((field, fault)) => Err(meaningless(field, &fault).into()),
+        None => Ok(()),
+    }
+}
+
 /// Returns whether open tasks may come below one in this state.
 pub(super) fn takes_subtasks(status: Status) -> bool {
     matches!(status, Status::Todo | Status::Blocked | Status::Failed)
@@ -465,7 +481,12 @@ fn change_field(
                 invalid(field, "it follows from what happens; a command of its own changes it").into()
             );
         }
-        _ if TASK_FIELDS.contains(&field) => set_spec_field(&mut record.spec, field, value)?,
+        _ if TASK_FIELDS.contains(&field) => {
+            set_spec_field(&mut record.spec, field, value)?;
+            if ["writes", "cache", "retry"].contains(&field) {
+                check_values(&record.spec)?;
+            }
+        }
         _ => set_or_remove(&mut record.spec.extra, field, value),
     }
     let after = field_value(record, field);

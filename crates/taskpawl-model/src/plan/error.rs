@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Position;
 use crate::expr::ExprFault;
-use crate::{IdError, PeriodError};
+use crate::{IdError, PeriodError, ValueFault};
 
 /// Everything that is wrong with a plan, in the order of the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +166,9 @@ pub enum PlanProblem {
         /// The text.
         text: String,
     },
+    /// A value that can be read and stands for nothing.
+    #[error(transparent)]
+    Value(#[from] ValueFault),
     /// A version of the format that is not known.
     #[error("version {found} of the format is not known, this program reads version {known}")]
     Version {

@@ -23,7 +23,9 @@ mod vocabulary;
 pub(crate) use parse::plan_from_json;
 
 pub(crate) use expressions::Scope;
+pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
+pub(crate) use vocabulary::word_hint;
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;

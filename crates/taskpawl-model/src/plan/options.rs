@@ -6,6 +6,7 @@ use super::PlanProblem;
 use super::node::{Content, Node, shortened};
 use super::reader::{Reader, Segment, Shape};
 use super::sites::Stage;
+use crate::fault;
 use crate::{Approval, ApprovalWord, Cache, ForEach, Links, Question, Repeat, Retry, SandboxRequest};
 
 const LINKS: Shape = Shape {
@@ -139,7 +140,8 @@ impl<'n> Reader<'n> {
             self.wrong_type(node, "an exit code, or the word for a kind of failure");
             return None;
         }
-        Some(self.json(node))
+        let failure = self.json(node);
+        self.checked(node, fault::check_failure(&failure)).then_some(failure)
     }
 
     pub(super) fn sandbox(&mut self, node: &'n Node<'n>) -> Option<SandboxRequest> {
@@ -196,7 +198,7 @@ impl<'n> Reader<'n> {
         let mut cache = Cache::default();
         self.object(node, &CACHE, |reader, key, value| {
             if key == "inputs" {
-                cache.inputs = reader.texts(value);
+                cache.inputs = reader.checked_texts(value, fault::check_pattern);
             } else {
                 reader.expression_site(Stage::Key, value);
                 cache.key = reader.filled_text(value);

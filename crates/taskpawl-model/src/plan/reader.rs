@@ -10,7 +10,7 @@ use super::sites::Site;
 use super::task::{Defaults, Draft};
 use super::vocabulary::{self, Vocabulary};
 use super::{PlanError, PlanProblem, Position};
-use crate::{Map, Period, TaskId, Timestamp, check_id};
+use crate::{Map, Period, TaskId, Timestamp, ValueFault, check_id};
 
 /// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
 #[derive(Debug, Default)]
@@ -271,6 +271,29 @@ impl<'n> Reader<'n> {
             return Vec::new();
         }
         self.one_or_many(node, Self::filled_text)
+    }
+
+    /// Reads texts that have to mean something beyond being text.
+    pub(super) fn checked_texts(
+        &mut self,
+        node: &'n Node<'n>,
+        check: fn(&str) -> Result<(), ValueFault>,
+    ) -> Vec<String> {
+        if node.as_list().is_none() && node.as_str().is_none() {
+            return self.texts(node);
+        }
+        self.one_or_many(node, |reader, item| {
+            let text = reader.filled_text(item)?;
+            reader.checked(item, check(&text)).then_some(text)
+        })
+    }
+
+    /// Returns whether a value stands for something, and reports it if not.
+    pub(super) fn checked(&mut self, node: &Node, outcome: Result<(), ValueFault>) -> bool {
+        let Err(fault) = outcome else { return true };
+        let hint = fault.hint();
+        self.report_with(node.at, fault.into(), hint);
+        false
     }
 
     /// Reads any value that is to be kept as JSON.

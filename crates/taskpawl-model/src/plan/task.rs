@@ -6,6 +6,7 @@ use super::node::{Entry, Node};
 use super::reader::{Reader, Segment};
 use super::vocabulary::TASK;
 use super::{PlanProblem, PlanTask, Position};
+use crate::fault;
 use crate::{CallSpec, Map, Mode, NewCall, Priority, TaskId, TaskSpec, Trigger};
 
 /// The most task objects in each other.
@@ -175,7 +176,7 @@ impl<'n> Reader<'n> {
             "retry" => spec.retry = self.option(node, Self::retry),
             "timeout" => spec.timeout = self.option(node, Self::period),
             "resources" => spec.resources = self.resources(node),
-            "writes" => spec.writes = self.texts(node),
+            "writes" => spec.writes = self.checked_texts(node, fault::check_path),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
             "approval" => spec.approval = self.option(node, Self::approval),
             "cache" => spec.cache = self.option(node, Self::cache),

@@ -211,7 +211,7 @@ impl Vocabulary {
 }
 
 /// Returns the hint for a word that is none of `words`.
-pub(super) fn word_hint(word: &str, words: &[String]) -> String {
+pub(crate) fn word_hint(word: &str, words: &[String]) -> String {
     let all = quoted(words.iter().map(String::as_str));
     match nearest(word, words.iter().map(String::as_str)) {
         Some(nearest) => format!("did you mean `{nearest}`? known are {all}"),

@@ -1,9 +1,10 @@
 //! One bad plan for each kind of error, and what is said about it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use taskpawl_model::{
-    TaskSpec, call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json,
+    ERROR_CLASSES, TaskSpec, call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json,
 };
 
 use super::errors;
@@ -236,4 +237,15 @@ fn tasks_and_calls_alone_follow_the_same_rules() {
       hint: there is a command for it
     retry.attempts: must be at least 1, is `0`
     "#);
+}
+
+#[test]
+fn the_reference_lists_the_classes_of_errors_that_there_are() {
+    let reference = include_str!("../../../../../docs/plan-language.md");
+    let (_, section) = reference.split_once("### Classes of errors").unwrap();
+    let rows = section.split("\n#").next().unwrap().lines().filter(|line| line.starts_with("| `"));
+    let first_cells = rows.filter_map(|row| row.split('|').nth(1));
+    let listed: BTreeSet<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(listed, ERROR_CLASSES.iter().copied().collect());
+    assert_eq!(listed.len(), ERROR_CLASSES.len());
 }
