@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, Key, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, StartedCall, Timestamp, add_usage, cost,
+    is_too_deep,
 };
 use taskpawl_tools::{
     CallContext, Programs, Progress, ProgressSink, RegisteredTool, ToolError, UsageSink, call_guarded,
@@ -98,7 +99,7 @@ impl Executor {
             let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
             let args = Value::Object(args);
             let end = match tool {
-                Some(tool) => run(tool, context, args, call.spec.idempotent, &output).await,
+                Some(tool) => run(tool, context, args, &call.spec, &output).await,
                 None => unknown_tool(&call.spec.tool_name),
             };
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
@@ -232,10 +233,10 @@ async fn run(
     tool: RegisteredTool,
     context: CallContext,
     args: Value,
-    idempotent: Option<bool>,
+    spec: &CallSpec,
     output: &Output,
 ) -> CallEnd {
-    let repeatable = idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
+    let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let cancel = context.cancel.clone();
     match call_guarded(tool, context, args).await {
         Ok(result) => match output.bounded(flat_enough(result)) {
@@ -247,7 +248,8 @@ async fn run(
         Err(ToolError::Lost { .. }) => CallEnd::Interrupted { repeatable },
         Err(error) => {
             let result = error.result().cloned().and_then(|result| output.bounded(flat_enough(result)).ok());
-            failed(error.class(), chain(&error), result)
+            let remedy = conversion::remedy(&error, &spec.args).map(|remedy| format!("; {remedy}"));
+            failed(error.class(), chain(&error) + &remedy.unwrap_or_default(), result)
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod approver;
 mod changes;
+mod conversion;
 mod dispatcher;
 mod engine;
 mod error;

@@ -129,6 +129,14 @@ async fn arguments_that_do_not_fit_fail_the_call_and_name_the_field() {
 }
 
 #[tokio::test]
+async fn an_expression_of_the_wrong_type_is_told_with_the_filter_that_converts_it() {
+    let lab = Lab::new("tasks: [{id: a, call: {write_file: {path: x, content: '${{ 1 + 1 }}'}}}]");
+    lab.run().await;
+    let error = lab.task("a").error.unwrap();
+    assert!(error.ends_with("the number `2`; `${{ (1 + 1) | string }}` makes it text"), "{error}");
+}
+
+#[tokio::test]
 async fn the_idempotency_key_stays_until_the_task_is_reopened() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}]");
     lab.run().await;

@@ -34,7 +34,8 @@ pub use error::{EvalError, EvalFault, ExprError, ExprFault};
 pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,
-    evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, mentions, references,
+    evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, lone_expression, mentions,
+    references,
 };
 pub(crate) use template::{check_no_expression, text_mentions};
 pub(crate) use words::closest;

@@ -178,6 +178,14 @@ pub fn inserts_raw(command: &str) -> bool {
     command.contains(OPEN) && pieces(command).is_ok_and(|pieces| pieces.iter().any(is_raw))
 }
 
+/// Returns the expression of a text that is nothing but one `${{ … }}`: its value keeps its type.
+pub fn lone_expression(text: &str) -> Option<&str> {
+    match pieces(text).ok()?.as_slice() {
+        [Piece::Expression { source, .. }] => Some(source.trim()),
+        _ => None,
+    }
+}
+
 /// Refuses an expression in a key of an object.
 pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
     check_key(key, "")

@@ -1,0 +1,86 @@
+//! What to write where the value of an expression is of another type than a tool takes.
+
+use serde_json::Value;
+use taskpawl_model::Map;
+use taskpawl_model::expr::lone_expression;
+use taskpawl_tools::ToolError;
+
+/// Returns the remedy for an argument that an expression alone gave, and whose type the tool refuses.
+pub(crate) fn remedy(error: &ToolError, written: &Map) -> Option<String> {
+    let ToolError::InvalidArgs { field, problem, .. } = error else { return None };
+    let (expected, found) = problem.strip_prefix("has to be ")?.split_once(", but is ")?;
+    let source = lone_expression(at(written, field.strip_prefix("args.")?)?.as_str()?)?;
+    let takes = |kind: &str| expected.split(" or ").any(|one| one == kind);
+    let is = |kind: &str| found.split(' ').any(|word| word == kind);
+    let (filter, kind) = if takes("a string") && (is("array") || is("object")) {
+        ("tojson", "text")
+    } else if takes("a string") && (is("number") || is("boolean")) {
+        ("string", "text")
+    } else if takes("an integer") && is("string") {
+        ("int", "a whole number")
+    } else if takes("a number") && is("string") {
+        ("float", "a number")
+    } else {
+        return None;
+    };
+    Some(format!("`${{{{ {} | {filter} }}}}` makes it {kind}", operand(source)))
+}
+
+/// Returns an expression as something that a filter can follow.
+fn operand(source: &str) -> String {
+    let is_path = source.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '\''));
+    if is_path { source.to_owned() } else { format!("({source})") }
+}
+
+/// Returns the value at a path such as `argv[1]` or `env.HOME`.
+fn at<'a>(written: &'a Map, path: &str) -> Option<&'a Value> {
+    let mut steps = path.split(['.', '[']);
+    let mut value = written.get(steps.next()?)?;
+    for step in steps {
+        value = match step.strip_suffix(']') {
+            Some(index) => value.get(index.parse::<usize>().ok()?)?,
+            None => value.get(step)?,
+        };
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_remedy_names_the_filter_for_what_is_expected() {
+        let Value::Object(written) = json!({
+            "argv": ["echo", "${{ 1 + 1 }}", "${{ params.list }}", "n${{ 1 }}"],
+            "env": {"N": "${{ params['n'] }}"}, "seconds": "${{ context.seconds }}", "all": "${{ params.list }}",
+        }) else {
+            unreachable!()
+        };
+        let said = |field: &str, problem: &str| {
+            let (tool, field, problem) = ("exec".to_owned(), format!("args.{field}"), problem.to_owned());
+            remedy(&ToolError::InvalidArgs { tool, field, problem }, &written).unwrap_or_default()
+        };
+        let number = "has to be a string, but is the number `2`";
+        let text = "has to be an integer, but is the string `\"2\"`";
+        assert_eq!(said("argv[1]", number), "`${{ (1 + 1) | string }}` makes it text");
+        assert_eq!(said("env.N", number), "`${{ params['n'] | string }}` makes it text");
+        assert_eq!(
+            said("argv[2]", "has to be a string, but is an array of 2"),
+            "`${{ params.list | tojson }}` makes it text"
+        );
+        assert_eq!(said("seconds", text), "`${{ context.seconds | int }}` makes it a whole number");
+        for (field, problem) in [
+            ("argv[0]", number),
+            ("argv[3]", number),
+            ("argv[9]", number),
+            ("all[0]", number),
+            ("seconds", "has to be at least 1, but is 0"),
+            ("argv[1]", "has to be a string, but is null"),
+        ] {
+            assert_eq!(said(field, problem), "", "{field} {problem}");
+        }
+    }
+}
