@@ -189,7 +189,11 @@ impl<'d> Machine<'d, '_> {
     fn no_field(&self, of: &Expr, value: &Value, name: &str, expr: &Expr) -> Val<'d> {
         let path = self.source(of);
         if let Value::Object(map) = value {
-            return self.missing(expr, format!("`{path}` has {}", fields(map)), near(name, map));
+            let printed = (name == "json" && map.contains_key("stdout")).then(|| {
+                format!("`parse: json` in `exec` or `shell` gives it, or write `{path}.stdout | fromjson`")
+            });
+            let hint = printed.or_else(|| near(name, map));
+            return self.missing(expr, format!("`{path}` has {}", fields(map)), hint);
         }
         let is_json = |text: &str| text.trim_start().starts_with(['{', '[']);
         let hint = if value.as_str().is_some_and(is_json) {

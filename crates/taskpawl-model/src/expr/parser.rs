@@ -327,7 +327,10 @@ impl Parser<'_> {
     fn filter(&mut self, start: usize, value: Expr) -> Parse<Expr> {
         let (at, name) = self.word_of("the name of a filter")?;
         let Some(filter) = words::filter(&name) else {
-            let hint = word_hint(&name, words::FILTERS);
+            let hint = match foreign_filter(&name) {
+                Some(filter) => format!("write `{filter}`"),
+                None => word_hint(&name, words::FILTERS),
+            };
             return Err(Fault::new(at, ExprFault::UnknownFilter { name: shortened(&name) }).hint(hint));
         };
         let arguments = if self.is_sign("(") { self.within(Self::arguments)? } else { Arguments::default() };
@@ -523,13 +526,25 @@ fn foreign_operator(sign: &str) -> Option<&'static str> {
     })
 }
 
+/// Returns the filter that other languages call by this name.
+fn foreign_filter(name: &str) -> Option<&'static str> {
+    let plain: String = name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect();
+    Some(match plain.as_str() {
+        "len" | "size" | "count" => "length",
+        "str" | "tostring" | "text" => "string",
+        "json" | "dumps" | "stringify" | "tojson" => "tojson",
+        "parse" | "loads" | "parsejson" | "fromjson" => "fromjson",
+        "strip" => "trim",
+        "toupper" | "uppercase" | "upcase" => "upper",
+        "tolower" | "lowercase" | "downcase" => "lower",
+        "tonumber" | "number" => "float",
+        "toint" | "integer" => "int",
+        _ => return None,
+    })
+}
+
 fn call_hint(name: &str) -> String {
     let filter = match name {
-        "len" | "size" | "count" => "length",
-        "str" => "string",
-        "toJSON" | "to_json" | "dumps" => "tojson",
-        "fromJSON" | "from_json" | "loads" | "parse" => "fromjson",
-        "strip" => "trim",
         "get" => return "write `value.name | default(other)`".to_owned(),
         "startswith" | "startsWith" => return "write `value is startingwith('…')`".to_owned(),
         "endswith" | "endsWith" => return "write `value is endingwith('…')`".to_owned(),
@@ -537,7 +552,7 @@ fn call_hint(name: &str) -> String {
         "success" | "failure" | "always" | "cancelled" => {
             return "when a task starts is said by its `trigger`; `tasks['ID'].status` tells how another ended".to_owned();
         }
-        name => name,
+        name => foreign_filter(name).unwrap_or(name),
     };
     match words::filter(filter) {
         Some(word) => format!("write it as a filter: `value | {}`", word.name),

@@ -8,7 +8,7 @@ use super::places::Places;
 use super::reader::{Reader, push_index, push_key};
 use super::sites::{Site, Stage};
 use super::{PlanError, PlanProblem, PlanTask, Position};
-use crate::expr::{self, ExprError, Mention, Name, check_no_expression, closest, text_mentions};
+use crate::expr::{self, ExprError, ExprFault, Mention, Name, check_no_expression, closest, text_mentions};
 use crate::{Approval, CallSpec, Mode, NewCall};
 
 /// For each draft, which draft the names in its expressions stand for.
@@ -23,6 +23,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
     let own: BTreeSet<(usize, Stage)> =
         sites.iter().filter_map(|site| Some((site.draft?, site.stage))).collect();
     for site in &sites {
+        let before = found.errors.len();
         let mentions = found.mentions(site);
         let tasks: Vec<usize> = match site.draft {
             Some(draft) => vec![draft],
@@ -30,6 +31,7 @@ pub(super) fn check(reader: &mut Reader<'_>, linker: &Linker<'_, '_>) -> Names {
         };
         for number in tasks {
             let scope = Scope::new(&linker.drafts[number].task, site.stage, params);
+            found.errors[before..].iter_mut().for_each(|error| scope.say_where(error));
             for mention in &mentions {
                 let Name::Task { task, .. } = &mention.name else {
                     found.scoped(mention, &scope);
@@ -66,11 +68,12 @@ fn check_each<'t>(reader: &mut Reader<'_>, scope: impl Fn(Stage) -> Option<Scope
     let sites = std::mem::take(&mut reader.sites);
     let mut found = Found::new(reader.source);
     for site in &sites {
-        let scope = scope(site.stage);
-        for mention in &found.mentions(site) {
-            if let Some(scope) = &scope {
-                found.scoped(mention, scope);
-            }
+        let before = found.errors.len();
+        let mentions = found.mentions(site);
+        let Some(scope) = scope(site.stage) else { continue };
+        found.errors[before..].iter_mut().for_each(|error| scope.say_where(error));
+        for mention in &mentions {
+            found.scoped(mention, &scope);
         }
     }
     reader.errors.append(&mut found.errors);
@@ -225,6 +228,19 @@ impl<'t> Scope<'t> {
     /// Says that the task is an item itself.
     pub(crate) fn with_item(self, is_item: bool) -> Self {
         Self { has_item: self.has_item || is_item, ..self }
+    }
+
+    /// Says where a name belongs that stands alone, if it is that of a parameter or of a value.
+    fn say_where(&self, error: &mut PlanError) {
+        let PlanProblem::Expression(ExprFault::UnknownName { name }) = &error.problem else { return };
+        let root = if self.params.is_some_and(|params| params.contains(name)) {
+            "params"
+        } else if self.context.contains(name) {
+            "context"
+        } else {
+            return;
+        };
+        error.hint = Some(format!("did you mean `{root}.{name}`? Text stands in quotes"));
     }
 
     /// Returns why a name means nothing here.

@@ -155,12 +155,19 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn approval(&mut self, node: &'n Node<'n>) -> Option<Approval> {
-        if node.as_str().is_some() {
-            return self
-                .word(node, "approval", ApprovalWord::ALL, ApprovalWord::from_word)
-                .map(Approval::Word);
+        const KNOWN: &str = "known are `required` and an object: `{ask, options, expires, onExpiry}`";
+        if node.as_object().is_some() {
+            return self.question(node).map(Approval::Question);
         }
-        self.question(node).map(Approval::Question)
+        let problem = match node.as_str() {
+            Some(word) => match ApprovalWord::from_word(word) {
+                Some(word) => return Some(Approval::Word(word)),
+                None => PlanProblem::UnknownWord { what: "approval", word: shortened(word) },
+            },
+            None => PlanProblem::WrongType { expected: QUESTION.expected, found: node.describe() },
+        };
+        self.report_with(node.at, problem, KNOWN);
+        None
     }
 
     fn question(&mut self, node: &'n Node<'n>) -> Option<Question> {

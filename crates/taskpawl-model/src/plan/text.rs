@@ -12,6 +12,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag,
 
 use super::node::{Content, Entry, MAX_DEPTH, Node};
 use super::{PlanError, PlanProblem, Position, scalar};
+use crate::expr::OPEN;
 
 /// Returns whether JSON allows a character in its texts that YAML wants escaped.
 fn is_only_in_json(character: char) -> bool {
@@ -47,7 +48,7 @@ pub(super) fn parse<'a>(text: &'a str, errors: &mut Vec<PlanError>) -> Option<No
     for step in Parser::new_from_str_with_options(text, options) {
         let outcome = match step {
             Ok((event, span)) => builder.event(event, span),
-            Err(error) => Err(syntax_error(&error)),
+            Err(error) => Err(syntax_error(text, &error)),
         };
         if let Err(error) = outcome {
             builder.errors.push(error);
@@ -235,7 +236,7 @@ fn too_deep(at: Position) -> PlanError {
     PlanError { at, path: String::new(), problem: PlanProblem::TooDeep { limit: MAX_DEPTH }, hint }
 }
 
-fn syntax_error(error: &ScanError) -> PlanError {
+fn syntax_error(text: &str, error: &ScanError) -> PlanError {
     let at = marked(error.marker().line(), error.marker().col());
     let path = String::new();
     if *error.kind() == ErrorKind::RecursionLimitExceeded {
@@ -247,8 +248,24 @@ fn syntax_error(error: &ScanError) -> PlanError {
     // The parser quotes in two ways of its own.
     let problem = PlanProblem::Syntax { message: error.info().replace('\'', "`") };
     let is_tab = error.info().contains("a tab");
-    let hint = syntax_hint(error.kind()).or_else(|| is_tab.then_some("indent with spaces"));
+    let hint = unquoted_expression(text, at)
+        .or_else(|| syntax_hint(error.kind()))
+        .or_else(|| is_tab.then_some("indent with spaces"));
     PlanError { at, path, problem, hint: hint.map(str::to_owned) }
+}
+
+/// Returns what to do about an expression without quotes within `{…}` or `[…]`, of which the braces are read as objects.
+fn unquoted_expression(text: &str, at: Position) -> Option<&'static str> {
+    let line = text.lines().nth(usize::try_from(at.line).ok()?.checked_sub(1)?)?;
+    let open =
+        line.match_indices(OPEN).map(|(open, _)| &line[..open]).find(|before| !is_in_quotes(before))?;
+    let is_in_flow = open.contains(['{', '[']);
+    is_in_flow
+        .then_some("put a text with `${{ … }}` in quotes, such as `\"${{ … }}\"`, within `{…}` and `[…]`")
+}
+
+fn is_in_quotes(before: &str) -> bool {
+    before.matches('"').count() % 2 == 1 || before.matches('\'').count() % 2 == 1
 }
 
 fn syntax_hint(kind: &ErrorKind) -> Option<&'static str> {

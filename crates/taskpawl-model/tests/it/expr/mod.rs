@@ -25,6 +25,7 @@ pub(crate) fn data() -> Data {
         context: map(json!({"fetch": {"json": {"count": 3, "names": ["x", "y"]}}, "note": "it's"})),
         tasks: [
             ("build-lib".to_owned(), task(Status::Done, built.clone(), json!([{"a": 1}, built]))),
+            ("plain".to_owned(), task(Status::Done, json!({"exitCode": 0, "stdout": "{}"}), json!([]))),
             ("skipped".to_owned(), task(Status::Skipped, Value::Null, json!([null]))),
             ("failed".to_owned(), task(Status::Failed, Value::Null, json!([]))),
         ]
