@@ -49,8 +49,8 @@ pub use explain::{Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, 
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use forecast::{
-    Approach, Asked, Assumed, CriticalPath, Effects, Forecast, ForecastOptions, Hypothesis, HypothesisError,
-    Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
+    Approach, Asked, Assumed, CriticalPath, Effects, Forecast, ForecastOptions, Foreseen, Hypothesis,
+    HypothesisError, Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
 };
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use graph::{Graph, Reach, rebuild_nodes};

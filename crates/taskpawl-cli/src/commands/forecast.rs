@@ -59,6 +59,10 @@ fn text(out: &Output, forecast: &Forecast) -> String {
         heading(out, &mut text, "decided by results that are not known yet");
         add_list(&mut text, &forecast.open, open_line);
     }
+    if !forecast.failures.is_empty() {
+        heading(out, &mut text, "would fail");
+        add_list(&mut text, &forecast.failures, |failed| format!("{}: {}", failed.task, failed.reason));
+    }
     if !forecast.left.is_empty() {
         heading(out, &mut text, "would not run or not end");
         add_list(&mut text, &forecast.left, left_line);

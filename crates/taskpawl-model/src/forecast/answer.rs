@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::board::Board;
 use super::hypothesis::{Assumed, Hypothesis};
-use super::opening::OpenQuestion;
+use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
 use super::play::{Player, Turn};
 use crate::command::DecideError;
 use crate::decide::is_raw;
@@ -54,6 +54,8 @@ pub struct Forecast {
     pub approvals: Vec<Asked>,
     /// Conditions and lists that depend on results that are not known yet.
     pub open: Vec<OpenQuestion>,
+    /// Tasks that would have failed, and why.
+    pub failures: Vec<Foreseen>,
     /// Tasks that would not have ended, and why.
     pub left: Vec<Left>,
     /// Commands that go on from here.
@@ -133,6 +135,16 @@ pub struct Asked {
     pub call: Option<CallId>,
 }
 
+/// A task that would have failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Foreseen {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: String,
+}
+
 /// A task that would not have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -189,6 +201,7 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
         approvals: writer.approvals(&steps)?,
         open: board.open.values().cloned().collect(),
         next_actions: next_actions(options, &steps, &left),
+        failures: writer.failures(&is_inside)?,
         left,
     })
 }
@@ -409,6 +422,21 @@ impl Writer<'_> {
         } else {
             0
         })
+    }
+
+    /// Returns what would have failed, and why.
+    fn failures(&self, is_inside: &dyn Fn(Key) -> bool) -> ViewResult<Vec<Foreseen>> {
+        let has_failed = |node: &&Node| node.phase == Phase::Failed && is_inside(node.key);
+        let foreseen = |node: &Node| {
+            let record = self.task(node.key)?;
+            let reason = match (self.board.failures.get(&node.key), record.body.state) {
+                (Some(why), _) => why.clone(),
+                (None, TaskState::Failed { error }) => error,
+                (None, _) => TAKEN_TO_FAIL.to_owned(),
+            };
+            Ok(Foreseen { task: record.id, reason })
+        };
+        self.board.nodes.values().filter(has_failed).map(foreseen).collect()
     }
 
     /// Returns what would not have ended, each with where it hangs.

@@ -7,7 +7,9 @@ mod hypothesis;
 mod opening;
 mod play;
 
-pub use answer::{Approach, Asked, Effects, Forecast, ForecastOptions, Left, Planned, Wave, forecast};
+pub use answer::{
+    Approach, Asked, Effects, Forecast, ForecastOptions, Foreseen, Left, Planned, Wave, forecast,
+};
 pub use critical::{CriticalPath, NearCritical, PathTask, critical_path};
 pub use hypothesis::{Assumed, Hypothesis, HypothesisError};
 pub use opening::OpenQuestion;

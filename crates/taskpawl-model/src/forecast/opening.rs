@@ -4,13 +4,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::board::Board;
-use crate::expr::{self, Name, TaskField};
+use crate::expr::{self, ExprError, Mention, Name, TaskField};
 use crate::flow::{self, Facts};
 use crate::limits::undecided;
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
 use crate::status::TaskState;
 use crate::view::{ViewError, ViewResult};
 use crate::{Key, TaskId};
+
+/// Why a task has failed of which that is taken as given.
+pub(super) const TAKEN_TO_FAIL: &str = "it is taken to fail";
 
 /// What the opening of a task comes to.
 pub(super) enum Opening {
@@ -70,7 +73,7 @@ impl Facts for Board<'_> {
 fn state_of(phase: Phase, before: &TaskState) -> TaskState {
     match phase {
         Phase::Done => TaskState::Done,
-        Phase::Failed => TaskState::Failed { error: "it is taken to fail".to_owned() },
+        Phase::Failed => TaskState::Failed { error: TAKEN_TO_FAIL.to_owned() },
         Phase::Cancelled => TaskState::Cancelled { reason: None },
         Phase::Skipped => TaskState::Skipped { reason: None },
         Phase::Todo => TaskState::Todo,
@@ -90,7 +93,7 @@ impl Board<'_> {
             )));
         }
         if let Some(when) = &record.spec.when
-            && !self.is_unknown(key, &record, "when", when)?
+            && !self.is_unknown(key, &record, ("when", when), expr::condition_mentions(when))?
         {
             match flow::holds(self, &record, &calls, when)? {
                 Ok(true) => {}
@@ -102,9 +105,17 @@ impl Board<'_> {
             self.asking.insert(key);
         }
         if let Some(for_each) = &record.spec.for_each {
-            let text = for_each.list.to_string();
-            let text = for_each.list.as_str().unwrap_or(&text);
-            let is_unknown = self.is_unknown(key, &record, "forEach", text)?;
+            let text = for_each.list.as_str().map_or_else(|| for_each.list.to_string(), str::to_owned);
+            // Text is an expression, in braces or bare; in a list written out, elements may be templates.
+            let mentions = match &for_each.list {
+                Value::String(text) => expr::condition_mentions(text),
+                list @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_)) => expr::mentions(list),
+            };
+            let is_unknown = self.is_unknown(key, &record, ("forEach", &text), mentions)?;
             let mut count = None;
             if !is_unknown {
                 match flow::list(self, &record, &calls, for_each)? {
@@ -122,15 +133,11 @@ impl Board<'_> {
         &mut self,
         key: Key,
         record: &TaskRecord,
-        field: &'static str,
-        expression: &str,
+        (field, expression): (&'static str, &str),
+        mentions: Result<Vec<Mention>, ExprError>,
     ) -> ViewResult<bool> {
-        let mentions = match field {
-            "forEach" => expr::mentions(&Value::from(expression)),
-            _ => expr::condition_mentions(expression),
-        };
-        // What is no template is a bare expression; what is neither fails where it is evaluated.
-        let mentions = mentions.or_else(|_| expr::condition_mentions(expression)).unwrap_or_default();
+        // What cannot be read fails where it is evaluated.
+        let mentions = mentions.unwrap_or_default();
         let mut waits_for = Vec::new();
         for mention in mentions {
             // That a task has ended is known here, and how; what came out of it is not.

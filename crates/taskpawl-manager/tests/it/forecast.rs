@@ -1,0 +1,51 @@
+//! What a run would do: what is known is evaluated, what is not is said to be open, and every failure has a reason.
+
+use taskpawl_model::{Forecast, ForecastOptions};
+
+use crate::support::Desk;
+
+fn desk_of(plan: &str) -> Desk {
+    let desk = Desk::new();
+    desk.apply(plan);
+    desk
+}
+
+fn options(what_if: &[&str]) -> ForecastOptions {
+    let what_if = what_if.iter().map(|text| text.parse().unwrap()).collect();
+    ForecastOptions { jobs: 2, what_if, ..ForecastOptions::default() }
+}
+
+fn failures(forecast: &Forecast) -> Vec<String> {
+    forecast.failures.iter().map(|failed| format!("{}: {}", failed.task, failed.reason)).collect()
+}
+
+#[test]
+fn a_list_that_is_not_known_yet_is_open_with_and_without_braces() {
+    for list in ["tasks.l.result.json", "'${{ tasks.l.result.json }}'", "['${{ tasks.l.result.json }}']"] {
+        let desk = desk_of(&format!(
+            "tasks: [{{id: l, run: echo}}, {{id: f, needs: l, forEach: {{in: {list}}}, run: 'echo'}}]"
+        ));
+        let forecast = desk.manager.forecast(&options(&[])).unwrap();
+        assert_eq!((forecast.exit, forecast.failures.len()), (0, 0), "{list}: {forecast:#?}");
+        assert_eq!((forecast.open[0].task.as_str(), forecast.open[0].field), ("f", "forEach"), "{list}");
+    }
+}
+
+#[test]
+fn every_failure_that_is_foreseen_is_named_with_its_reason() {
+    let desk = desk_of(
+        "tasks: [{id: a, run: echo}, {id: b, needs: e, forEach: {in: \"${{ 'text' }}\"}, run: echo}, {id: c},
+          {id: d, needs: c, run: echo}, {id: e, run: echo}]",
+    );
+    desk.fail("c");
+    let forecast = desk.manager.forecast(&options(&["fail:a"])).unwrap();
+    assert_eq!(forecast.exit, 1);
+    assert_eq!(
+        failures(&forecast),
+        [
+            "a: it is taken to fail",
+            "b: `forEach`: a list is needed, and it is text; `| fromjson` reads a list from it",
+            "c: reported as failed",
+        ]
+    );
+}
