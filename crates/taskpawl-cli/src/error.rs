@@ -357,6 +357,7 @@ fn clap_hint(error: &clap::Error) -> String {
 fn class_of(error: &Error) -> Class {
     match error {
         Error::Refused(refusal) if refusal.is_about_ids() => Class::UnknownId,
+        Error::Refused(refusal) if matches!(**refusal, Refusal::Contradiction { .. }) => Class::Usage,
         Error::Refused(_) | Error::Invalid(_) => Class::Refused,
         Error::Store(_) | Error::Decide(_) | _ => Class::Store,
     }

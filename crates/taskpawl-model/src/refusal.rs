@@ -18,6 +18,14 @@ pub enum Refusal {
         /// Ids that look like it.
         similar: Vec<TaskId>,
     },
+    /// A task cannot be taken to end in two ways.
+    #[error("`{first}` and `{second}` contradict each other")]
+    Contradiction {
+        /// What was given first.
+        first: String,
+        /// What was given then.
+        second: String,
+    },
     /// Several tasks have an id that begins so.
     #[error("`{id}` is not unique: it begins {}", quoted(.candidates))]
     AmbiguousId {
@@ -393,6 +401,7 @@ impl Refusal {
             }
             Self::UnknownTask { similar, .. } => Some(format!("did you mean {}?", quoted(similar))),
             Self::AmbiguousId { .. } => Some("give more characters of the id".to_owned()),
+            Self::Contradiction { .. } => Some("give one of them at a time".to_owned()),
             Self::UnknownRun { .. } => Some("`taskpawl runs` shows the runs".to_owned()),
             Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => None,
             Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),

@@ -160,6 +160,7 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
         &["run-all-ready", "--dry-run", "--jobs", "2", "--what-if", "done:build,skip:lint"],
         &["run-all-ready", "--dry-run", "--what-if", "lost:build"],
         &["run-all-ready", "--dry-run", "--what-if", "done:nothing"],
+        &["run-all-ready", "--dry-run", "--what-if", "done:build,fail:build"],
         &["run-all-ready", "--what-if", "done:build"],
         &["critical-path", "--jobs", "2"],
         &["critical-path", "--only", "test", "--jobs", "2"],

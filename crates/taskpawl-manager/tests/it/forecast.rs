@@ -49,3 +49,11 @@ fn every_failure_that_is_foreseen_is_named_with_its_reason() {
         ]
     );
 }
+
+#[test]
+fn a_task_that_is_taken_to_end_in_two_ways_is_refused() {
+    let desk = Desk::with(&["build calls=1"]);
+    let refused = desk.refuse(|manager| manager.forecast(&options(&["done:build", "fail:bui"])));
+    assert!(refused.contains("`done:build` and `fail:bui` contradict each other"), "{refused}");
+    assert!(desk.manager.forecast(&options(&["done:build", "done:bui"])).is_ok());
+}

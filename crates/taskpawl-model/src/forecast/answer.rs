@@ -17,7 +17,7 @@ use crate::record::{Node, Phase, TaskRecord, Work};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
-use crate::{CallId, Graph, Key, Period, TaskId};
+use crate::{CallId, Graph, Key, Period, Refusal, TaskId};
 
 /// What the forecast is to be about.
 #[derive(Debug, Clone, Default)]
@@ -260,16 +260,34 @@ fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key
     board.settle()
 }
 
+/// Returns the task of each hypothesis; refuses to let one end in two ways.
+fn resolved<'h>(
+    view: &dyn View,
+    what_if: &'h [Hypothesis],
+) -> Result<Vec<(Key, &'h Hypothesis)>, DecideError> {
+    let mut hows = BTreeMap::new();
+    let mut given = Vec::with_capacity(what_if.len());
+    for hypothesis in what_if {
+        let key = crate::read::resolve(view, &hypothesis.task)?;
+        let before = *hows.entry(key).or_insert(hypothesis);
+        if before.how != hypothesis.how {
+            let (first, second) = (before.to_string(), hypothesis.to_string());
+            return Err(Refusal::Contradiction { first, second }.into());
+        }
+        given.push((key, hypothesis));
+    }
+    Ok(given)
+}
+
 /// Lets tasks end as they are taken to, and returns what follows at once.
 fn suppose(board: &mut Board<'_>, what_if: &[Hypothesis]) -> Result<Option<Effects>, DecideError> {
     if what_if.is_empty() {
         return Ok(None);
     }
     let before = board.nodes.clone();
-    let mut given = BTreeSet::new();
-    for hypothesis in what_if {
-        let key = crate::read::resolve(board.view, &hypothesis.task)?;
-        given.insert(key);
+    let hypotheses = resolved(board.view, what_if)?;
+    let given: BTreeSet<Key> = hypotheses.iter().map(|(key, _)| *key).collect();
+    for (key, hypothesis) in hypotheses {
         match hypothesis.how {
             Assumed::Skip => board.skip_tree(key),
             Assumed::Done => board.set_phase(key, Phase::Done),
