@@ -1,17 +1,18 @@
 //! Reads that say why things are as they are, and what would be.
 
 use taskpawl_model::{
-    CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Overlay, Plan, ReadyList, Refusal, Selector,
-    critical_path, decide, explain, explain_ready, forecast, resolve,
+    CriticalPath, Explanation, Facts, Forecast, ForecastOptions, Means, Overlay, Plan, ReadyList, Refusal,
+    Selector, critical_path, decide, explain, explain_ready, forecast, resolve,
 };
 
 use crate::error::Error;
 use crate::manager::{ApplyOptions, Manager};
 
 impl Manager {
-    /// Returns why a task is not running, down to the first cause, and the commands that clear it.
-    pub fn explain(&self, id: &str) -> Result<Explanation, Error> {
-        let facts = Facts { now: self.source().now(), is_alive: &|run| self.is_alive(run) };
+    /// Returns why a task is not running, down to the first cause, and the commands that clear it; `means` is what the next run
+    /// has.
+    pub fn explain(&self, id: &str, means: &Means) -> Result<Explanation, Error> {
+        let facts = Facts { now: self.source().now(), is_alive: &|run| self.is_alive(run), means };
         self.read(|view| {
             let key = resolve(view, id)?;
             let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };

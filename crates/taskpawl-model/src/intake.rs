@@ -5,10 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::command::{Amount, Answer, DecideError, Needs, Round, RunRules, StartedCall};
+use crate::command::{Answer, DecideError, Needs, Round, RunRules, StartedCall};
 use crate::event::EventKind;
+use crate::means;
 use crate::ranks::Ranks;
 use crate::record::{Node, Work};
 use crate::schedule::{Commit, Event, Written};
@@ -155,17 +154,8 @@ impl Intake {
 
     /// Takes in how much there is of each resource: what the run was told, else the least that a plan says.
     fn take_capacities(&mut self, view: &dyn View) -> ViewResult<()> {
-        let mut rules = self.own_rules.clone();
-        for plan in view.plans()? {
-            let Some(Value::Object(resources)) = plan.header.get("resources") else { continue };
-            for (name, capacity) in resources {
-                let capacity = capacity.as_u64().and_then(|capacity| u32::try_from(capacity).ok());
-                if let (Some(capacity), None) = (capacity, self.own_rules.capacities.get(name)) {
-                    let least = rules.capacities.entry(name.clone()).or_insert(capacity);
-                    *least = capacity.min(*least);
-                }
-            }
-        }
+        let capacities = means::capacities(view, &self.own_rules.capacities)?;
+        let rules = RunRules { capacities, ..self.own_rules.clone() };
         self.rules = Arc::new(rules);
         Ok(())
     }
@@ -211,9 +201,8 @@ impl Intake {
     /// Takes out the tasks that will never get what they need.
     fn note_too_much(&mut self, needs: &mut Vec<(Key, Needs)>) {
         needs.retain(|(key, needs)| match needs.too_much() {
-            Some((name, Amount { units, of })) => {
-                let text = format!("it needs {units} of resource `{name}`, and there is {of}");
-                self.never_fits.insert(*key, text);
+            Some((name, amount)) => {
+                self.never_fits.insert(*key, means::too_much_text(name, amount));
                 false
             }
             None => true,

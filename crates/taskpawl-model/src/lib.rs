@@ -17,6 +17,7 @@ mod graph;
 mod id;
 mod intake;
 mod limits;
+mod means;
 mod overlay;
 mod parking;
 pub mod paths;
@@ -56,6 +57,7 @@ pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts}
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::{MAX_DEPTH, is_too_deep, undecided, unheeded};
+pub use means::Means;
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{

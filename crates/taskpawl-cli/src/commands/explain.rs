@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use taskpawl::model::{Explanation, Link, ReadyTask, Selector, format_time};
 
 use crate::app::App;
-use crate::commands::{parse, print};
+use crate::commands::{parse, print, running};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{Cell, Table, clean, style};
@@ -43,7 +43,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
-    let mut explanation = app.reader()?.manager().explain(id)?;
+    let mut explanation = app.reader()?.manager().explain(id, &running::means(app)?)?;
     app.name_store(&mut explanation.next_actions)?;
     let out = app.out();
     if out.is_json {

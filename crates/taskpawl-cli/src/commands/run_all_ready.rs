@@ -3,7 +3,6 @@ use std::process::ExitCode;
 
 use taskpawl::ApplyOptions;
 use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
-use taskpawl::tools::Registry;
 
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, preview_manager};
@@ -72,11 +71,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 /// Says what would be run.
 fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let tools = Registry::builtin().names().map(str::to_owned).collect();
     let mut options = ForecastOptions {
         only: args.only.clone(),
         jobs: args.run.jobs(app)?,
-        tools: Some(tools),
+        means: running::means(app)?,
         what_if: args.what_if.clone(),
     };
     let Some(path) = &args.plan else {

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{Budget, Period, Selector, Status};
+use taskpawl::model::{Budget, Means, Period, Selector, Status};
+use taskpawl::tools::Registry;
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -52,6 +53,12 @@ impl RunArgs {
         let jobs = self.jobs.or(app.config()?.jobs);
         Ok(RunOptions { jobs, ..RunOptions::default() }.jobs())
     }
+}
+
+/// Returns what a run of this program has.
+pub(super) fn means(app: &App) -> Result<Means, CliError> {
+    let tools = Registry::builtin().names().map(str::to_owned).collect();
+    Ok(Means { tools: Some(tools), capacities: app.config()?.run.resources.clone() })
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

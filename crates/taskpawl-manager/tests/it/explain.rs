@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use taskpawl_manager::{Error, Liveness, Manager};
-use taskpawl_model::{Explanation, Grant, Key, Round, RunId, RunRules, Selector};
+use taskpawl_model::{Explanation, Grant, Key, Means, Round, RunId, RunRules, Selector};
 
 use crate::support::{Desk, ids, said};
 
 /// Returns the chain as text, and below it what to do.
 fn explained(desk: &Desk, id: &str) -> String {
-    shown(&desk.manager.explain(id).unwrap())
+    shown(&desk.manager.explain(id, &Means::default()).unwrap())
 }
 
 fn shown(explanation: &Explanation) -> String {
@@ -184,7 +184,7 @@ fn a_run_that_died_is_a_first_cause() {
       taskpawl logs a
     ");
     let manager = desk.manager.clone().with_liveness(Arc::new(AllDead));
-    insta::assert_snapshot!(shown(&manager.explain("b").unwrap()), @r"
+    insta::assert_snapshot!(shown(&manager.explain("b", &Means::default()).unwrap()), @r"
     b [todo] waits for `a`
     a [in_progress] run `r1`, which held it, ended without finishing; the next run takes it back
       taskpawl run-all-ready
@@ -276,7 +276,7 @@ fn a_long_chain_is_followed_to_its_end_and_shown_at_both() {
         })
         .collect();
     desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
-    let explanation = desk.manager.explain("t2999").unwrap();
+    let explanation = desk.manager.explain("t2999", &Means::default()).unwrap();
     assert_eq!(explanation.first_cause.task.as_str(), "t0");
     assert_eq!((explanation.chain.len(), explanation.omitted), (41, 2959));
 }
@@ -288,7 +288,7 @@ fn a_wide_join_is_not_searched_without_end() {
     let needs: Vec<String> = (0..3_000).map(|n| format!("t{n}")).collect();
     tasks.push(format!("{{id: join, needs: [{}], run: 'true'}}", needs.join(", ")));
     desk.apply(&format!("tasks: [{}]", tasks.join(", ")));
-    let explanation = desk.manager.explain("join").unwrap();
+    let explanation = desk.manager.explain("join", &Means::default()).unwrap();
     assert_eq!(explanation.first_cause.text, "ready: the next run takes it");
     assert_eq!(explanation.chain[0].text, "waits for `t0` and 2999 more");
 }
@@ -318,4 +318,27 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     let list = desk.manager.explain_ready(&only, 0).unwrap();
     assert_eq!((list.total_for_runs, list.total_for_hands), (1, 0));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
+}
+
+#[test]
+fn what_no_run_can_take_is_not_said_to_be_taken() {
+    let desk = Desk::new();
+    desk.apply(
+        "resources: {gpu: 3}
+tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, run: echo}, {id: c, run: echo}]",
+    );
+    let capacities = [("lock".to_owned(), 2), ("gpu".to_owned(), 2)].into();
+    let means = Means { tools: Some(["exec".to_owned()].into()), capacities };
+    insta::assert_snapshot!(shown(&desk.manager.explain("a", &Means::default()).unwrap()), @r"
+    a [todo] no run takes it: it needs 3 of resource `lock`, and there is 1
+      taskpawl show a
+      taskpawl skip a
+    ");
+    let means_of = |id| desk.manager.explain(id, &means).unwrap().first_cause.text;
+    assert_eq!(means_of("c"), "needs the tool `shell`, which is not known where it is to run");
+    let with_shell = Means { tools: None, ..means.clone() };
+    let text = |id| desk.manager.explain(id, &with_shell).unwrap().first_cause.text;
+    assert_eq!(text("a"), "no run takes it: it needs 3 of resource `lock`, and there is 2");
+    assert_eq!(text("b"), "no run takes it: it needs 3 of resource `gpu`, and there is 2");
+    assert_eq!(text("c"), "ready: the next run takes it");
 }

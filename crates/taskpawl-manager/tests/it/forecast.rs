@@ -1,6 +1,6 @@
 //! What a run would do: what is known is evaluated, what is not is said to be open, and every failure has a reason.
 
-use taskpawl_model::{Forecast, ForecastOptions};
+use taskpawl_model::{Forecast, ForecastOptions, Means};
 
 use crate::support::Desk;
 
@@ -56,4 +56,21 @@ fn a_task_that_is_taken_to_end_in_two_ways_is_refused() {
     let refused = desk.refuse(|manager| manager.forecast(&options(&["done:build", "fail:bui"])));
     assert!(refused.contains("`done:build` and `fail:bui` contradict each other"), "{refused}");
     assert!(desk.manager.forecast(&options(&["done:build", "done:bui"])).is_ok());
+}
+
+#[test]
+fn what_a_run_lacks_keeps_it_from_ending_well() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: f, resources: {lock: 2}, forEach: {in: [1]}, run: echo}]");
+    let told = |lock: Option<u32>| {
+        let means = Means {
+            capacities: lock.map(|lock| ("lock".to_owned(), lock)).into_iter().collect(),
+            ..Means::default()
+        };
+        let forecast = desk.manager.forecast(&ForecastOptions { means, ..options(&[]) }).unwrap();
+        (forecast.exit, forecast.left.first().map(|left| left.reason.clone()))
+    };
+    assert_eq!(told(None), (4, Some("it needs 3 of resource `lock`, and there is 1".to_owned())));
+    assert_eq!(told(Some(2)), (4, Some("it needs 3 of resource `lock`, and there is 2".to_owned())));
+    assert_eq!(told(Some(3)), (0, None));
 }

@@ -8,7 +8,7 @@ use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
 use crate::record::{Phase, TaskRecord};
 use crate::status::{CallStatus, Cause, TaskState};
-use crate::{Key, RunId, TaskId, paths};
+use crate::{Key, RunId, TaskId, means, paths};
 
 /// A task that holds something.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Draft<'_> {
 
     fn needs_of(&mut self, key: Key, record: &TaskRecord) -> Decided<Needs> {
         let capacities = &self.room.rules.capacities;
-        let of = |name: &String| capacities.get(name).copied().unwrap_or(1);
+        let of = |name: &String| means::capacity(capacities, name);
         let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
         let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
         let (resources, writes) = (resources.collect(), record.spec.writes.clone());

@@ -7,7 +7,7 @@ use super::search::{Search, Way, WayStep, id_of, missing};
 use crate::spec::Timestamp;
 use crate::status::Status;
 use crate::view::{View, ViewResult};
-use crate::{Key, RunId, TaskId};
+use crate::{Key, Means, RunId, TaskId};
 
 /// How much of each end of a long chain is shown.
 const SHOWN: usize = 20;
@@ -18,6 +18,8 @@ pub struct Facts<'a> {
     pub now: Timestamp,
     /// Whether a run goes on; where that cannot be told it has to say yes.
     pub is_alive: &'a dyn Fn(&RunId) -> bool,
+    /// What the next run has.
+    pub means: &'a Means,
 }
 
 impl std::fmt::Debug for Facts<'_> {
@@ -106,7 +108,7 @@ fn needs_a_run(reason: &Reason) -> bool {
 
 /// Returns where a chain of causes ends, in words; `None` where the task itself is the end.
 pub(crate) fn first_cause(view: &dyn View, key: Key, now: Timestamp) -> ViewResult<Option<(TaskId, String)>> {
-    let facts = Facts { now, is_alive: &|_| true };
+    let facts = Facts { now, is_alive: &|_| true, means: &Means::default() };
     let way = Search::new(view, &facts).follow(key)?;
     if way.steps.is_empty() {
         return Ok(None);

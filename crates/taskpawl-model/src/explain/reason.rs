@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Amount;
+use crate::means::too_much_text;
 use crate::spec::{Timestamp, format_time, word_enum};
 use crate::{CallId, Period, RunId, TaskId};
 
@@ -137,6 +139,15 @@ pub enum Reason {
         /// The name.
         name: String,
     },
+    /// It needs more of a resource than there is.
+    TooMuch {
+        /// The resource.
+        resource: String,
+        /// How much it needs.
+        needs: u32,
+        /// How much there is.
+        there_is: u32,
+    },
     /// A call was stopped while it ran, and nobody knows how far it came.
     Interrupted {
         /// The call.
@@ -207,6 +218,7 @@ impl Reason {
             | Self::LeaseEnded { .. }
             | Self::Approval { .. }
             | Self::MissingTool { .. }
+            | Self::TooMuch { .. }
             | Self::Interrupted { .. }
             | Self::Blocked { .. }
             | Self::Done { .. }
@@ -245,7 +257,9 @@ impl Reason {
                 commands.push(format!("taskpawl reject {id}"));
                 commands
             }
-            Self::MissingTool { .. } => with(&["taskpawl show ID", "taskpawl skip ID"]),
+            Self::MissingTool { .. } | Self::TooMuch { .. } => {
+                with(&["taskpawl show ID", "taskpawl skip ID"])
+            }
             Self::Interrupted { .. } => {
                 with(&["taskpawl logs ID", "taskpawl done ID", "taskpawl fail ID", "taskpawl unblock ID"])
             }
@@ -303,7 +317,11 @@ impl std::fmt::Display for Reason {
                 fmt_approval(f, call.as_ref(), ask.as_ref(), options, *expires_at)
             }
             Self::MissingTool { name } => {
-                write!(f, "needs the tool `{name}`, which was not known where it was to run")
+                write!(f, "needs the tool `{name}`, which is not known where it is to run")
+            }
+            Self::TooMuch { resource, needs, there_is } => {
+                let amount = Amount { units: *needs, of: *there_is };
+                write!(f, "no run takes it: {}", too_much_text(resource, amount))
             }
             Self::Interrupted { call } => write!(
                 f,

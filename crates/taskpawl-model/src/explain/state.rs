@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::explanation::Facts;
 use super::reason::Reason;
 use super::search::missing;
+use crate::command::Amount;
 use crate::limits::undecided;
+use crate::means;
 use crate::paths;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
@@ -99,7 +101,10 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
     if let Some(run) = runs.iter().find(|run| run.ending.contains_key(&task.id)) {
         return Ok(Reason::StillEnding { run: run.id.clone() });
     }
-    if let Some((names, by)) = occupied(view, task)? {
+    if let Some(reason) = lacking(view, facts, node, task)? {
+        return Ok(reason);
+    }
+    if let Some((names, by)) = occupied(view, facts, task)? {
         return Ok(Reason::Occupied { names, by });
     }
     let mut taker: Option<RunId> = None;
@@ -109,6 +114,25 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
         }
     }
     Ok(Reason::ReadyForRun { run: taker })
+}
+
+/// Returns what a ready task needs and no run here has.
+fn lacking(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskRecord) -> ViewResult<Option<Reason>> {
+    let calls = view.calls(node.key)?;
+    let left = calls.iter().filter(|call| !call.body.status.is_settled());
+    if let Some(name) = facts.means.missing_tool(left) {
+        return Ok(Some(Reason::MissingTool { name: name.to_owned() }));
+    }
+    if task.spec.resources.is_empty() {
+        return Ok(None);
+    }
+    let capacities = means::capacities(view, &facts.means.capacities)?;
+    let too_much = means::too_much(&task.spec, &capacities);
+    Ok(too_much.map(|(resource, Amount { units: needs, of: there_is })| Reason::TooMuch {
+        resource: resource.to_owned(),
+        needs,
+        there_is,
+    }))
 }
 
 /// Returns whether a run that is restricted by these words takes a task.
@@ -132,9 +156,11 @@ fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<boo
 }
 
 /// Returns the resources and paths that a ready task needs and others hold, with some of those.
-///
-/// How much there is of a resource is what plans say; a configuration that says otherwise is not known here.
-fn occupied(view: &dyn View, task: &TaskRecord) -> ViewResult<Option<(Vec<String>, Vec<TaskId>)>> {
+fn occupied(
+    view: &dyn View,
+    facts: &Facts<'_>,
+    task: &TaskRecord,
+) -> ViewResult<Option<(Vec<String>, Vec<TaskId>)>> {
     let spec = &task.spec;
     if spec.resources.is_empty() && spec.writes.is_empty() {
         return Ok(None);
@@ -156,9 +182,10 @@ fn occupied(view: &dyn View, task: &TaskRecord) -> ViewResult<Option<(Vec<String
             holders.push((path.clone(), other.id.clone()));
         }
     }
+    let capacities = means::capacities(view, &facts.means.capacities)?;
     for (name, used) in used {
         let wanted = spec.resources.get(name).copied().unwrap_or(1);
-        if used + wanted > capacity(view, name)? {
+        if used + wanted > means::capacity(&capacities, name) {
             names.insert(name.clone());
         }
     }
@@ -167,10 +194,4 @@ fn occupied(view: &dyn View, task: &TaskRecord) -> ViewResult<Option<(Vec<String
     by.dedup();
     by.truncate(NAMED);
     Ok((!names.is_empty()).then(|| (names.into_iter().collect(), by)))
-}
-
-/// Returns how much there is of a resource: the least that a plan says, else 1.
-fn capacity(view: &dyn View, name: &str) -> ViewResult<u32> {
-    let said = view.plans()?.into_iter().filter_map(|plan| plan.header.get("resources")?.get(name)?.as_u64());
-    Ok(said.min().map_or(1, |least| u32::try_from(least).unwrap_or(u32::MAX)))
 }

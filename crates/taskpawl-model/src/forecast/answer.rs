@@ -13,11 +13,12 @@ use crate::command::DecideError;
 use crate::decide::is_raw;
 use crate::durations::{DurationSource, Durations};
 use crate::explain::only_words;
-use crate::record::{Node, Phase, TaskRecord, Work};
+use crate::means;
+use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
-use crate::{CallId, Graph, Key, Period, Refusal, TaskId};
+use crate::{CallId, Graph, Key, Means, Period, Refusal, TaskId};
 
 /// What the forecast is to be about.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +27,8 @@ pub struct ForecastOptions {
     pub only: Vec<Selector>,
     /// How many calls run at once.
     pub jobs: usize,
-    /// The tools that the run knows; `None` for every tool.
-    pub tools: Option<BTreeSet<String>>,
+    /// What the run has.
+    pub means: Means,
     /// What is taken as given.
     pub what_if: Vec<Hypothesis>,
 }
@@ -217,16 +218,20 @@ fn look(
     is_inside: &dyn Fn(Key) -> bool,
 ) -> ViewResult<BTreeMap<Key, Look>> {
     let mut looks = BTreeMap::new();
+    let capacities = means::capacities(board.view, &options.means.capacities)?;
     for node in board.nodes.values() {
-        if node.work != Work::Calls || node.phase.status().is_finished() || !is_inside(node.key) {
+        // What has a list runs its calls for the items, which are not there yet.
+        if node.work == Work::Manual || node.phase.status().is_finished() || !is_inside(node.key) {
             continue;
         }
-        let mut look = Look::default();
-        for call in board.view.calls(node.key)?.into_iter().filter(|call| !call.body.status.is_settled()) {
-            let is_lacking = |tools: &BTreeSet<String>| !tools.contains(&call.spec.tool_name);
-            if options.tools.as_ref().is_some_and(is_lacking) {
-                look.lacks.get_or_insert(call.spec.tool_name.clone());
-            }
+        let mut calls = board.view.calls(node.key)?;
+        calls.retain(|call| !call.body.status.is_settled());
+        if calls.is_empty() {
+            continue;
+        }
+        let mut look =
+            Look { lacks: lacks(board.view, &options.means, &capacities, node, &calls)?, asks: Vec::new() };
+        for call in calls.into_iter().filter(|_| node.work == Work::Calls) {
             if call.body.approval.is_none() && (call.spec.approval.is_some() || is_raw(&call.spec)) {
                 look.asks.push(call.id);
             }
@@ -236,6 +241,22 @@ fn look(
         }
     }
     Ok(looks)
+}
+
+/// Returns what a task needs and the run does not have, in words.
+fn lacks(
+    view: &dyn View,
+    means: &Means,
+    capacities: &BTreeMap<String, u32>,
+    node: &Node,
+    calls: &[CallRecord],
+) -> ViewResult<Option<String>> {
+    if let Some(tool) = means.missing_tool(calls) {
+        return Ok(Some(format!("no tool `{tool}` here")));
+    }
+    let task = view.task(node.key)?;
+    let too_much = task.as_ref().and_then(|task| means::too_much(&task.spec, capacities));
+    Ok(too_much.map(|(name, amount)| means::too_much_text(name, amount)))
 }
 
 /// Takes approvals as given that are waited for, and frees what waits for a tool that there is now.
@@ -250,7 +271,7 @@ fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key
                 board.set_phase(key, Phase::Todo);
             }
             Some(BlockedReason::MissingTool { name })
-                if options.tools.as_ref().is_none_or(|tools| tools.contains(name)) =>
+                if options.means.tools.as_ref().is_none_or(|tools| tools.contains(name)) =>
             {
                 board.set_phase(key, Phase::Todo);
             }
@@ -509,10 +530,9 @@ impl Writer<'_> {
         if let Some(why) = self.board.failures.get(&key) {
             return Ok(Some(why.clone()));
         }
-        if let Some(tool) =
-            self.looks.get(&key).and_then(|look| look.lacks.as_ref()).filter(|_| node.is_ready())
-        {
-            return Ok(Some(format!("no tool `{tool}` here")));
+        let lacks = self.looks.get(&key).and_then(|look| look.lacks.as_ref());
+        if let Some(lacks) = lacks.filter(|_| node.is_ready()) {
+            return Ok(Some(lacks.clone()));
         }
         Ok(match node.phase {
             Phase::Todo if node.is_ready() && node.work == Work::Manual => {
