@@ -108,7 +108,11 @@ impl App {
         if let Some(store) = self.placement().store_flag {
             let named = format!("taskpawl --store {} ", quoted(&store));
             for action in actions {
-                *action = action.replace("taskpawl ", &named);
+                let commands = action.split(" && ").map(|command| match command.strip_prefix("taskpawl ") {
+                    Some(words) => format!("{named}{words}"),
+                    None => command.to_owned(),
+                });
+                *action = commands.collect::<Vec<_>>().join(" && ");
             }
         }
         Ok(())

@@ -57,6 +57,14 @@ pub(crate) struct Takes {
 }
 
 impl Takes {
+    /// Returns these options as words of a command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let instance = self.instance.iter().flat_map(|name| ["--as".to_owned(), name.clone()]);
+        let params = self.params.iter();
+        let params = params.flat_map(|(name, value)| ["--param".to_owned(), format!("{name}={value}")]);
+        instance.chain(params).collect()
+    }
+
     /// Refuses options that are for a plan where no plan is given.
     pub(crate) fn refuse_without_plan(&self) -> Result<(), CliError> {
         let given = [("--as", self.instance.is_some()), ("--param", !self.params.is_empty())];

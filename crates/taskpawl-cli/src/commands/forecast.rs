@@ -1,7 +1,6 @@
 //! How a forecast looks.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use taskpawl::model::{Approach, Effects, Forecast, Left, OpenQuestion, Planned, TaskId};
@@ -10,18 +9,13 @@ use crate::app::App;
 use crate::commands::explain::next;
 use crate::error::CliError;
 use crate::output::Output;
-use crate::text::{Cell, Table, clean, quoted, style};
+use crate::text::{Cell, Table, clean, style};
 
 /// How many lines of each list are shown; `--json` has all.
 const SHOWN: usize = 20;
 
-/// Prints a forecast; of a plan file that was not applied, where there is one.
-pub(super) fn print(app: &App, mut forecast: Forecast, plan: Option<&Path>) -> Result<ExitCode, CliError> {
-    if let Some(plan) = plan {
-        // What is not applied cannot be asked about.
-        let file = quoted(&plan.display().to_string());
-        forecast.next_actions = vec![format!("taskpawl run-all-ready --plan {file}")];
-    }
+/// Prints a forecast.
+pub(super) fn print(app: &App, mut forecast: Forecast) -> Result<ExitCode, CliError> {
     app.name_store(&mut forecast.next_actions)?;
     let out = app.out();
     if out.is_json {

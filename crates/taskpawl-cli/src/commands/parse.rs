@@ -52,6 +52,14 @@ pub(super) fn budget(text: &str) -> Result<Budget, String> {
     Ok(budget)
 }
 
+/// Returns a budget as [`budget`] takes it.
+pub(super) fn budget_text(budget: &Budget) -> String {
+    let calls = budget.calls.map(|calls| format!("calls={calls}"));
+    let duration = budget.duration.map(|duration| format!("duration={duration}"));
+    let cost = budget.cost.map(|cost| format!("cost={cost}"));
+    [calls, duration, cost].into_iter().flatten().collect::<Vec<_>>().join(",")
+}
+
 /// Takes a length of time that may be counted in days.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());

@@ -9,6 +9,7 @@ use crate::commands::apply::{PlanFile, Takes, preview_manager};
 use crate::commands::running::{self, RunArgs, What};
 use crate::commands::{forecast, parse};
 use crate::error::CliError;
+use crate::text::quoted;
 
 /// Run everything that is ready, and what becomes ready by it, until nothing more can be done
 #[derive(Debug, clap::Args)]
@@ -69,6 +70,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     running::run(app, &plans, What::Ready(only), &args.run)
 }
 
+/// How commands begin that run everything that is ready.
+const RUN: &str = "taskpawl run-all-ready";
+
 /// Says what would be run.
 fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let mut options = ForecastOptions {
@@ -79,7 +83,11 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     };
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        return forecast::print(app, app.reader()?.manager().forecast(&options)?, None);
+        let mut found = app.reader()?.manager().forecast(&options)?;
+        for action in found.next_actions.iter_mut().filter(|action| action.starts_with(RUN)) {
+            *action = command(args);
+        }
+        return forecast::print(app, found);
     };
     let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
@@ -87,5 +95,18 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let apply = ApplyOptions { prune: false, fresh: args.fresh };
     let manager = preview_manager(app)?;
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
-    forecast::print(app, found.map_err(|error| file.placed(error))?, Some(path))
+    let mut found = found.map_err(|error| file.placed(error))?;
+    // What is not applied cannot be asked about.
+    found.next_actions = vec![command(args)];
+    forecast::print(app, found)
+}
+
+/// Returns the command that does what a dry run of these arguments shows.
+fn command(args: &Args) -> String {
+    let plan = args.plan.iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
+    let only = args.only.iter().flat_map(|only| ["--only".to_owned(), only.to_string()]);
+    let mut words: Vec<String> = plan.chain(only).chain(args.takes.words()).collect();
+    words.extend(args.fresh.then(|| "--fresh".to_owned()));
+    words.extend(args.run.words());
+    words.iter().fold(RUN.to_owned(), |line, word| line + " " + &quoted(word))
 }

@@ -48,6 +48,21 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns these options as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        let budget = self.budget.as_ref().map(parse::budget_text);
+        let options = [
+            ("--jobs", self.jobs.map(|jobs| jobs.to_string())),
+            ("--timeout", self.timeout.map(|time| Period(time).to_string())),
+            ("--max-failures", self.max_failures.map(|most| most.to_string())),
+            ("--budget", budget),
+        ];
+        let flags = [("--fail-fast", self.fail_fast), ("--no-cache", self.no_cache), ("--wait", self.wait)];
+        let options = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        let flags = flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
+        options.flatten().chain(flags).collect()
+    }
+
     /// Returns how many calls run at once.
     pub(super) fn jobs(&self, app: &App) -> Result<usize, CliError> {
         let jobs = self.jobs.or(app.config()?.jobs);

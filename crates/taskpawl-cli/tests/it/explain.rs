@@ -182,3 +182,43 @@ fn a_dry_run_says_with_which_code_the_run_ends() {
         cli.run(&["reopen", "a", "d", "--cascade"]);
     }
 }
+
+#[test]
+fn a_dry_run_names_the_command_that_does_what_it_showed() {
+    let cli = Cli::new().with_programs();
+    let plan = "params: {who: {default: you}}\ntasks: [{id: greet, run: 'echo ${{ params.who }} > said'}]";
+    cli.file("a plan.yaml", plan);
+    let next = |args: &[&str]| {
+        let shown = cli.run(args).ok().json();
+        shown["data"]["nextActions"][0].as_str().unwrap().to_owned()
+    };
+    let command = next(&[
+        "run-all-ready",
+        "--plan",
+        "a plan.yaml",
+        "--as",
+        "one",
+        "--param",
+        "who=it's taskpawl me",
+        "--fresh",
+        "--jobs",
+        "3",
+        "--budget",
+        "calls=5,duration=90s",
+        "--timeout",
+        "5m",
+        "--dry-run",
+        "--json",
+    ]);
+    assert_eq!(
+        command,
+        r"taskpawl run-all-ready --plan 'a plan.yaml' --as one --param 'who=it'\''s taskpawl me' --fresh --jobs 3 --timeout 5m --budget 'calls=5,duration=90s'"
+    );
+    let run = paste(&cli, &command);
+    assert_eq!(run.code, Some(0), "{run}");
+    let said = std::fs::read_to_string(cli.path("work").join("said")).unwrap();
+    assert_eq!(said, "it's taskpawl me\n");
+    cli.run(&["reopen", "one.greet"]).ok();
+    let command = next(&["run-all-ready", "--only", "plan:one", "--no-cache", "--dry-run", "--json"]);
+    assert_eq!(command, "taskpawl run-all-ready --only plan:one --no-cache");
+}
