@@ -27,7 +27,7 @@ use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
 use crate::questions::{Questions, Said};
-use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, reason_text};
+use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, quoted, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
@@ -519,8 +519,9 @@ impl Dispatcher {
             cached: self.cached,
             changed_beyond: self.changed_beyond.into_values().collect(),
             stop: self.state.stop(),
+            now: self.manager.source().now(),
             only: (self.intake.selectors().iter())
-                .flat_map(|selector| [" --only ".to_owned(), selector.to_string()])
+                .flat_map(|selector| [" --only ".to_owned(), quoted(&selector.to_string())])
                 .collect(),
         };
         let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;

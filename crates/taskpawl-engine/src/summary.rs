@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    BlockedReason, CallId, CallStatus, Key, Phase, Query, RunId, Status, Task, TaskId, TaskState, View,
-    ViewResult, Work, read_task, undecided,
+    BlockedReason, CallId, CallStatus, Explanation, Facts, Key, Means, Phase, Query, RunId, Status, Task,
+    TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, undecided,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -34,8 +34,11 @@ pub struct RunSummary {
     /// How many more wait than are listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub waiting_unlisted: u64,
-    /// Tasks that are blocked for another reason than a failure before them.
+    /// Tasks that are blocked for another reason than a failure before them; the first 50.
     pub blocked: Vec<Waiting>,
+    /// How many more are blocked than are listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub blocked_unlisted: u64,
     /// Tasks that this run could not start.
     pub not_run: Vec<NotRun>,
     /// Limits of the run and of plans because of which nothing more was started.
@@ -89,7 +92,7 @@ pub struct Waiting {
     pub name: String,
     /// For what.
     pub reason: String,
-    /// The commands that decide, where it waits for a decision.
+    /// The commands that go on with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
 }
@@ -131,6 +134,7 @@ pub(crate) struct Summarizer {
     pub(crate) cached: u64,
     pub(crate) changed_beyond: Vec<ChangedBeyond>,
     pub(crate) stop: Stop,
+    pub(crate) now: Timestamp,
     /// The restriction as words of a command line, with a space before each.
     pub(crate) only: String,
 }
@@ -143,9 +147,10 @@ fn is_zero(count: &u64) -> bool {
 impl Summarizer {
     pub(crate) fn summarize(self, view: &dyn View) -> ViewResult<RunSummary> {
         let counts = self.counts(view)?;
-        let failures = self.failures(view)?;
+        let (failures, behind) = self.failures(view)?;
         let not_run = self.not_run(view)?;
-        let Unfinished { mut waiting, waiting_unlisted, blocked } = self.unfinished(view)?;
+        let Unfinished { mut waiting, waiting_unlisted, blocked, blocked_unlisted } =
+            self.unfinished(view, &behind)?;
         for (key, reason) in &self.unmet {
             if view.node(*key)?.is_some_and(|node| node.is_ready()) {
                 waiting.extend(line(view, *key, reason)?);
@@ -155,19 +160,23 @@ impl Summarizer {
         let exit = match self.stop {
             Stop::Soft | Stop::Hard => 130,
             Stop::No | Stop::Early if has(Status::Failed) => 1,
-            Stop::No | Stop::Early
-                if !blocked.is_empty() || !not_run.is_empty() || self.is_stuck(view)? =>
-            {
-                4
-            }
+            Stop::No | Stop::Early if !blocked.is_empty() || !not_run.is_empty() => 4,
             Stop::No | Stop::Early if !waiting.is_empty() || has(Status::InProgress) => 3,
             Stop::No | Stop::Early if has(Status::Todo) || has(Status::Blocked) => 4,
             Stop::No | Stop::Early => 0,
         };
-        let next_actions = next_actions(exit, &self.only, &failures, &waiting);
-        let (run, ended, spent) = (self.run, self.ended, self.spent);
         // A limit that was reached by the last task has cost nothing.
         let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
+        let next = Next {
+            is_unfinished: exit == 130 || !ended_early.is_empty(),
+            only: &self.only,
+            failures: &failures,
+            waiting: &waiting,
+            blocked: &blocked,
+            not_run: &not_run,
+        };
+        let next_actions = next.actions();
+        let (run, ended, spent) = (self.run, self.ended, self.spent);
         Ok(RunSummary {
             ended_early,
             spent,
@@ -181,6 +190,7 @@ impl Summarizer {
             waiting,
             waiting_unlisted,
             blocked,
+            blocked_unlisted,
             not_run,
             next_actions,
         })
@@ -213,7 +223,9 @@ impl Summarizer {
         Ok(counts)
     }
 
-    fn failures(&self, view: &dyn View) -> ViewResult<Vec<FailureGroup>> {
+    /// Returns what failed, and the tasks that cannot start because of that.
+    fn failures(&self, view: &dyn View) -> ViewResult<(Vec<FailureGroup>, BTreeSet<Key>)> {
+        let mut all = BTreeSet::new();
         let mut groups: BTreeMap<(String, String), (FailureGroup, BTreeSet<Key>)> = BTreeMap::new();
         for key in self.with_status(view, Status::Failed)? {
             let Some(task) = read_task(view, key)? else { continue };
@@ -227,8 +239,12 @@ impl Summarizer {
                 group.tasks.push(FailedTask { task: task.id, error: task.error.unwrap_or_default() });
             }
         }
-        let groups = groups.into_values();
-        Ok(groups.map(|(group, behind)| FailureGroup { blocks: behind.len() as u64, ..group }).collect())
+        let groups = groups.into_values().map(|(group, behind)| {
+            let blocks = behind.len() as u64;
+            all.extend(behind);
+            FailureGroup { blocks, ..group }
+        });
+        Ok((groups.collect(), all))
     }
 
     fn not_run(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
@@ -264,8 +280,8 @@ impl Summarizer {
         Ok(not_run)
     }
 
-    /// Returns what waits for somebody, and what is blocked otherwise.
-    fn unfinished(&self, view: &dyn View) -> ViewResult<Unfinished> {
+    /// Returns what waits for somebody, and what is blocked for another reason than the failures that these tasks are `behind`.
+    fn unfinished(&self, view: &dyn View, behind: &BTreeSet<Key>) -> ViewResult<Unfinished> {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
         for key in manual.iter().take(LISTED) {
@@ -277,36 +293,51 @@ impl Summarizer {
             let holder = view.task(key)?.and_then(|task| holder(&task.body.state).map(str::to_owned));
             waiting.extend(line(view, key, &format!("held by {}", holder.unwrap_or_default()))?);
         }
+        let mut blocked_unlisted = 0;
         for key in self.with_status(view, Status::Blocked)? {
+            if behind.contains(&key) {
+                continue;
+            }
             let Some(task) = read_task(view, key)? else { continue };
             let Some(reason) = &task.blocked_reason else { continue };
-            let entry = Waiting {
-                task: task.id.clone(),
-                name: task.name.clone(),
-                reason: reason_text(reason),
-                commands: decisions(&task.id, reason),
-            };
             match reason {
-                BlockedReason::Dependency { .. } => {}
-                BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => waiting.push(entry),
-                BlockedReason::Waiting { .. }
+                BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => {
+                    let (reason, commands) = (reason_text(reason), decisions(&task.id, reason));
+                    waiting.push(Waiting { task: task.id, name: task.name, reason, commands });
+                }
+                BlockedReason::Dependency { .. }
+                | BlockedReason::Waiting { .. }
                 | BlockedReason::MissingTool { .. }
                 | BlockedReason::Manual { .. } => {
-                    blocked.push(entry);
+                    if blocked.len() < LISTED {
+                        blocked.push(self.explained(view, key, &task, reason)?);
+                    } else {
+                        blocked_unlisted += 1;
+                    }
                 }
             }
         }
-        Ok(Unfinished { waiting, waiting_unlisted: unlisted as u64, blocked })
+        Ok(Unfinished { waiting, waiting_unlisted: unlisted as u64, blocked, blocked_unlisted })
     }
 
-    /// Returns whether something is blocked behind a task that was cancelled: nothing failed, yet it cannot go on.
-    fn is_stuck(&self, view: &dyn View) -> ViewResult<bool> {
-        for key in self.with_status(view, Status::Blocked)? {
-            if view.node(key)?.is_some_and(|node| node.phase == Phase::BlockedDependency) {
-                return Ok(true);
-            }
+    /// Returns a task that is blocked, with what clears the first cause.
+    fn explained(
+        &self,
+        view: &dyn View,
+        key: Key,
+        task: &Task,
+        reason: &BlockedReason,
+    ) -> ViewResult<Waiting> {
+        let facts = Facts { now: self.now, is_alive: &|_| true, means: &Means::default() };
+        let Explanation { chain, first_cause, next_actions, .. } = explain(view, key, &facts)?;
+        let mut reason_text = reason_text(reason);
+        if let BlockedReason::Dependency { ids } = reason {
+            let is_direct = ids.len() == 1 && chain.len() == 2;
+            let cause = if is_direct { String::new() } else { format!("`{}` ", first_cause.task) };
+            reason_text = format!("{reason_text}: {cause}{}", first_cause.text);
         }
-        Ok(false)
+        let (task, name) = (task.id.clone(), task.name.clone());
+        Ok(Waiting { task, name, reason: reason_text, commands: next_actions })
     }
 }
 
@@ -318,6 +349,7 @@ struct Unfinished {
     waiting: Vec<Waiting>,
     waiting_unlisted: u64,
     blocked: Vec<Waiting>,
+    blocked_unlisted: u64,
 }
 
 fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> {
@@ -395,30 +427,51 @@ fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<String> {
 }
 
 /// Returns a word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
     if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-fn next_actions(exit: u8, only: &str, failures: &[FailureGroup], waiting: &[Waiting]) -> Vec<String> {
-    let mut actions = Vec::new();
-    let first = failures.iter().find_map(|group| group.tasks.first());
-    if let Some(first) = first {
-        actions.push(format!("taskpawl logs {}", first.task));
-        actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
-    }
-    if let Some(task) = waiting.first() {
-        actions.push(format!("taskpawl show {}", task.task));
-        if task.commands.is_empty() {
-            actions.push(format!("taskpawl done {}", task.task));
-        } else {
+/// What there is to go on with.
+struct Next<'s> {
+    /// Whether the run ended before it had done what it could.
+    is_unfinished: bool,
+    only: &'s str,
+    failures: &'s [FailureGroup],
+    waiting: &'s [Waiting],
+    blocked: &'s [Waiting],
+    not_run: &'s [NotRun],
+}
+
+impl Next<'_> {
+    /// Returns the commands that go on.
+    fn actions(&self) -> Vec<String> {
+        let (only, mut actions) = (self.only, Vec::new());
+        if let Some(first) = self.failures.iter().find_map(|group| group.tasks.first()) {
+            actions.push(format!("taskpawl logs {}", first.task));
+            actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
+        }
+        if let Some(task) = self.waiting.first() {
+            actions.push(format!("taskpawl show {}", task.task));
+            if task.commands.is_empty() {
+                actions.push(format!("taskpawl done {}", task.task));
+            } else {
+                actions.extend(task.commands.iter().cloned());
+                actions.push(format!("taskpawl run-all-ready{only}"));
+            }
+        }
+        if let Some(task) = self.blocked.first() {
+            actions.push(format!("taskpawl explain {}", task.task));
             actions.extend(task.commands.iter().cloned());
+        }
+        if let Some(task) = self.not_run.first() {
+            actions.push(format!("taskpawl explain {}", task.task));
+        }
+        let goes_on = |action: &String| action.starts_with("taskpawl run-all-ready");
+        if self.is_unfinished && !actions.iter().any(goes_on) {
             actions.push(format!("taskpawl run-all-ready{only}"));
         }
+        actions
     }
-    if exit == 130 && !actions.iter().any(|action| action.starts_with("taskpawl run-all-ready")) {
-        actions.push(format!("taskpawl run-all-ready{only}"));
-    }
-    actions
 }

@@ -20,9 +20,9 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
     waiting(&mut text, summary, paint);
     let blocked =
         summary.blocked.iter().map(|task| (task.task.as_str(), task.name.as_str(), task.reason.as_str()));
-    section(&mut text, "Blocked", blocked, "blocked", paint);
+    section(&mut text, "Blocked", blocked, summary.blocked_unlisted, "blocked", paint);
     let not_run = summary.not_run.iter().map(|task| (task.task.as_str(), "", task.reason.as_str()));
-    section(&mut text, "Not run", not_run, "todo", paint);
+    section(&mut text, "Not run", not_run, 0, "todo", paint);
     limits(&mut text, summary, paint);
     if !summary.next_actions.is_empty() {
         heading(&mut text, "Next", paint);
@@ -146,6 +146,7 @@ fn section<'a>(
     text: &mut String,
     title: &str,
     lines: impl ExactSizeIterator<Item = (&'a str, &'a str, &'a str)>,
+    unlisted: u64,
     status: &str,
     paint: Paint,
 ) {
@@ -157,7 +158,7 @@ fn section<'a>(
     for line in lines.take(NAMED) {
         line_of(text, line, paint);
     }
-    more(text, "  ", count.saturating_sub(NAMED) as u64, status);
+    more(text, "  ", count.saturating_sub(NAMED) as u64 + unlisted, status);
 }
 
 fn line_of(text: &mut String, (task, name, reason): (&str, &str, &str), paint: Paint) {

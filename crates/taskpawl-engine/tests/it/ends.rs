@@ -29,7 +29,39 @@ async fn states_made_by_hand_tell_too() {
     assert_eq!((summary.exit, summary.blocked[0].reason.as_str()), (4, "blocked by hand: not now"));
     lab.manager.cancel(&["a".to_owned()], None).unwrap();
     assert_eq!(lab.states(), "a=cancelled b=blocked{dependency}");
-    assert_eq!(lab.run().await.exit, 4);
+    let summary = lab.run().await;
+    assert_eq!((summary.exit, summary.blocked[0].task.as_str()), (4, "b"));
+    assert_eq!(summary.blocked[0].reason, "cannot start because of `a`: cancelled");
+    assert_eq!(summary.blocked[0].commands, ["taskpawl history a", "taskpawl retry a"]);
+    assert_eq!(
+        summary.next_actions,
+        ["taskpawl explain b", "taskpawl history a", "taskpawl retry a"],
+        "what clears it is said"
+    );
+}
+
+#[tokio::test]
+async fn what_is_blocked_behind_failures_is_not_listed_again() {
+    let lab = Lab::new(
+        "tasks: [{id: a, call: {bad: {}}}, {id: b, needs: a, call: {ok: {}}}, {id: s, when: 'false', call: {ok: {}}},
+                 {id: t, needs: s, trigger: any_done, call: {ok: {}}}]",
+    );
+    let summary = lab.run().await;
+    assert_eq!((summary.exit, summary.failures[0].blocks), (1, 1));
+    let blocked: Vec<&str> = summary.blocked.iter().map(|task| task.task.as_str()).collect();
+    assert_eq!(blocked, ["t"]);
+    assert_eq!(
+        summary.blocked[0].reason,
+        "cannot start because of `s`: skipped: its condition does not hold: false"
+    );
+}
+
+#[tokio::test]
+async fn after_a_limit_the_next_run_goes_on() {
+    let lab = Lab::new("budget: {calls: 1}\ntasks: [{id: a, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
+    let summary = lab.run_only("plan:p").await;
+    assert_eq!((lab.states(), summary.exit), ("a=done b=todo".into(), 4));
+    assert_eq!(summary.next_actions, ["taskpawl run-all-ready --only plan:p"]);
 }
 
 #[tokio::test]
