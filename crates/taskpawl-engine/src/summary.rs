@@ -6,7 +6,7 @@ use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     BlockedReason, CallId, CallStatus, Explanation, Facts, Key, Means, Phase, Query, RunId, Status, Task,
-    TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, undecided,
+    TaskId, TaskState, Timestamp, View, ViewResult, Work, class_without_call, explain, read_task, undecided,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -60,9 +60,9 @@ pub struct RunSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureGroup {
-    /// The tool; empty for tasks that somebody reported as failed.
+    /// The tool; empty for tasks none of whose calls failed.
     pub tool: String,
-    /// The class of the error.
+    /// The class of the error; without a tool `expression`, `rounds`, or `reported` by somebody.
     pub class: String,
     /// How many.
     pub count: u64,
@@ -167,10 +167,12 @@ impl Summarizer {
         };
         // A limit that was reached by the last task has cost nothing.
         let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
+        let first_failed = failures.iter().find_map(|group| group.tasks.first()).map(|task| &task.task);
         let next = Next {
+            has_logs: first_failed.map_or(Ok(false), |task| has_logs(view, task))?,
+            first_failed,
             is_unfinished: exit == 130 || !ended_early.is_empty(),
             only: &self.only,
-            failures: &failures,
             waiting: &waiting,
             blocked: &blocked,
             not_run: &not_run,
@@ -229,7 +231,7 @@ impl Summarizer {
         let mut groups: BTreeMap<(String, String), (FailureGroup, BTreeSet<Key>)> = BTreeMap::new();
         for key in self.with_status(view, Status::Failed)? {
             let Some(task) = read_task(view, key)? else { continue };
-            let (tool, class) = failure_kind(&task);
+            let (tool, class) = failure_kind(view, key, &task)?;
             let (group, behind) = groups.entry((tool.clone(), class.clone())).or_insert_with(|| {
                 (FailureGroup { tool, class, count: 0, tasks: Vec::new(), blocks: 0 }, BTreeSet::new())
             });
@@ -362,12 +364,19 @@ fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> 
     }))
 }
 
-fn failure_kind(task: &Task) -> (String, String) {
+fn failure_kind(view: &dyn View, key: Key, task: &Task) -> ViewResult<(String, String)> {
     let failed = task.metadata.tool_calls.iter().find(|call| call.status == CallStatus::Failed);
-    match failed {
-        Some(call) => (call.tool_name.clone(), call.error_class.clone().unwrap_or_default()),
-        None => (String::new(), "reported".to_owned()),
+    if let Some(call) = failed {
+        return Ok((call.tool_name.clone(), call.error_class.clone().unwrap_or_default()));
     }
+    let class = view.task(key)?.map_or("reported", |record| class_without_call(&record));
+    Ok((String::new(), class.to_owned()))
+}
+
+/// Returns whether there is anything to be read of what the calls of a task said.
+fn has_logs(view: &dyn View, id: &TaskId) -> ViewResult<bool> {
+    let Some(key) = view.key(id.as_str())? else { return Ok(false) };
+    Ok(view.calls(key)?.iter().any(|call| call.body.attempts > 0))
 }
 
 /// Adds the tasks behind a failed one that cannot start because of it; what lies behind those that `seen` has is not read again.
@@ -438,7 +447,9 @@ struct Next<'s> {
     /// Whether the run ended before it had done what it could.
     is_unfinished: bool,
     only: &'s str,
-    failures: &'s [FailureGroup],
+    first_failed: Option<&'s TaskId>,
+    /// Whether calls of that one have run.
+    has_logs: bool,
     waiting: &'s [Waiting],
     blocked: &'s [Waiting],
     not_run: &'s [NotRun],
@@ -448,8 +459,9 @@ impl Next<'_> {
     /// Returns the commands that go on.
     fn actions(&self) -> Vec<String> {
         let (only, mut actions) = (self.only, Vec::new());
-        if let Some(first) = self.failures.iter().find_map(|group| group.tasks.first()) {
-            actions.push(format!("taskpawl logs {}", first.task));
+        if let Some(first) = self.first_failed {
+            let look = if self.has_logs { "logs" } else { "explain" };
+            actions.push(format!("taskpawl {look} {first}"));
             actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
         }
         if let Some(task) = self.waiting.first() {

@@ -9,6 +9,7 @@ mod durations;
 mod event;
 mod explain;
 pub mod expr;
+mod failure;
 mod fault;
 mod flow;
 mod forecast;
@@ -47,6 +48,7 @@ pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, explain, explain_ready};
+pub use failure::class_without_call;
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use forecast::{

@@ -116,10 +116,11 @@ fn failures(text: &mut String, summary: &RunSummary, paint: Paint) {
 }
 
 fn title(group: &FailureGroup) -> String {
-    let what = if group.tool.is_empty() {
-        "by hand".to_owned()
-    } else {
-        format!("{}, {}", clean(&group.tool), clean(&group.class))
+    let what = match (group.tool.as_str(), group.class.as_str()) {
+        ("", "expression") => "an expression without a value".to_owned(),
+        ("", "rounds") => "the rounds of `repeat` are used up".to_owned(),
+        ("", _) => "by hand".to_owned(),
+        (tool, class) => format!("{}, {}", clean(tool), clean(class)),
     };
     let tasks = if group.count == 1 { "1 task".to_owned() } else { format!("{} tasks", group.count) };
     match group.blocks {

@@ -1,6 +1,7 @@
 //! How runs end: exit codes, summaries, scopes, and one task alone.
 
 use taskpawl_engine::RunOptions;
+use taskpawl_manager::Ending;
 
 use crate::support::{Lab, within};
 
@@ -54,6 +55,27 @@ async fn what_is_blocked_behind_failures_is_not_listed_again() {
         summary.blocked[0].reason,
         "cannot start because of `s`: skipped: its condition does not hold: false"
     );
+}
+
+#[tokio::test]
+async fn what_failed_without_a_call_is_not_said_to_be_reported() {
+    let cases = [
+        ("when: 'tasks.x.result.n > 1', call: {ok: {}}", "expression", "taskpawl explain a"),
+        ("forEach: {in: tasks.x.result.key}, call: {ok: {}}", "expression", "taskpawl explain a"),
+        ("repeat: {until: 'false', max: 2}, call: {ok: {}}", "rounds", "taskpawl logs a"),
+        ("repeat: {until: 'tasks.x.result.n > 1', max: 2}, call: {ok: {}}", "expression", "taskpawl logs a"),
+    ];
+    for (fields, class, look) in cases {
+        let lab = Lab::new(&format!("tasks: [{{id: x, call: {{ok: {{}}}}}}, {{id: a, needs: x, {fields}}}]"));
+        let summary = lab.run().await;
+        let group = &summary.failures[0];
+        assert_eq!((summary.exit, group.tool.as_str(), group.class.as_str()), (1, "", class), "{fields}");
+        assert_eq!(summary.next_actions[0], look, "{fields}: {:?}", group.tasks);
+    }
+    let lab = Lab::new("tasks: [{id: a, when: 'true'}]");
+    let note = Some("`when`: I said so".to_owned());
+    lab.manager.fail(&["a".to_owned()], Ending { note, ..Ending::default() }).unwrap();
+    assert_eq!(lab.run().await.failures[0].class, "reported");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
+use crate::failure::no_value;
 use crate::flow::{self, SURPLUS};
 use crate::limits::{needs_opening, undecided};
 use crate::record::{CallBody, CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
@@ -83,7 +84,7 @@ impl Draft<'_> {
     }
 
     fn fail_to_open(&mut self, key: Key, field: &str, problem: &str) -> Decided<bool> {
-        let error = format!("`{field}`: {problem}");
+        let error = no_value(field, problem);
         let state = TaskState::Failed { error: error.clone() };
         self.set_state(key, state, Cause::Gate, Some(error))?;
         Ok(false)

@@ -319,18 +319,15 @@ impl Draft<'_> {
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
         match flow::holds(self, &record, &calls, &repeat.until)? {
             Ok(true) => self.succeed(key),
-            Err(problem) => self.fail_task(key, format!("`repeat.until`: {problem}")),
+            Err(problem) => self.fail_task(key, no_value("repeat.until", &problem)),
             Ok(false) if round >= repeat.max => {
                 let until = &repeat.until;
-                self.fail_task(key, format!("`repeat.until` did not hold after {round} rounds: {until}"))
+                self.fail_task(key, used_up(&format!("did not hold after {round} rounds: {until}")))
             }
             // Nothing would be different, and a commit must not go on for ever.
             Ok(false) if nothing_ran => {
                 let until = &repeat.until;
-                self.fail_task(
-                    key,
-                    format!("`repeat.until` does not hold, and no call of the round ran: {until}"),
-                )
+                self.fail_task(key, used_up(&format!("does not hold, and no call of the round ran: {until}")))
             }
             Ok(false) => self.next_round(key, round, repeat, go_on),
         }

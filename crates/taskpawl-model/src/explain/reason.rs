@@ -171,7 +171,7 @@ pub enum Reason {
     Failed {
         /// Why.
         error: String,
-        /// Whether tool calls did it.
+        /// Whether tool calls of it have run.
         has_calls: bool,
     },
     /// It was given up.

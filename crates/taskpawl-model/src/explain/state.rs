@@ -26,7 +26,8 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
         TaskState::Blocked { reason } => reason_of_block(reason),
         TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
         TaskState::Failed { error } => {
-            Reason::Failed { error: error.clone(), has_calls: node.work == Work::Calls }
+            let has_calls = view.calls(node.key)?.iter().any(|call| call.body.attempts > 0);
+            Reason::Failed { error: error.clone(), has_calls }
         }
         TaskState::Cancelled { reason } => Reason::Cancelled { reason: reason.clone() },
         TaskState::Skipped { reason } => Reason::Skipped { reason: reason.clone() },

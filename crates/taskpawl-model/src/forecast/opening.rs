@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::board::Board;
 use crate::expr::{self, ExprError, Mention, Name, TaskField};
+use crate::failure::no_value;
 use crate::flow::{self, Facts};
 use crate::limits::undecided;
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
@@ -98,7 +99,7 @@ impl Board<'_> {
             match flow::holds(self, &record, &calls, when)? {
                 Ok(true) => {}
                 Ok(false) => return Ok(Opening::Skipped),
-                Err(problem) => return Ok(Opening::Failed(format!("`when`: {problem}"))),
+                Err(problem) => return Ok(Opening::Failed(no_value("when", &problem))),
             }
         }
         if record.spec.approval.is_some() && record.body.progress.approval.is_none() {
@@ -120,7 +121,7 @@ impl Board<'_> {
             if !is_unknown {
                 match flow::list(self, &record, &calls, for_each)? {
                     Ok(list) => count = Some(list.len()),
-                    Err(problem) => return Ok(Opening::Failed(format!("`forEach`: {problem}"))),
+                    Err(problem) => return Ok(Opening::Failed(no_value("forEach", &problem))),
                 }
             }
             self.items.insert(key, count);
