@@ -11,6 +11,9 @@ use taskpawl_model::{
 
 use crate::ledger::{EndedEarly, Spent};
 
+/// How many of several tasks that wait get a command.
+const NAMED: usize = 5;
+
 /// How many tasks of each kind are listed by name; the counts have all.
 pub(crate) const LISTED: usize = 50;
 
@@ -118,6 +121,20 @@ pub struct ChangedBeyond {
     /// Why these are not all that is to be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
+}
+
+impl Waiting {
+    /// Returns the one command that is most to the point: a look, where there is a choice.
+    fn command(&self) -> String {
+        let decides = |command: &&String| command.starts_with("taskpawl approve ");
+        match self.commands.iter().filter(decides).count() {
+            1 => self.commands[0].clone(),
+            0 if self.commands.iter().any(|command| command.starts_with("taskpawl claim ")) => {
+                self.commands[0].clone()
+            }
+            _ => format!("taskpawl show {}", self.task),
+        }
+    }
 }
 
 /// Gathers the summary of a run.
@@ -287,7 +304,8 @@ impl Summarizer {
         let (mut waiting, mut blocked) = (Vec::new(), Vec::new());
         let manual = self.find(view, &Query { ready: Some(vec![Work::Manual]), ..Query::default() })?;
         for key in manual.iter().take(LISTED) {
-            waiting.extend(line(view, *key, "a manual task that is ready")?);
+            let manual = line(view, *key, "a manual task that is ready")?;
+            waiting.extend(manual.map(|task| Waiting { commands: by_hand(&task.task), ..task }));
         }
         let held = self.with_status(view, Status::InProgress)?;
         let unlisted = manual.len().saturating_sub(LISTED) + held.len().saturating_sub(LISTED);
@@ -303,6 +321,9 @@ impl Summarizer {
             let Some(task) = read_task(view, key)? else { continue };
             let Some(reason) = &task.blocked_reason else { continue };
             match reason {
+                BlockedReason::Approval { expires_at: Some(end), .. } if *end <= self.now => {
+                    waiting.push(self.explained(view, key, &task, reason)?);
+                }
                 BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => {
                     let (reason, commands) = (reason_text(reason), decisions(&task.id, reason));
                     waiting.push(Waiting { task: task.id, name: task.name, reason, commands });
@@ -423,9 +444,18 @@ fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -
     if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
 }
 
+/// Returns the commands for a manual task.
+fn by_hand(task: &TaskId) -> Vec<String> {
+    ["claim", "done"].map(|command| format!("taskpawl {command} {task}")).into()
+}
+
 /// Returns the commands that decide about a task.
 fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<String> {
-    let BlockedReason::Approval { options, .. } = reason else { return Vec::new() };
+    let BlockedReason::Approval { options, .. } = reason else {
+        return ["logs", "done", "fail", "unblock"]
+            .map(|command| format!("taskpawl {command} {task}"))
+            .into();
+    };
     let answer = |option: &String| format!("taskpawl approve {task} --answer {}", quoted(option));
     let mut commands: Vec<String> = options.iter().map(answer).collect();
     if commands.is_empty() {
@@ -456,6 +486,22 @@ struct Next<'s> {
 }
 
 impl Next<'_> {
+    /// Adds the commands for what waits: all for a single task, else one for each of the first.
+    fn wait_for(&self, actions: &mut Vec<String>) {
+        match self.waiting {
+            [] => return,
+            [task] => {
+                let show = format!("taskpawl show {}", task.task);
+                actions.extend(std::iter::once(show).chain(task.commands.iter().cloned()));
+                actions.dedup();
+            }
+            several => actions.extend(several.iter().take(NAMED).map(Waiting::command)),
+        }
+        if self.waiting.iter().any(|task| !task.commands.is_empty()) {
+            actions.push(format!("taskpawl run-all-ready{}", self.only));
+        }
+    }
+
     /// Returns the commands that go on.
     fn actions(&self) -> Vec<String> {
         let (only, mut actions) = (self.only, Vec::new());
@@ -464,15 +510,7 @@ impl Next<'_> {
             actions.push(format!("taskpawl {look} {first}"));
             actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
         }
-        if let Some(task) = self.waiting.first() {
-            actions.push(format!("taskpawl show {}", task.task));
-            if task.commands.is_empty() {
-                actions.push(format!("taskpawl done {}", task.task));
-            } else {
-                actions.extend(task.commands.iter().cloned());
-                actions.push(format!("taskpawl run-all-ready{only}"));
-            }
-        }
+        self.wait_for(&mut actions);
         if let Some(task) = self.blocked.first() {
             actions.push(format!("taskpawl explain {}", task.task));
             actions.extend(task.commands.iter().cloned());

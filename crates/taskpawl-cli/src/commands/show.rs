@@ -41,21 +41,33 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
         let request = plans.manager().approval_request(task.id.as_str())?;
         if let Some(request) = request {
-            sheet.push_str(&asked(app, &request, options)?);
+            let is_over = task.question_over;
+            sheet.push_str(&asked(app, &request, options, is_over)?);
         }
     }
     out.print(&sheet)
 }
 
 /// Returns what a task asks, whole, with the commands that decide about it.
-fn asked(app: &App, request: &ApprovalRequest, options: &[String]) -> Result<String, CliError> {
+fn asked(
+    app: &App,
+    request: &ApprovalRequest,
+    options: &[String],
+    is_over: bool,
+) -> Result<String, CliError> {
     let paint = app.out().paint;
     let mut text = format!("\n{}\n", paint.style(style::BOLD, "waits for a decision"));
     for line in question::text(request, Extent::Full, paint).lines().skip(1) {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "  hash {}", request.hash);
-    let mut commands = question::commands(request.task.as_str(), options);
+    let id = request.task.as_str();
+    let goes_on = request.on_expiry.as_deref().is_some_and(|word| word != "reject");
+    let mut commands = match (is_over, goes_on) {
+        (false, _) => question::commands(id, options),
+        (true, true) => vec![format!("taskpawl run-all-ready --only {id}")],
+        (true, false) => vec![format!("taskpawl retry {id}")],
+    };
     app.name_store(&mut commands)?;
     for command in commands {
         let _ = writeln!(text, "  {command}");

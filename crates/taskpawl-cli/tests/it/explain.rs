@@ -222,3 +222,24 @@ fn a_dry_run_names_the_command_that_does_what_it_showed() {
     let command = next(&["run-all-ready", "--only", "plan:one", "--no-cache", "--dry-run", "--json"]);
     assert_eq!(command, "taskpawl run-all-ready --only plan:one --no-cache");
 }
+
+#[test]
+fn after_a_question_is_over_only_what_still_works_is_offered() {
+    for (on_expiry, works) in [("reject", "retry ex"), ("approve", "run-all-ready --only ex")] {
+        let cli = Cli::new().with_programs();
+        let plan = format!(
+            "tasks: [{{id: ex, approval: {{ask: Go?, expires: 1h, onExpiry: {on_expiry}}}, run: 'true'}}]"
+        );
+        cli.file("plan.yaml", &plan);
+        cli.run(&["apply", "plan.yaml"]).ok();
+        let cli = cli.with("TASKPAWL_TEST_NOW", "2026-01-02T05:00:00Z");
+        let explained = cli.run(&["explain", "ex", "--json"]).ok().json();
+        assert_eq!(explained["data"]["firstCause"]["reason"]["over"], on_expiry);
+        let works = format!("taskpawl {works}");
+        assert_eq!(explained["data"]["nextActions"], serde_json::json!(["taskpawl show ex", works]));
+        let shown = cli.run(&["show", "ex"]).ok().stdout;
+        assert!(shown.contains(&works) && !shown.contains("taskpawl reject"), "{shown}");
+        let run = paste(&cli, &works);
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+}

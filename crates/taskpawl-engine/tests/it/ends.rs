@@ -79,6 +79,32 @@ async fn what_failed_without_a_call_is_not_said_to_be_reported() {
 }
 
 #[tokio::test]
+async fn each_of_several_that_wait_has_a_command() {
+    let lab = Lab::new(
+        "tasks: [{id: m}, {id: n}, {id: q, call: {ok: {}}, approval: required},
+                 {id: r, call: {ok: {}}, approval: {ask: Which?, options: [x, y]}}, {id: s}, {id: t}]",
+    );
+    let summary = lab.run().await;
+    assert_eq!(summary.waiting[0].commands, ["taskpawl claim m", "taskpawl done m"]);
+    assert_eq!(
+        summary.next_actions,
+        [
+            "taskpawl claim m",
+            "taskpawl claim n",
+            "taskpawl claim s",
+            "taskpawl claim t",
+            "taskpawl approve q",
+            "taskpawl run-all-ready"
+        ]
+    );
+    let alone = lab.run_only("m").await;
+    assert_eq!(
+        alone.next_actions,
+        ["taskpawl show m", "taskpawl claim m", "taskpawl done m", "taskpawl run-all-ready --only m"]
+    );
+}
+
+#[tokio::test]
 async fn after_a_limit_the_next_run_goes_on() {
     let lab = Lab::new("budget: {calls: 1}\ntasks: [{id: a, call: {ok: {}}}, {id: b, call: {ok: {}}}]");
     let summary = lab.run_only("plan:p").await;

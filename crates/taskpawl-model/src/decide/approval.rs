@@ -455,6 +455,12 @@ fn question_of<'a>(record: &'a TaskRecord, call: Option<&'a CallRecord>) -> Opti
     approval.as_ref().and_then(Approval::question)
 }
 
+/// Returns what counts when nobody has decided in time: `reject`, `approve`, or one of the options.
+pub(crate) fn on_expiry_word(record: &TaskRecord, call: Option<&CallRecord>) -> String {
+    let said = question_of(record, call).and_then(|question| question.on_expiry.clone());
+    said.unwrap_or_else(|| "reject".to_owned())
+}
+
 fn has_question(approval: &Approval) -> bool {
     approval.question().is_some()
 }

@@ -22,7 +22,7 @@ mod undo;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
-pub(crate) use approval::is_raw;
+pub(crate) use approval::{is_raw, on_expiry_word};
 
 use crate::command::{Command, Context, DecideError, Decision};
 use crate::draft::{Decided, Draft};

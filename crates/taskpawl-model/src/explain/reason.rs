@@ -133,6 +133,9 @@ pub enum Reason {
         /// When the question no longer stands.
         #[serde(skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
+        /// What counts now that nobody has decided in time: `reject`, `approve`, or one of the options.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        over: Option<String>,
     },
     /// No tool of that name is known where it was to run.
     MissingTool {
@@ -246,6 +249,12 @@ impl Reason {
             Self::RunDied { .. } => with(&["taskpawl run-all-ready", "taskpawl doctor --fix"]),
             Self::Held { .. } => with(&["taskpawl show ID", "taskpawl run-all-ready --wait"]),
             Self::LeaseEnded { .. } => with(&["taskpawl claim ID"]),
+            Self::Approval { over: Some(word), .. } if word == "reject" => {
+                with(&["taskpawl show ID", "taskpawl retry ID"])
+            }
+            Self::Approval { over: Some(_), .. } => {
+                with(&["taskpawl show ID", "taskpawl run-all-ready --only ID"])
+            }
             Self::Approval { options, .. } => {
                 let mut commands: Vec<String> = with(&["taskpawl show ID"]);
                 commands.extend(
@@ -313,8 +322,13 @@ impl std::fmt::Display for Reason {
             Self::LeaseEnded { actor, lease_until } => {
                 write!(f, "was held by {actor}{}, which is over: who claims it gets it", until(*lease_until))
             }
-            Self::Approval { call, ask, options, expires_at } => {
-                fmt_approval(f, call.as_ref(), ask.as_ref(), options, *expires_at)
+            Self::Approval { call, ask, options, expires_at, over } => {
+                fmt_approval(f, call.as_ref(), ask.as_ref(), options)?;
+                let Some(end) = expires_at.map(format_time) else { return Ok(()) };
+                match over {
+                    Some(word) => write!(f, "; nobody decided until {end}, and then counts: {word}"),
+                    None => write!(f, "; it is asked until {end}"),
+                }
             }
             Self::MissingTool { name } => {
                 write!(f, "needs the tool `{name}`, which is not known where it is to run")
@@ -381,15 +395,11 @@ fn fmt_approval(
     call: Option<&CallId>,
     ask: Option<&String>,
     options: &[String],
-    expires_at: Option<Timestamp>,
 ) -> std::fmt::Result {
     call.map_or(Ok(()), |call| write!(f, "call `{call}` "))?;
     f.write_str("waits for an approval")?;
     ask.map_or(Ok(()), |ask| write!(f, ": {ask}"))?;
-    if !options.is_empty() {
-        write!(f, " ({})", options.join(", "))?;
-    }
-    expires_at.map_or(Ok(()), |end| write!(f, "; it is asked until {}", format_time(end)))
+    if options.is_empty() { Ok(()) } else { write!(f, " ({})", options.join(", ")) }
 }
 
 fn ended(f: &mut std::fmt::Formatter<'_>, word: &str, reason: Option<&String>) -> std::fmt::Result {

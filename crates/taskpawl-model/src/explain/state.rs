@@ -6,6 +6,7 @@ use super::explanation::Facts;
 use super::reason::Reason;
 use super::search::missing;
 use crate::command::Amount;
+use crate::decide::on_expiry_word;
 use crate::limits::undecided;
 use crate::means;
 use crate::paths;
@@ -23,7 +24,17 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
     Ok(match &task.body.state {
         TaskState::Todo => reason_of_ready(view, facts, node, &task)?,
         TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
-        TaskState::Blocked { reason } => reason_of_block(reason),
+        TaskState::Blocked { reason } => {
+            let mut found = reason_of_block(reason);
+            if let Reason::Approval { call, expires_at: Some(end), over, .. } = &mut found
+                && *end <= facts.now
+            {
+                let calls = view.calls(node.key)?;
+                let call = calls.iter().find(|other| call.as_ref() == Some(&other.id));
+                *over = Some(on_expiry_word(&task, call));
+            }
+            found
+        }
         TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
         TaskState::Failed { error } => {
             let has_calls = view.calls(node.key)?.iter().any(|call| call.body.attempts > 0);
@@ -43,6 +54,7 @@ fn reason_of_block(reason: &BlockedReason) -> Reason {
             ask: ask.clone(),
             options: options.clone(),
             expires_at: *expires_at,
+            over: None,
         },
         BlockedReason::MissingTool { name } => Reason::MissingTool { name: name.clone() },
         BlockedReason::Interrupted { call } => Reason::Interrupted { call: call.clone() },
