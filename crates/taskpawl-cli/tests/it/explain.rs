@@ -186,7 +186,7 @@ fn a_dry_run_says_with_which_code_the_run_ends() {
 #[test]
 fn a_dry_run_names_the_command_that_does_what_it_showed() {
     let cli = Cli::new().with_programs();
-    let plan = "params: {who: {default: you}}\ntasks: [{id: greet, run: 'echo ${{ params.who }} > said'}]";
+    let plan = "params: {who: {type: string, default: you}}\ntasks: [{id: greet, run: 'echo ${{ params.who }} > said'}]";
     cli.file("a plan.yaml", plan);
     let next = |args: &[&str]| {
         let shown = cli.run(args).ok().json();
