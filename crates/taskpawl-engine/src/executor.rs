@@ -17,6 +17,7 @@ use taskpawl_tools::{
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::{Changed, Snapshot, Writers};
+use crate::conversion;
 use crate::engine::Engine;
 use crate::faults::{self, Fault};
 use crate::fingerprint::fingerprint;

@@ -22,7 +22,7 @@ pub fn class_without_call(task: &TaskRecord) -> &'static str {
     let TaskState::Failed { error } = &task.body.state else { return "reported" };
     let is_about = |field: &str| error.starts_with(&no_value(field, ""));
     // Somebody who reports may use the same words, but not about what was never opened, nor about what repeats calls.
-    let is_closed = needs_opening(&task.spec) && !task.body.progress.opened;
+    let is_closed = needs_opening(&task.spec, &task.body.progress) && !task.body.progress.opened;
     if is_closed && (is_about("when") || is_about("forEach")) {
         return "expression";
     }

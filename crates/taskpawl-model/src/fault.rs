@@ -124,12 +124,12 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
 
 /// Checks what `retryOn` names: an exit code, or a class of errors.
 pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
-    match failure {
-        Value::String(word) if ERROR_CLASSES.contains(&word.as_str()) => Ok(()),
-        Value::String(word) => Err(ValueFault::Class { word: shortened(word) }),
-        code if code.as_u64().is_some_and(|code| (1..=255).contains(&code)) => Ok(()),
-        code => Err(ValueFault::ExitCode { code: shortened(&code.to_string()) }),
+    if let Value::String(word) = failure {
+        let is_known = ERROR_CLASSES.contains(&word.as_str());
+        return if is_known { Ok(()) } else { Err(ValueFault::Class { word: shortened(word) }) };
     }
+    let is_code = failure.as_u64().is_some_and(|code| (1..=255).contains(&code));
+    if is_code { Ok(()) } else { Err(ValueFault::ExitCode { code: shortened(&failure.to_string()) }) }
 }
 
 /// Returns the first value of a task that stands for nothing, with its field.

@@ -689,7 +689,7 @@ fn a_task_that_is_tried_again_by_hand_asks_again() {
     assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":2}"#]);
     desk.report("a", "c1", "bad");
     assert_eq!(desk.states(), "a=failed");
-    desk.accept(desk.manager.retry(&ids(&["a"])));
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
     assert_eq!(desk.states(), "a=blocked{approval}");
     desk.accept(approve(&desk.manager, "a", None));
     assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":1}"#], "other arguments were approved once");

@@ -508,11 +508,9 @@ fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<
 }
 
 fn check_answer(record: &TaskRecord, open: &Open, answer: Option<&Value>) -> Decided<()> {
-    let is_one = |answer: &Value| match open.options.is_empty() {
-        true => is_yes(answer),
-        false => open.options.iter().any(|option| answer.as_str() == Some(option)),
-    };
-    if answer.map_or(open.options.is_empty(), is_one) {
+    let is_plain = open.options.is_empty();
+    let is_option = |answer: &Value| open.options.iter().any(|option| answer.as_str() == Some(option));
+    if answer.map_or(is_plain, |answer| if is_plain { is_yes(answer) } else { is_option(answer) }) {
         return Ok(());
     }
     let answer = answer.map(plain);

@@ -4,6 +4,7 @@ use super::approval::ANSWER;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
+use crate::failure::{no_value, used_up};
 use crate::flow;
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
