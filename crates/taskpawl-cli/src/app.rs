@@ -146,6 +146,7 @@ impl App {
             .actor(&self.config()?.actor)
             .host(self.environment.host())
             .origin(Origin::Cli)
+            .http_access(self.config()?.http_access())
             .source(self.source()?);
         if let Some(id) = &place.id {
             builder = builder.project_id(id);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 use taskpawl::model::{Period, Retry};
+use taskpawl::tools::HttpAccess;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -17,8 +18,10 @@ use crate::commands::parse;
 use crate::environment::Environment;
 use crate::text::nearest;
 
+mod hosts;
 mod values;
 
+use hosts::Hosts;
 use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 
 /// When to use colours.
@@ -57,6 +60,10 @@ pub(crate) const NAMED: [(&str, &str); 2] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`"),
 ];
+
+/// What `hosts` of the tool that sends requests says.
+pub(crate) const HOSTS: &str =
+    "which hosts `http_request` may reach; those of a project only narrow those of the user";
 
 impl Key {
     /// Every key, in the order of `config list`.
@@ -198,6 +205,7 @@ pub(crate) struct Config {
     /// Nothing tells nobody.
     pub(crate) notify: Vec<String>,
     pub(crate) run: RunConfig,
+    hosts: Hosts,
     settings: Vec<Setting>,
 }
 
@@ -218,6 +226,13 @@ pub(crate) struct RunConfig {
 pub(crate) struct Files {
     pub(crate) project: Option<PathBuf>,
     pub(crate) user: Option<PathBuf>,
+}
+
+/// Whose file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Project,
+    User,
 }
 
 /// The configuration is wrong.
@@ -267,8 +282,11 @@ impl Config {
     pub(crate) fn read(environment: &Environment, flags: &[(Key, String)]) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(environment);
         let Files { project, user } = files(environment);
-        for path in [project, user].into_iter().flatten() {
-            config.read_file(&path)?;
+        if let Some(path) = project {
+            config.read_file(&path, Layer::Project)?;
+        }
+        if let Some(path) = user {
+            config.read_file(&path, Layer::User)?;
         }
         for key in Key::ALL {
             if let Some(value) = environment.text(key.variable()) {
@@ -310,6 +328,7 @@ impl Config {
             output_quota: None,
             notify: Vec::new(),
             run: RunConfig::default(),
+            hosts: Hosts::default(),
             settings,
         }
     }
@@ -319,7 +338,12 @@ impl Config {
         &self.settings
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+    /// Returns what the tool that sends requests may reach.
+    pub(crate) fn http_access(&self) -> HttpAccess {
+        self.hosts.access()
+    }
+
+    fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -337,7 +361,7 @@ impl Config {
                 let at = inner.span().start;
                 match name.get_ref().as_ref() {
                     "resources" => self.read_resource(path, &text, inner.get_ref(), at, value)?,
-                    "tools" => self.read_tool(path, &text, inner.get_ref(), at, value)?,
+                    "tools" => self.read_tool(path, &text, layer, inner.get_ref(), at, value)?,
                     _ => self.read_entry(path, &text, &full, at, value)?,
                 }
             }
@@ -367,6 +391,7 @@ impl Config {
         &mut self,
         path: &Path,
         text: &str,
+        layer: Layer,
         name: &str,
         at: usize,
         value: &Spanned<DeValue<'_>>,
@@ -375,8 +400,12 @@ impl Config {
         for (key, value) in entries.into_iter().flatten() {
             let full = format!("tools.{name}.{}", key.get_ref());
             let at = key.span().start;
+            if name == "http_request" && key.get_ref() == "hosts" {
+                self.read_hosts(path, text, layer, full, at, value)?;
+                continue;
+            }
             if key.get_ref() != "concurrency" {
-                let hint = "of a tool `concurrency` can be said".to_owned();
+                let hint = "of a tool `concurrency` can be said, of `http_request` also `hosts`".to_owned();
                 return Err(ConfigError::UnknownKey {
                     path: path.to_owned(),
                     line: line(text, at),
@@ -395,6 +424,31 @@ impl Config {
             let expected = "a table such as { concurrency = 2 }";
             return Err(wrong(path, text, &format!("tools.{name}"), NAMED[1].1, at, value, expected));
         }
+        Ok(())
+    }
+
+    /// Takes the hosts that may be reached. What a project says narrows what the user says, whoever is read first.
+    fn read_hosts(
+        &mut self,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+        name: String,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let list = hosts::list(value.get_ref());
+        let list = list.ok_or_else(|| wrong(path, text, &name, HOSTS, at, value, hosts::EXPECTED))?;
+        let origin = match layer {
+            Layer::User if self.hosts.of(Layer::Project).is_some() => self
+                .settings
+                .iter()
+                .find(|setting| setting.name == name)
+                .map(|setting| setting.origin.clone()),
+            Layer::User | Layer::Project => None,
+        };
+        self.hosts.set(layer, list);
+        self.note(name, self.hosts.to_string(), origin.unwrap_or_else(|| Origin::File(path.to_owned())));
         Ok(())
     }
 

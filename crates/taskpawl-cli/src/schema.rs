@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use taskpawl::model::{Mode, ParamType, PlanAccess, Priority, Trigger};
 
-use crate::config::{Key, NAMED};
+use crate::config::{HOSTS, Key, NAMED};
 
 pub(crate) use crate::event_schema::event;
 
@@ -88,7 +88,14 @@ pub(crate) fn config() -> Value {
     properties.insert("resources".to_owned(), resources);
     let concurrency = json!({"concurrency": {"type": "integer", "minimum": 1}});
     let tool = json!({"type": "object", "additionalProperties": false, "properties": concurrency});
-    let tools = json!({"type": "object", "additionalProperties": tool, "description": tools});
+    let mut http = tool.clone();
+    http["properties"]["hosts"] = json!({"type": "array", "items": {"type": "string"}, "description": HOSTS});
+    let tools = json!({
+        "type": "object",
+        "properties": {"http_request": http},
+        "additionalProperties": tool,
+        "description": tools,
+    });
     properties.insert("tools".to_owned(), tools);
     json!({
         "$schema": DRAFT,

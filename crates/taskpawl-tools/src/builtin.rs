@@ -15,7 +15,7 @@ mod exec;
 mod glob;
 mod grep;
 #[cfg(feature = "http")]
-mod http;
+pub(crate) mod http;
 mod list_dir;
 mod read_file;
 mod shell;
@@ -24,8 +24,14 @@ mod walk;
 mod words;
 mod write_file;
 
-/// Returns one of each.
-pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
+/// Returns the one that sends requests.
+#[cfg(feature = "http")]
+pub(crate) fn http_request(access: http::HttpAccess) -> Arc<dyn Tool> {
+    Arc::new(http::HttpRequest::new(access))
+}
+
+/// Returns one of each other kind.
+pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(exec::Exec::new()),
         Arc::new(shell::Shell::new()),
@@ -35,8 +41,6 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(list_dir::tool()),
         Arc::new(glob::tool()),
         Arc::new(grep::tool()),
-        #[cfg(feature = "http")]
-        Arc::new(http::HttpRequest::new()),
         Arc::new(simple::Sleep::new()),
         Arc::new(simple::Log::new()),
         Arc::new(simple::Fail::new()),

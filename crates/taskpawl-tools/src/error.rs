@@ -1,4 +1,5 @@
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -94,6 +95,16 @@ pub enum ToolError {
         /// What it had returned until then.
         result: Option<Box<Value>>,
     },
+    /// A request was to go where it may not.
+    #[error("`{host}:{port}` {}", block_message(host, *port, reason))]
+    BlockedAddress {
+        /// The host, as it was understood.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why it may not be reached.
+        reason: BlockReason,
+    },
     /// A request got no answer.
     #[error("no answer from `{url}`: {problem}")]
     Http {
@@ -146,6 +157,7 @@ impl ToolError {
             Self::Cancelled { .. } => "cancelled",
             Self::Lost { .. } => "lost",
             Self::OutputLimit { .. } => "output_limit",
+            Self::BlockedAddress { .. } => "blocked_address",
             Self::Http { .. } => "http",
             Self::HttpStatus { .. } => "http_status",
             Self::Panicked { .. } => "panic",
@@ -168,9 +180,44 @@ impl ToolError {
             | Self::Protected { .. }
             | Self::Spawn(_)
             | Self::Lost { .. }
+            | Self::BlockedAddress { .. }
             | Self::Http { .. }
             | Self::Panicked { .. }
             | Self::Failed { .. } => None,
+        }
+    }
+}
+
+/// Why a host may not be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockReason {
+    /// There is a list of hosts, and it is not on it.
+    Unlisted,
+    /// It is, or leads to, an address that is not public, and nobody has listed that.
+    NotPublic {
+        /// The address.
+        address: IpAddr,
+        /// What it is, as in `a loopback address`.
+        kind: &'static str,
+    },
+}
+
+fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
+    match reason {
+        BlockReason::Unlisted => {
+            "is not among the hosts that may be reached: `hosts` in `[tools.http_request]` of the configuration lists them"
+                .to_owned()
+        }
+        BlockReason::NotPublic { address, kind } => {
+            let listed = SocketAddr::new(*address, port);
+            let is_name = host.trim_matches(['[', ']']) != address.to_string();
+            let (leads, both) = if is_name {
+                (format!("leads to `{address}`, {kind}"), " beside the name")
+            } else {
+                (format!("is {kind}"), "")
+            };
+            format!("{leads}, and may only be reached if `hosts` in `[tools.http_request]` of the user's configuration lists `{listed}`{both}")
         }
     }
 }

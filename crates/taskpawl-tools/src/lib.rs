@@ -32,8 +32,10 @@ mod schema;
 mod text;
 mod tool;
 
+#[cfg(feature = "http")]
+pub use builtin::http::{HttpAccess, InvalidHost};
 pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
-pub use error::{RegistryError, ToolError};
+pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
 pub use taskpawl_process::{

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::builtin;
+#[cfg(feature = "http")]
+use crate::builtin::http::HttpAccess;
 use crate::error::{RegistryError, ToolError};
 use crate::schema::{Schema, SchemaError};
 use crate::tool::{Tool, ToolSpec};
@@ -20,14 +22,34 @@ impl Registry {
         Self::default()
     }
 
-    /// Makes a registry of the built-in tools.
+    /// Makes a registry of the built-in tools, whose `http_request` reaches every public host.
     ///
     /// # Panics
     ///
     /// Only if a built-in tool is wrong, which the tests exclude.
     pub fn builtin() -> Self {
+        #[cfg(feature = "http")]
+        let registry = Self::builtin_reaching(HttpAccess::public());
+        #[cfg(not(feature = "http"))]
+        let registry = Self::of(builtin::local());
+        registry
+    }
+
+    /// Makes a registry of the built-in tools, whose `http_request` reaches what `access` grants.
+    ///
+    /// # Panics
+    ///
+    /// Only if a built-in tool is wrong, which the tests exclude.
+    #[cfg(feature = "http")]
+    pub fn builtin_reaching(access: HttpAccess) -> Self {
+        let mut tools = builtin::local();
+        tools.push(builtin::http_request(access));
+        Self::of(tools)
+    }
+
+    fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
         let mut registry = Self::new();
-        for tool in builtin::all() {
+        for tool in tools {
             registry.register(tool).expect("BUG: a built-in tool cannot be registered");
         }
         registry

@@ -5,6 +5,8 @@ use taskpawl_engine::{Engine, Project};
 use taskpawl_manager::{Manager, Source, SystemSource};
 use taskpawl_model::Origin;
 use taskpawl_store::{Location, open};
+#[cfg(feature = "http")]
+use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{Registry, Supervision, Tool};
 
 use crate::error::OpenError;
@@ -23,6 +25,8 @@ pub struct Builder {
     source: Arc<dyn Source>,
     supervision: Supervision,
     builtin: bool,
+    #[cfg(feature = "http")]
+    http: HttpAccess,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -39,6 +43,8 @@ impl Builder {
             source: Arc::new(SystemSource),
             supervision: Supervision::default(),
             builtin: true,
+            #[cfg(feature = "http")]
+            http: HttpAccess::public(),
             tools: Vec::new(),
         }
     }
@@ -109,6 +115,14 @@ impl Builder {
         self
     }
 
+    /// Sets what the tool `http_request` may reach. Default: every public host, and nothing on this machine or in private networks.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http_access(mut self, access: HttpAccess) -> Self {
+        self.http = access;
+        self
+    }
+
     /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
@@ -123,7 +137,11 @@ impl Builder {
     pub fn open(mut self) -> Result<Taskpawl, OpenError> {
         let name = self.location.to_string();
         self.location = self.location.resolved();
-        let mut registry = if self.builtin { Registry::builtin() } else { Registry::new() };
+        #[cfg(feature = "http")]
+        let builtin = || Registry::builtin_reaching(self.http);
+        #[cfg(not(feature = "http"))]
+        let builtin = Registry::builtin;
+        let mut registry = if self.builtin { builtin() } else { Registry::new() };
         for tool in self.tools {
             registry.register(tool)?;
         }

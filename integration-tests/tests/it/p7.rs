@@ -66,6 +66,7 @@ fn p7_keys_in_requests() {
     const TASKS: usize = 10;
     let mut figures = Figures::of("p7_keys_in_requests", 0);
     let home = Home::new();
+    home.user_config("[tools.http_request]\nhosts = [\"127.0.0.1\"]\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let args = json!({"url": url, "method": "POST", "body": "order"});

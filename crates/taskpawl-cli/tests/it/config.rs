@@ -88,3 +88,41 @@ fn limits_of_runs_have_names_that_people_choose() {
         assert!(run.code == Some(2) && run.stderr.contains(problem), "{run}");
     }
 }
+
+#[test]
+fn a_project_narrows_the_hosts_of_the_user_and_adds_none() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Whoever gets through is hung up on.
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let cli = Cli::new();
+    let plan = format!("tasks: [{{id: get, call: {{http_request: {{url: \"http://127.0.0.1:{port}/\"}}}}}}]");
+    cli.file("plan.yaml", &plan);
+    cli.run(&["init"]).ok();
+    let list = |host: &str| format!("[tools.http_request]\nhosts = [\"{host}\"]\n");
+    for (user, project, class) in [
+        (None, None, "blocked_address"),
+        (None, Some("127.0.0.1"), "blocked_address"),
+        (Some("127.0.0.1"), None, "http"),
+        (Some("127.0.0.1"), Some("*"), "http"),
+        (Some("127.0.0.1"), Some("*.example.org"), "blocked_address"),
+    ] {
+        user_file(&cli, &user.map(list).unwrap_or_default());
+        cli.file("taskpawl.toml", &project.map(list).unwrap_or_default());
+        cli.run(&["apply", "plan.yaml", "--fresh"]);
+        cli.run(&["run-all-ready"]);
+        let shown = cli.run(&["show", "get", "--json"]).ok().stdout;
+        assert!(shown.contains(&format!("\"{class}\"")), "{user:?} {project:?}: {shown}");
+    }
+    insta::assert_snapshot!(cli.run(&["config", "get", "tools.http_request.hosts"]), @r#"
+    $ taskpawl config get tools.http_request.hosts
+    ["*.example.org"] of ["127.0.0.1"]
+    "#);
+    cli.file("taskpawl.toml", "[tools.http_request]\nhosts = [\"http://a.example/\"]\n");
+    insta::assert_snapshot!(cli.run(&["list"]), @r#"
+    $ taskpawl list
+    ! error: [HOME]/work/taskpawl.toml line 2: `tools.http_request.hosts` cannot be `["http://a.example/"]`, expected a list such as ["api.example.com", "*.example.org", "127.0.0.1:8080"]
+    ! hint: `tools.http_request.hosts` says which hosts `http_request` may reach; those of a project only narrow those of the user
+    [exit 2]
+    "#);
+}

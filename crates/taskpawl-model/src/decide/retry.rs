@@ -18,8 +18,16 @@ const FACTOR: f64 = 2.0;
 const MAX_DELAY: Duration = Duration::from_secs(128);
 
 /// Failures that come out the same every time: only who names them has them tried again.
-const FINAL: &[&str] =
-    &["expression", "emit", "invalid_args", "missing_tool", "outside_root", "protected", "cancelled"];
+const FINAL: &[&str] = &[
+    "expression",
+    "emit",
+    "invalid_args",
+    "missing_tool",
+    "outside_root",
+    "protected",
+    "blocked_address",
+    "cancelled",
+];
 
 impl Draft<'_> {
     /// Returns when a call that has just failed is started again; `None` if it is not.

@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use ureq::http::{Method, Request, Response, Uri};
-use ureq::{Agent, Body};
+use ureq::{Agent, AsSendBody, Body};
 
 use super::{blocking, invalid, parse};
 use crate::context::CallContext;
@@ -17,15 +19,55 @@ use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, Tool, ToolSpec};
 
-/// Sends an HTTP request. Proxies of the environment are not used.
+mod access;
+mod address;
+mod net;
+mod redirect;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use access::{HttpAccess, InvalidHost};
+
+use net::{Guard, System};
+use redirect::Hop;
+use target::Target;
+
+/// How long a request may take where the call has no deadline.
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Headers that say how the connection is used: whoever sets them could mean another host or two requests.
+const RESERVED: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Sends an HTTP request to a host that may be reached. Proxies of the environment are not used.
 #[derive(Debug)]
-pub(super) struct HttpRequest(ToolSpec);
+pub(super) struct HttpRequest {
+    spec: ToolSpec,
+    guard: Guard,
+}
 
 impl HttpRequest {
-    pub(super) fn new() -> Self {
-        let spec = ToolSpec::new("http_request", "Sends an HTTP request.", args_schema());
+    pub(super) fn new(access: HttpAccess) -> Self {
+        Self::with(Guard { access, net: Arc::new(System) })
+    }
+
+    fn with(guard: Guard) -> Self {
+        let about = "Sends an HTTP request to a public host, or to one that the configuration lists.";
+        let spec = ToolSpec::new("http_request", about, args_schema());
         let hints = Hints { destructive: true, open_world: true, ..Hints::default() };
-        Self(spec.with_result(result_schema()).with_hints(hints))
+        Self { spec: spec.with_result(result_schema()).with_hints(hints), guard }
     }
 }
 
@@ -35,7 +77,11 @@ fn args_schema() -> Value {
         "properties": {
             "url": {"type": "string", "pattern": "^https?://", "examples": ["https://example.org/"]},
             "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "default": "GET"},
-            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+            "headers": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "Only harmless ones follow a redirect to another host.",
+            },
             "body": {"type": "string", "description": "Text to be sent; not together with `json`."},
             "json": {"description": "A value to be sent as JSON."},
             "saveTo": {
@@ -59,6 +105,7 @@ fn result_schema() -> Value {
             "json": {"description": "The body where the server calls it JSON and it is."},
             "truncated": {"const": true, "description": "The body has more than 256 KiB; this is its head."},
             "bytes": {"type": "integer", "description": "Bytes that were saved, with `saveTo`."},
+            "url": {"type": "string", "description": "Where the answer came from, after redirects."},
         },
         "required": ["status", "headers", "body"],
         "additionalProperties": false,
@@ -91,15 +138,16 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
 #[async_trait]
 impl Tool for HttpRequest {
     fn spec(&self) -> &ToolSpec {
-        &self.0
+        &self.spec
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: Args = parse("http_request", args)?;
-        let agent = agent(&cx);
+        let guard = self.guard.clone();
+        let agent = Agent::with_parts(config(), guard.connector(), guard.clone());
         // Ends the request, which blocks on a thread of its own, when this future ends or is dropped.
         let _hang_up = HangUp(agent.clone());
-        let work = blocking(cx.clone(), move |cx| send(cx, &agent, &args));
+        let work = blocking(cx.clone(), move |cx| send(cx, &guard, &agent, &args));
         cx.until_interrupted(work).await?
     }
 
@@ -117,51 +165,77 @@ impl Drop for HangUp {
     }
 }
 
-fn agent(cx: &CallContext) -> Agent {
-    let timeout = cx.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .allow_non_standard_methods(true)
-        .proxy(None)
-        .user_agent(concat!("taskpawl/", env!("CARGO_PKG_VERSION")))
-        .timeout_global(timeout)
-        .build();
-    Agent::new_with_config(config)
+/// Redirects are followed here, so that each is checked.
+fn config() -> ureq::config::Config {
+    let config = Agent::config_builder().http_status_as_error(false).allow_non_standard_methods(true);
+    let config = config.proxy(None).max_redirects(0);
+    config.user_agent(concat!("taskpawl/", env!("CARGO_PKG_VERSION"))).build()
 }
 
-fn send(cx: &CallContext, agent: &Agent, args: &Args) -> Result<Value, ToolError> {
-    let request = request(cx, args)?;
+fn send(cx: &CallContext, guard: &Guard, agent: &Agent, args: &Args) -> Result<Value, ToolError> {
+    let end = cx.deadline.unwrap_or_else(|| Instant::now() + TIMEOUT);
+    let mut hop = request(cx, args)?;
+    let mut target = Target::of(&hop.uri).map_err(|problem| invalid("http_request", "url", problem))?;
+    for followed in 0..=redirect::MOST {
+        cx.check()?;
+        guard.check_target(&target)?;
+        let response = exchange(agent, &hop, end).map_err(|error| no_answer(args, error))?;
+        let problem = |problem| ToolError::Http { url: args.url.clone(), problem };
+        let Some((next, to)) = hop.next(&response).map_err(problem)? else {
+            let from = (followed > 0).then_some(&hop.uri);
+            return answer(cx, args, from, response);
+        };
+        (hop, target) = (next, to);
+    }
+    let problem = format!("it redirects more than {} times", redirect::MOST);
+    Err(ToolError::Http { url: args.url.clone(), problem })
+}
+
+fn exchange(agent: &Agent, hop: &Hop, end: Instant) -> Result<Response<Body>, ureq::Error> {
     // An empty body would still announce itself by its length.
-    let (parts, body) = request.into_parts();
-    let response = match body {
-        Some(body) => agent.run(Request::from_parts(parts, body)),
-        None => agent.run(Request::from_parts(parts, ())),
-    };
-    answer(cx, args, response.map_err(|error| no_answer(args, &error))?)
+    match &hop.body {
+        Some(body) => run(agent, hop.head().map(|()| body), end),
+        None => run(agent, hop.head(), end),
+    }
 }
 
-fn request(cx: &CallContext, args: &Args) -> Result<Request<Option<Vec<u8>>>, ToolError> {
+fn run(
+    agent: &Agent,
+    request: Request<impl AsSendBody>,
+    end: Instant,
+) -> Result<Response<Body>, ureq::Error> {
+    let left = end.saturating_duration_since(Instant::now());
+    agent.run(agent.configure_request(request).timeout_global(Some(left)).build())
+}
+
+fn request(cx: &CallContext, args: &Args) -> Result<Hop, ToolError> {
     let method = Method::from_bytes(args.method.as_bytes())
         .map_err(|_| invalid("http_request", "method", "is no HTTP method"))?;
-    let is_safe = method.is_safe();
     let uri = Uri::try_from(&args.url);
     let uri = uri.map_err(|error| invalid("http_request", "url", format!("is no URL: {error}")))?;
-    let mut request = Request::builder().method(method).uri(uri);
+    let mut headers = HeaderMap::new();
     for (name, value) in &args.headers {
-        let unfit =
-            || invalid("http_request", &format!("headers[{name:?}]"), "is no header that can be sent");
-        let value = HeaderValue::try_from(value).map_err(|_| unfit())?;
-        request = request.header(HeaderName::try_from(name).map_err(|_| unfit())?, value);
+        let (name, value) = header(name, value)?;
+        headers.insert(name, value);
     }
-    let has = |name: &str| args.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
-    if !is_safe && !cx.idempotency_key.is_empty() && !has("idempotency-key") {
-        request = request.header("idempotency-key", &cx.idempotency_key);
+    if !method.is_safe() && !headers.contains_key("idempotency-key") {
+        let key = HeaderValue::try_from(&cx.idempotency_key).ok().filter(|key| !key.is_empty());
+        headers.extend(key.map(|key| (HeaderName::from_static("idempotency-key"), key)));
     }
-    if args.json.is_some() && !has("content-type") {
-        request = request.header(CONTENT_TYPE, "application/json");
+    if args.json.is_some() && !headers.contains_key(CONTENT_TYPE) {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    let built = request.body(body(args)?);
-    built.map_err(|error| invalid("http_request", "url", format!("cannot be requested: {error}")))
+    Ok(Hop { method, uri, headers, body: body(args)? })
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ToolError> {
+    let field = format!("headers[{name:?}]");
+    if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+        return Err(invalid("http_request", &field, "is set by the tool itself; leave it out"));
+    }
+    let unfit = || invalid("http_request", &field, "is no header that can be sent");
+    let value = HeaderValue::try_from(value).map_err(|_| unfit())?;
+    Ok((HeaderName::try_from(name).map_err(|_| unfit())?, value))
 }
 
 fn body(args: &Args) -> Result<Option<Vec<u8>>, ToolError> {
@@ -173,19 +247,32 @@ fn body(args: &Args) -> Result<Option<Vec<u8>>, ToolError> {
     }
 }
 
-fn no_answer(args: &Args, error: &ureq::Error) -> ToolError {
+fn no_answer(args: &Args, error: ureq::Error) -> ToolError {
     if matches!(error, ureq::Error::Timeout(_)) {
         return ToolError::Timeout { result: None };
     }
-    ToolError::Http { url: args.url.clone(), problem: error.to_string() }
+    let problem = error.to_string();
+    // What was refused where the connection is made says so itself.
+    if let ureq::Error::Other(error) = error
+        && let Ok(error) = error.downcast::<ToolError>()
+    {
+        return *error;
+    }
+    ToolError::Http { url: args.url.clone(), problem }
 }
 
-fn answer(cx: &CallContext, args: &Args, response: Response<Body>) -> Result<Value, ToolError> {
+fn answer(
+    cx: &CallContext,
+    args: &Args,
+    from: Option<&Uri>,
+    response: Response<Body>,
+) -> Result<Value, ToolError> {
     let (parts, mut body) = response.into_parts();
     let status = parts.status.as_u16();
     let mut result = Map::new();
     result.insert("status".to_owned(), status.into());
     result.insert("headers".to_owned(), headers(&parts.headers));
+    result.extend(from.map(|from| ("url".to_owned(), from.to_string().into())));
     match &args.save_to {
         Some(path) if status < 400 => {
             let bytes = save(cx, args, Path::new(path), &mut body)?;
@@ -219,7 +306,7 @@ fn read(
     let mut bytes = Vec::new();
     let keep_bytes = cx.limits.keep_bytes;
     let read = body.as_reader().take(keep_bytes as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| no_answer(args, &error.into()))?;
+    read.map_err(|error| no_answer(args, error.into()))?;
     let is_truncated = bytes.len() > keep_bytes;
     bytes.truncate(keep_bytes);
     if is_truncated {
@@ -261,7 +348,7 @@ fn copy(
     let mut total = 0;
     loop {
         cx.check()?;
-        let read = reader.read(&mut buffer).map_err(|error| no_answer(args, &error.into()))?;
+        let read = reader.read(&mut buffer).map_err(|error| no_answer(args, error.into()))?;
         if read == 0 {
             return Ok(total);
         }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
+use taskpawl_tools::{CallContext, Registry, call_guarded};
 use tokio::time::Instant;
 
 use crate::support::{Project, until};
@@ -194,4 +195,21 @@ async fn a_cancelled_request_hangs_up() {
     assert_eq!(error.class(), "cancelled");
     let thread = server.thread.take().unwrap();
     until("the server sees the client hang up", || thread.is_finished()).await;
+}
+
+#[tokio::test]
+async fn without_configuration_this_machine_is_not_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let dir = tempfile::tempdir().unwrap();
+    let tool = Registry::builtin().get("http_request").unwrap().clone();
+    // The last is looked up by the machine itself.
+    for host in ["127.0.0.1", "0x7f.1", "[::ffff:127.0.0.1]", "localhost"] {
+        let cx = CallContext::new(dir.path(), dir.path().join("output"));
+        let args = json!({"url": format!("http://{host}:{port}/")});
+        let error = call_guarded(tool.clone(), cx, args).await.unwrap_err();
+        assert_eq!(error.class(), "blocked_address", "{host}: {error}");
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }

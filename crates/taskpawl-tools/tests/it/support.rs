@@ -19,7 +19,7 @@ impl Project {
         cx.limits.grace = Duration::from_millis(200);
         // What executes a test binary again runs its tests again.
         cx.programs = Programs::new(Supervision::Off);
-        Self { dir, cx, registry: Registry::builtin() }
+        Self { dir, cx, registry: registry() }
     }
 
     /// Returns a path in the project.
@@ -63,6 +63,17 @@ impl Project {
     pub(crate) fn stable(&self, text: &str) -> String {
         text.replace(self.dir.path().to_str().unwrap(), "[dir]")
     }
+}
+
+/// The servers of these tests are on this machine, which has to be said.
+#[cfg(feature = "http")]
+fn registry() -> Registry {
+    Registry::builtin_reaching(taskpawl_tools::HttpAccess::only(["127.0.0.1"]).unwrap())
+}
+
+#[cfg(not(feature = "http"))]
+fn registry() -> Registry {
+    Registry::builtin()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

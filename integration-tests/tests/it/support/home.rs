@@ -75,6 +75,13 @@ impl Home {
         path
     }
 
+    /// Writes the configuration of the user.
+    pub(crate) fn user_config(&self, content: &str) {
+        let directory = self.path(".config/taskpawl");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.toml"), content).unwrap();
+    }
+
     /// Returns the program with its arguments, ready to be started.
     pub(crate) fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl-under-test"));
