@@ -56,11 +56,13 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     }
     let pattern = args.pattern.strip_prefix("./").unwrap_or(&args.pattern);
     let matcher = matcher("glob", "pattern", pattern)?;
-    let dir = Root::open(cx)?.real_dir()?;
+    let root = Root::open(cx)?;
+    let dir = root.real_dir()?;
     let mut paths = Vec::new();
     let mut gaps = Gaps::default();
     files(cx, &dir, &dir, &mut gaps, |found, _| {
-        if !matcher.is_match(&found.shown) {
+        // The walk goes by names; whoever swaps a directory for a link meanwhile would have it list what lies outside.
+        if !matcher.is_match(&found.shown) || root.real_path(&found.path).ok().as_ref() != Some(&found.path) {
             return Ok(true);
         }
         if paths.len() == MAX_PATHS {

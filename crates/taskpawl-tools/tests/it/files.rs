@@ -181,3 +181,12 @@ async fn paths_start_from_the_working_directory() {
     assert_eq!(project.read("b"), "outer");
     assert_eq!(project.call("glob", json!({"pattern": "*"})).await.unwrap()["paths"], json!(["a"]));
 }
+
+#[tokio::test]
+async fn edit_file_has_a_limit_in_size() {
+    let project = Project::new();
+    // A hole, which takes no room on the disk.
+    std::fs::File::create(project.path("huge")).unwrap().set_len((64 << 20) + 1).unwrap();
+    let refusal = project.refusal("edit_file", json!({"path": "huge", "old": "a", "new": "b"})).await;
+    assert_eq!(refusal, "failed: `huge` has more than 67108864 bytes");
+}

@@ -9,6 +9,7 @@ mod guard;
 mod http;
 mod outside;
 mod programs;
+mod race;
 mod registry;
 mod search;
 mod support;

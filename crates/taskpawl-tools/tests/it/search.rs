@@ -99,3 +99,16 @@ async fn bad_patterns_name_their_field() {
     io: failed to open `nowhere`: No such file or directory (os error 2)
     ");
 }
+
+#[tokio::test]
+async fn ignore_files_count_in_every_directory() {
+    let project = Project::new();
+    project.write(".gitignore", "*.tmp\n/out/\n");
+    project.write("src/.gitignore", "!keep.tmp\n");
+    for name in ["a.tmp", "out/a", "src/a.tmp", "src/keep.tmp", "src/out/a"] {
+        project.write(name, "x");
+    }
+    let result = project.call("grep", json!({"pattern": "x"})).await.unwrap();
+    let paths: Vec<_> = result["matches"].as_array().unwrap().iter().map(|found| &found["path"]).collect();
+    assert_eq!(paths, ["src/keep.tmp", "src/out/a"]);
+}

@@ -1,0 +1,114 @@
+//! Somebody swaps a directory of the project for a link that leads out of it, over and over, while tools work in it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::json;
+
+use crate::support::Project;
+
+const ROUNDS: usize = 2_000;
+const CHECKS: usize = 20_000;
+
+/// The names of what is swapped: the directory of the project, and the link beside it.
+const NAMES: [&str; 2] = ["dir", "link"];
+
+fn project() -> Project {
+    let project = Project::new();
+    project.write("dir/file", "inside");
+    std::fs::create_dir(project.beside("secrets")).unwrap();
+    for name in ["file", "secret-key"] {
+        std::fs::write(project.beside("secrets").join(name), "secret").unwrap();
+    }
+    std::os::unix::fs::symlink(project.beside("secrets"), project.path("link")).unwrap();
+    project
+}
+
+/// Does `work` while directory and link change places.
+fn while_swapping<T>(project: &Project, work: impl FnOnce() -> T) -> T {
+    let [one, other] = NAMES.map(|name| project.path(name));
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        // Also when `work` panics, or the thread would go on for ever.
+        let _over = Over(is_over);
+        work()
+    })
+}
+
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether anything outside is not what it was.
+fn is_harmed(outside: &Path) -> bool {
+    let names = std::fs::read_dir(outside).unwrap().count();
+    names != 2 || std::fs::read(outside.join("file")).unwrap() != b"secret"
+}
+
+#[test]
+fn no_file_tool_is_raced_out_of_the_project() {
+    let project = project();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (done, refused) = while_swapping(&project, || runtime.block_on(rounds(&project)));
+    assert!(!is_harmed(&project.beside("secrets")));
+    assert!(done > 0, "every one of {refused} calls was refused: nothing was tried");
+    let escapes = while_swapping(&project, || escapes(&project));
+    if escapes == 0 {
+        println!(
+            "SKIPPED the control: nobody was raced by checking first, so on this machine the race shows nothing"
+        );
+    } else {
+        println!(
+            "{ROUNDS} calls: 0 escapes ({done} done, {refused} refused); check first, open then: {escapes} of {CHECKS}"
+        );
+    }
+}
+
+/// Calls tools by turns and returns how many calls were done and how many were refused.
+async fn rounds(project: &Project) -> (usize, usize) {
+    let (mut done, mut refused) = (0, 0);
+    for round in 0..ROUNDS {
+        let (tool, args) = match round % 8 {
+            0 => ("read_file", json!({"path": "dir/file"})),
+            1 => ("write_file", json!({"path": "dir/file", "content": "inside"})),
+            2 => ("write_file", json!({"path": "dir/new/file", "content": "inside"})),
+            3 => ("write_file", json!({"path": "dir/log", "content": "inside", "append": true})),
+            4 => ("edit_file", json!({"path": "dir/file", "old": "i", "new": "i!", "all": true})),
+            5 => ("grep", json!({"pattern": "secret|nside"})),
+            6 => ("glob", json!({"pattern": "**/*"})),
+            _ => ("list_dir", json!({"path": "dir"})),
+        };
+        match project.call(tool, args).await {
+            Ok(result) => {
+                assert!(!result.to_string().contains("secret"), "{tool}: {result}");
+                done += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error.class(), "outside_root" | "io" | "failed"), "{tool}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    (done, refused)
+}
+
+/// The control, which does what the tools do not: it checks where a path leads, and opens it then.
+fn escapes(project: &Project) -> usize {
+    let path = project.path("dir/file");
+    let real = project.path("").canonicalize().unwrap();
+    let escapes = |_: &usize| {
+        path.canonicalize().is_ok_and(|found| found.starts_with(&real))
+            && std::fs::read(&path).is_ok_and(|content| content == b"secret")
+    };
+    (0..CHECKS).filter(escapes).count()
+}
