@@ -17,6 +17,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "io",
     "outside_root",
     "protected",
+    "blocked_address",
     "http",
     "http_status",
     "expression",
