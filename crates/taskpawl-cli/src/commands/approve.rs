@@ -123,7 +123,9 @@ fn approve_all(
 ) -> Result<Vec<TaskId>, CliError> {
     let (mut approved, mut refused) = (Vec::new(), None);
     for request in asked {
-        let approval = Approving { answer: answer.cloned(), args: None, hash: Some(request.hash.clone()) };
+        // What asks for a yes or a no gets a yes.
+        let answer = answer.filter(|_| !request.options.is_empty()).cloned();
+        let approval = Approving { answer, args: None, hash: Some(request.hash.clone()) };
         match manager.approve(&[request.task.to_string()], approval) {
             Ok(ids) => approved.extend(ids),
             Err(error) => {

@@ -165,8 +165,9 @@ fn a_program_that_hides_where_it_comes_from_does_not_decide() {
     let program = env!("CARGO_BIN_EXE_taskpawl");
     let hidden = format!("env -i HOME=$HOME setsid {program} approve paint --answer blue");
     cli.file("hidden.yaml", &format!("tasks: [{{id: sly, run: '{hidden}'}}]"));
-    let run = cli.run(&["run-all-ready", "--plan", "hidden.yaml"]);
-    assert!(run.stderr.contains("a run cannot decide about tasks"), "{run}");
+    cli.run(&["run-all-ready", "--plan", "hidden.yaml"]);
+    let said = cli.run(&["logs", "sly"]);
+    assert!(said.stdout.contains("a run cannot decide about tasks"), "{said}");
 }
 
 #[test]
