@@ -63,15 +63,15 @@ impl Prompt {
 
     fn choices(&self, request: &ApprovalRequest) -> String {
         let key = |key: &str, rest: &str| format!("[{}]{rest}", self.paint.style(style::BOLD, key));
-        let mut choices: Vec<String> = Vec::new();
-        for (number, option) in (1..).zip(&request.options) {
-            choices.push(key(&number.to_string(), &format!(" {}", clean(option))));
-        }
-        if choices.is_empty() {
-            choices.push(key("a", "pprove"));
-        }
+        let options = (1..).zip(&request.options);
+        let options: String = options
+            .map(|(number, option)| {
+                format!("  {}\n", key(&number.to_string(), &format!(" {}", clean(option))))
+            })
+            .collect();
+        let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
         choices.extend([key("r", "eject"), key("s", "kip"), key("?", " show")]);
-        format!("  {}: ", choices.join("  "))
+        format!("{options}  {}: ", choices.join("  "))
     }
 }
 
