@@ -64,11 +64,10 @@ impl Prompt {
     fn choices(&self, request: &ApprovalRequest) -> String {
         let key = |key: &str, rest: &str| format!("[{}]{rest}", self.paint.style(style::BOLD, key));
         let options = (1..).zip(&request.options);
-        let options: String = options
-            .map(|(number, option)| {
-                format!("  {}\n", key(&number.to_string(), &format!(" {}", clean(option))))
-            })
-            .collect();
+        let line = |(number, option): (u32, &String)| {
+            format!("  {}\n", key(&number.to_string(), &format!(" {}", clean(option))))
+        };
+        let options = options.map(line).collect::<Vec<_>>().concat();
         let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
         choices.extend([key("r", "eject"), key("s", "kip"), key("?", " show")]);
         format!("{options}  {}: ", choices.join("  "))
