@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{ApprovalRequest, RunId, format_time};
-use taskpawl_tools::{End, Environment, Limits, Outcome, OutputFiles, Program, Programs};
+use taskpawl_tools::{End, Environment, Limits, Outcome, OutputFiles, Program, Programs, Sandbox};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -194,6 +194,7 @@ impl Notifier {
             environment: Environment::Inherit(changes.into_iter().collect()),
             stdin: Some(text.into_bytes()),
             output,
+            sandbox: Sandbox::Off,
         };
         let programs = self.place.programs.clone();
         self.running.spawn(async move { tell(&programs, &program).await });

@@ -77,12 +77,28 @@ pub enum SpawnError {
         /// What it did instead.
         problem: String,
     },
+    /// The sandbox that the program should run in cannot be enforced here, so it was not started.
+    #[error(
+        "the sandbox of the program cannot be enforced: {missing}; {advice}, or let programs do whatever you may by `--sandbox=off`"
+    )]
+    Sandbox {
+        /// What is missing.
+        missing: String,
+        /// How to get it.
+        advice: String,
+    },
     /// The supervisor was ended from outside while the program ran. Nobody knows how far the program came.
     #[error("the supervisor of the run was killed while the program ran; nobody knows how the program ended")]
     SupervisorLost,
     /// The run that the program belongs to is over.
     #[error("the run is over, and with it all of its programs")]
     Closed,
+}
+
+impl SpawnError {
+    pub(crate) fn unenforceable(missing: &str) -> Self {
+        Self::Sandbox { missing: missing.to_owned(), advice: "use a newer one".to_owned() }
+    }
 }
 
 /// A file that is there and still "not found" is a script whose interpreter is not; one of no known format is a

@@ -1,10 +1,12 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::capture::{Captured, OutputFiles};
 use crate::environment::Environment;
+use crate::profile::{Enforcement, Sandbox};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Program {
     pub stdin: Option<Vec<u8>>,
     /// Where its output goes. Directories that are missing are made; the files are readable only by their owner.
     pub output: OutputFiles,
+    /// What it may do.
+    pub sandbox: Sandbox,
 }
 
 /// How long a program may run, how much it may print and how gently it is ended.
@@ -53,6 +57,8 @@ pub struct Outcome {
     pub stdout: Captured,
     /// What it wrote to its standard error.
     pub stderr: Captured,
+    /// What its sandbox had in force; `None` without one.
+    pub enforcement: Option<Arc<Enforcement>>,
 }
 
 /// What made a program end.

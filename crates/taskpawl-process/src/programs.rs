@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capture::Capture;
 use crate::error::SpawnError;
 use crate::group::{Group, Streams};
+use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
 use crate::recipe::Recipe;
 use crate::spare::SpareFiles;
@@ -90,6 +91,9 @@ impl Programs {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
+        if matches!(program.sandbox, Sandbox::On(_)) {
+            return Err(SpawnError::unenforceable("this version has no sandbox"));
+        }
         let recipe = Recipe::of(program)?;
         let link = self.link()?;
         let capture = Capture::create(&program.output, &self.0.spares)?;
@@ -216,5 +220,5 @@ fn conclude(end: End, status: ExitStatus, capture: Capture, limits: &Limits) -> 
     let (stdout, stderr) = capture.finish(limits.keep_bytes)?;
     let signal = status.signal();
     let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
-    Ok(Outcome { end, code, signal, stdout, stderr })
+    Ok(Outcome { end, code, signal, stdout, stderr, enforcement: None })
 }

@@ -39,7 +39,8 @@ pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
 pub use taskpawl_process::{
-    End, Environment, Limits, Outcome, OutputFiles, Program, Programs, Supervision, child_entry,
-    is_below_supervisor,
+    End, Enforcement, Environment, Level, Limits, Network, NetworkWall, Outcome, OutputFiles, Profile,
+    Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, is_below_supervisor,
+    probe,
 };
 pub use tool::{Hints, Tool, ToolSpec};

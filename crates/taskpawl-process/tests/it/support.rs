@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use taskpawl_process::{
-    Environment, Limits, Outcome, OutputFiles, Program, Programs, SpawnError, Supervision,
+    Environment, Limits, Outcome, OutputFiles, Program, Programs, Sandbox, SpawnError, Supervision,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,7 @@ impl Bench {
             environment: Environment::default(),
             stdin: None,
             output: OutputFiles { stdout: self.path("out/1.stdout"), stderr: self.path("out/1.stderr") },
+            sandbox: Sandbox::Off,
         }
     }
 

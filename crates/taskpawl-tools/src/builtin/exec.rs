@@ -5,7 +5,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program, SpawnError};
+use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program, Sandbox, SpawnError};
 
 use super::parse;
 use crate::context::CallContext;
@@ -140,6 +140,7 @@ pub(super) async fn run(
         environment: environment(cx, options.env),
         stdin: options.stdin.map(String::into_bytes),
         output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
+        sandbox: Sandbox::Off,
     };
     let limits = Limits {
         deadline: cx.deadline,
