@@ -206,6 +206,11 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     short
 }
 
+/// Returns a number of things.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain =

@@ -313,8 +313,9 @@ impl Manager {
 
     pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
         let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
-        let ApplyOptions { prune, fresh } = options;
-        Command::Apply(Box::new(Apply { plan, name: name.to_owned(), fresh_ids, prune, fresh }))
+        let ApplyOptions { prune, fresh, keeps_approvals } = options;
+        let name = name.to_owned();
+        Command::Apply(Box::new(Apply { plan, name, fresh_ids, prune, fresh, keeps_approvals }))
     }
 
     fn id_if_missing(&self, given: Option<&TaskId>) -> TaskId {
@@ -340,4 +341,6 @@ pub struct ApplyOptions {
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
+    /// Refuse it where it would take an approval away from a task or a call, or change it: for who may not decide.
+    pub keeps_approvals: bool,
 }

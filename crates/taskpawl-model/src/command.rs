@@ -331,7 +331,7 @@ pub struct NewTask {
 }
 
 /// A plan to bring into the store.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Apply {
     /// The plan.
     pub plan: Plan,
@@ -343,6 +343,8 @@ pub struct Apply {
     pub prune: bool,
     /// Reopen every task of the plan.
     pub fresh: bool,
+    /// Refuse it where it would take an approval away from a task or a call, or change it: for programs of a run.
+    pub keeps_approvals: bool,
 }
 
 /// One round of a run. What is of no account any more (a claim of a task that is no longer ready) is left out; the rest is done.

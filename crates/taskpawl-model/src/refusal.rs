@@ -314,6 +314,14 @@ pub enum Refusal {
         /// The command.
         by: &'static str,
     },
+    /// An approval would go, or be another one, by who may not decide.
+    #[error(
+        "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
+    )]
+    TakesApproval {
+        /// The task.
+        id: TaskId,
+    },
     /// An expression of a task cannot be evaluated, whatever happens.
     #[error("task `{id}`: {field}: {problem}")]
     Expression {
@@ -462,6 +470,9 @@ impl Refusal {
                 Some("leave the arguments out, or change the calls in the plan and apply it".to_owned())
             }
             Self::RunDecides { .. } => Some("ask a person".to_owned()),
+            Self::TakesApproval { .. } => {
+                Some("leave every `approval` as it is, or ask a person to make the change".to_owned())
+            }
             Self::NothingToUndo { .. } => {
                 Some("`taskpawl history` shows what others did; `taskpawl undo REVISION` undoes that".to_owned())
             }

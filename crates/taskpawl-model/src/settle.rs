@@ -24,6 +24,7 @@ impl Draft<'_> {
                     Some(Consequence::Unblock) => self.unblock(key)?,
                     Some(Consequence::Skip) => self.skip_by_gate(key)?,
                     Some(Consequence::Ask) => self.refresh_question(key)?,
+                    Some(Consequence::Withdraw) => self.withdraw_question(key).map(drop)?,
                     None => {}
                 }
             }
@@ -32,7 +33,13 @@ impl Draft<'_> {
             match consequence(&self.node(key)?) {
                 Some(Consequence::End) => self.set_state(key, TaskState::Done, Cause::Empty, None)?,
                 Some(Consequence::Open) => self.open(key)?,
-                Some(Consequence::Block | Consequence::Unblock | Consequence::Skip | Consequence::Ask)
+                Some(
+                    Consequence::Block
+                    | Consequence::Unblock
+                    | Consequence::Skip
+                    | Consequence::Ask
+                    | Consequence::Withdraw,
+                )
                 | None => {}
             }
         }
@@ -93,6 +100,8 @@ pub(crate) enum Consequence {
     Open,
     /// What it asks may have changed.
     Ask,
+    /// It may ask nothing any more.
+    Withdraw,
 }
 
 /// Returns what the gate of a task does by itself, once everything derived is up to date.
@@ -112,6 +121,7 @@ pub(crate) fn consequence(node: &Node) -> Option<Consequence> {
         }
         (Phase::Todo, GateState::Skip) => Some(Consequence::Skip),
         (Phase::BlockedOther, _) if is_to_be_opened => Some(Consequence::Ask),
+        (Phase::BlockedOther, _) => Some(Consequence::Withdraw),
         _ => None,
     }
 }

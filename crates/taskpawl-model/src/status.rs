@@ -259,6 +259,8 @@ word_enum! {
         Approve = "approve",
         /// `reject`: likewise.
         Reject = "reject",
+        /// What it waits to be decided about asks for no decision any more.
+        Withdraw = "withdraw",
         /// `undo` by hand: the state before, outside the table of states.
         Undo = "undo",
     }
@@ -306,7 +308,7 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Empty | Cause::Cached => from == S::Todo && to == S::Done,
         // What is asked about may change while the question stands: then it is asked anew.
         Cause::Ask => (matches!(from, S::Todo | S::InProgress) || asks) && to == S::Blocked,
-        Cause::Approve => asks && to == S::Todo,
+        Cause::Approve | Cause::Withdraw => asks && to == S::Todo,
         Cause::Reject => asks && to == S::Cancelled,
         Cause::Gate => match (from, to) {
             // Failed: its condition or its list cannot be evaluated.

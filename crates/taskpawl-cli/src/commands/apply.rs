@@ -11,7 +11,7 @@ use taskpawl::tools::Registry;
 use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
-use crate::commands::{parse, tools};
+use crate::commands::{parse, question, tools};
 use crate::error::{CliError, Problem};
 use crate::text::{clean, nearest, style};
 
@@ -85,7 +85,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return expand(app, &file.plan);
     }
     file.check(app)?;
-    let options = ApplyOptions { prune: args.prune, fresh: args.fresh };
+    let keeps_approvals = question::is_within_call(app);
+    let options = ApplyOptions { prune: args.prune, fresh: args.fresh, keeps_approvals };
     let report = if args.dry_run { file.preview(app, options)? } else { file.apply(app, options)? };
     let out = app.out();
     if out.is_json {

@@ -9,7 +9,7 @@ use crate::commands::explain::next;
 use crate::commands::{parse, running};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::text::{Cell, Table, style};
+use crate::text::{Cell, Table, count, style};
 
 /// Show the longest chain of tasks, which no number of jobs makes shorter, and how long everything takes at least
 #[derive(Debug, clap::Args)]
@@ -64,8 +64,12 @@ fn text(out: &Output, path: &CriticalPath) -> String {
     }
     let _ = writeln!(
         text,
-        "length {}, work {} in {} tasks; with {} jobs it takes at least {}",
-        path.length, path.work, path.tasks, path.jobs, path.lower_bound
+        "length {}, work {} in {}; with {} it takes at least {}",
+        path.length,
+        path.work,
+        count(path.tasks as u64, "task"),
+        count(path.jobs as u64, "job"),
+        path.lower_bound
     );
     if !path.near_critical.is_empty() {
         heading(&mut text, "beside it, with how late each may be");

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::commands::explain::next;
 use crate::error::CliError;
 use crate::output::Output;
-use crate::text::{Cell, Table, clean, style};
+use crate::text::{Cell, Table, clean, count, style};
 
 /// How many lines of each list are shown; `--json` has all.
 const SHOWN: usize = 20;
@@ -68,7 +68,7 @@ fn text(out: &Output, forecast: &Forecast) -> String {
 
 fn row(task: &Planned) -> Vec<Cell> {
     let items = task.items.map(|items| match items {
-        Approach::Known(count) => format!("{count} items"),
+        Approach::Known(items) => count(items as u64, "item"),
         Approach::Unknown(_) => "items not known yet, counted as one".to_owned(),
     });
     let facts = [
@@ -139,7 +139,8 @@ fn add_effects(out: &Output, text: &mut String, effects: &Effects) {
 fn add_end(out: &Output, text: &mut String, forecast: &Forecast) {
     let counts: Vec<String> =
         forecast.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
-    let time = forecast.duration.map(|time| format!(", after {time} with {} jobs", forecast.jobs));
+    let time =
+        forecast.duration.map(|time| format!(", after {time} with {}", count(forecast.jobs as u64, "job")));
     let ends = format!("ends with {}{}: {}", forecast.exit, time.unwrap_or_default(), counts.join(", "));
     heading(out, text, &ends);
     if !forecast.waves.is_empty() {

@@ -9,6 +9,7 @@ use taskpawl::{Manager, Page};
 use crate::app::App;
 use crate::error::CliError;
 use crate::output::PageInfo;
+pub(super) use crate::text::count;
 use crate::text::{Cell, Table, style};
 
 /// How many characters of a long id a list shows; the whole is needed only where that is not unique.
@@ -189,9 +190,4 @@ pub(super) fn some(ids: &[TaskId]) -> String {
         words.push(format!("{} more", ids.len() - SHOWN));
     }
     words.join(", ")
-}
-
-/// Returns a number of things.
-pub(super) fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

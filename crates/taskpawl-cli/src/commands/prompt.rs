@@ -55,8 +55,8 @@ impl Prompt {
             };
             match typed(line.trim(), request) {
                 Typed::Verdict(verdict) => return verdict,
-                Typed::Show => say(&format!("\n{}", question::text(request, Extent::Full, self.paint))),
-                Typed::Unclear => say("  that is none of them\n"),
+                Typed::Show => say(&self.explained(request)),
+                Typed::Unclear => say("  that is none of them; `?` says what they do\n"),
             }
         }
     }
@@ -69,8 +69,32 @@ impl Prompt {
         };
         let options = options.map(line).collect::<Vec<_>>().concat();
         let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
-        choices.extend([key("r", "eject"), key("s", "kip"), key("?", " show")]);
+        choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("?", " show")]);
         format!("{options}  {}: ", choices.join("  "))
+    }
+
+    /// Returns what was left out of the question, and what each choice does.
+    fn explained(&self, request: &ApprovalRequest) -> String {
+        let whole = question::text(request, Extent::Full, self.paint);
+        let is_new = whole != question::text(request, Extent::Short, self.paint);
+        let whole = if is_new {
+            format!("\n{whole}")
+        } else {
+            "  everything that would run stands above\n".to_owned()
+        };
+        let yes = if request.options.is_empty() {
+            ("a", "it runs as it is shown".to_owned())
+        } else {
+            ("a number", "it runs with that answer; the answer itself can be typed, too".to_owned())
+        };
+        let later = question::commands(&clean(request.task.as_str()), &request.options);
+        let choices = [
+            yes,
+            ("r", "it is cancelled; what is typed after it is kept as the reason".to_owned()),
+            ("s", format!("it stays open, for a later run, or for `{}`", later[0])),
+        ];
+        let lines = choices.map(|(key, what)| format!("  {key:<8}  {what}\n"));
+        format!("{whole}{}", lines.concat())
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::Error;
-use taskpawl::model::{ApprovalRequest, AskedCall, Refusal, format_time};
+use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, format_time};
+use taskpawl::{Error, Manager};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -28,8 +28,22 @@ pub(crate) enum Extent {
 /// Refuses to decide for a program that a task runs: it is known by its environment, and by what it descends from. It is no
 /// wall: that takes a sandbox.
 pub(crate) fn refuse_within_call(app: &App, by: &'static str) -> Result<(), CliError> {
-    let is_within = app.environment().text("TASKPAWL_TASK").is_some() || taskpawl::is_below_supervisor();
-    if is_within { Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into()) } else { Ok(()) }
+    if is_within_call(app) {
+        Err(Error::Refused(Box::new(Refusal::RunDecides { by })).into())
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns whether a program asks that a task runs.
+pub(crate) fn is_within_call(app: &App) -> bool {
+    app.environment().text("TASKPAWL_TASK").is_some() || taskpawl::is_below_supervisor()
+}
+
+/// Returns every command on the plan, for one that may take an approval away but adds no calls.
+pub(crate) fn manager(app: &App) -> Result<Manager, CliError> {
+    let manager = app.manager()?.clone();
+    Ok(if is_within_call(app) { manager.with_origin(Origin::Agent) } else { manager })
 }
 
 /// Returns a question with everything that would run.

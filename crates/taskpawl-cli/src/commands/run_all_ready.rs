@@ -7,7 +7,7 @@ use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, preview_manager};
 use crate::commands::running::{self, RunArgs, What};
-use crate::commands::{forecast, parse};
+use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
 use crate::text::quoted;
 
@@ -57,7 +57,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     file.check(app)?;
     let plans = app.runner()?;
     let only = vec![Selector::Plan(file.name.clone())];
-    let options = ApplyOptions { prune: false, fresh: args.fresh };
+    let keeps_approvals = question::is_within_call(app);
+    let options = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let report = manager.apply(file.plan.clone(), &file.name, options).map_err(|error| file.placed(error))?;
     if !report.gone.is_empty() {
@@ -92,7 +93,8 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
     options.only = vec![Selector::Plan(file.name.clone())];
-    let apply = ApplyOptions { prune: false, fresh: args.fresh };
+    let keeps_approvals = question::is_within_call(app);
+    let apply = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
     let manager = preview_manager(app)?;
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(error))?;

@@ -6,7 +6,7 @@ use taskpawl::model::Undone;
 use taskpawl::{HistoryFilter, Manager};
 
 use crate::app::App;
-use crate::commands::{history, print};
+use crate::commands::{history, print, question};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::style;
@@ -41,7 +41,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let undone = manager.preview_undo(args.revision)?;
         return if out.is_json { out.data(&undone) } else { preview(&out, manager, &undone) };
     }
-    let manager = app.manager()?;
+    let manager = &question::manager(app)?;
     let undone = manager.undo(args.revision)?;
     if out.is_json { out.data(&undone) } else { report(app, manager, &undone) }
 }

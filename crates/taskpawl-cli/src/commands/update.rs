@@ -6,7 +6,7 @@ use taskpawl::model::{Map, Status, TaskId, TaskSpec, change_spec};
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;
-use crate::commands::{parse, print};
+use crate::commands::{parse, print, question};
 use crate::error::CliError;
 
 /// Change fields of a task, or its state
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             "`taskpawl update --help` lists the fields",
         )),
         None => {
-            let id: TaskId = app.manager()?.update(&args.id, fields, args.if_version)?;
+            let id: TaskId = question::manager(app)?.update(&args.id, fields, args.if_version)?;
             print::task(app, &id)
         }
     }

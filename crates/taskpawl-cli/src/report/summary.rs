@@ -8,7 +8,7 @@ use taskpawl::model::Status;
 use taskpawl::{FailureGroup, RunSummary};
 
 use crate::report::lines;
-use crate::text::{Paint, clean, style};
+use crate::text::{Paint, clean, count, style};
 
 /// How many tasks of a group are named.
 const NAMED: usize = 10;
@@ -89,7 +89,7 @@ fn counts(summary: &RunSummary, paint: Paint) -> String {
     match (total, total == summary.counts.get("done").copied().unwrap_or(0)) {
         (0, _) => "no tasks\n".to_owned(),
         (total, true) => format!("{}\n", paint.style(style::of_status(Status::Done), &all_done(total))),
-        (total, false) => format!("{total} tasks: {}\n", parts.join(", ")),
+        (total, false) => format!("{}: {}\n", count(total, "task"), parts.join(", ")),
     }
 }
 
@@ -122,7 +122,7 @@ fn title(group: &FailureGroup) -> String {
         ("", _) => "by hand".to_owned(),
         (tool, class) => format!("{}, {}", clean(tool), clean(class)),
     };
-    let tasks = if group.count == 1 { "1 task".to_owned() } else { format!("{} tasks", group.count) };
+    let tasks = count(group.count, "task");
     match group.blocks {
         0 => format!("{what}: {tasks}"),
         blocks => format!("{what}: {tasks}, {blocks} blocked by it"),

@@ -158,6 +158,22 @@ fn a_program_that_a_task_runs_does_not_decide() {
     }
 }
 
+#[test]
+fn a_program_that_a_task_runs_takes_no_approval_away() {
+    let cli = asking().with("TASKPAWL_TASK", "other");
+    cli.file("stripped.yaml", "name: release\ntasks: [{id: paint, run: 'true'}]");
+    let ways: [&[&str]; 3] = [
+        &["update", "paint", "--unset", "approval"],
+        &["apply", "stripped.yaml"],
+        &["run-all-ready", "--plan", "stripped.yaml"],
+    ];
+    for way in ways {
+        let run = cli.run(way);
+        assert_eq!(run.code, Some(7), "{run}");
+        assert!(run.stderr.contains("leave every `approval` as it is, or ask a person"), "{run}");
+    }
+}
+
 /// It is found out from what it descends from, whatever it does with its environment.
 #[test]
 fn a_program_that_hides_where_it_comes_from_does_not_decide() {

@@ -4,8 +4,8 @@ use taskpawl_manager::ApplyOptions;
 
 use crate::support::{Desk, LEASE, counted, ids, said};
 
-const PRUNE: ApplyOptions = ApplyOptions { prune: true, fresh: false };
-const FRESH: ApplyOptions = ApplyOptions { prune: false, fresh: true };
+const PRUNE: ApplyOptions = ApplyOptions { prune: true, fresh: false, keeps_approvals: false };
+const FRESH: ApplyOptions = ApplyOptions { prune: false, fresh: true, keeps_approvals: false };
 
 const PLAN: &str = "
 tasks:

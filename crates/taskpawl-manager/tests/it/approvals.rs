@@ -1,8 +1,11 @@
 //! What waits for a decision, who decides, and what counts when nobody does.
 
 use serde_json::{Value, json};
-use taskpawl_manager::{Approving, Manager};
-use taskpawl_model::{Answer, ApprovalRequest, BlockedReason, Command, RunId, Timestamp, recovery};
+use taskpawl_manager::{ApplyOptions, Approving, Manager};
+use taskpawl_model::{
+    Answer, ApprovalRequest, BlockedReason, Cause, Command, EventKind, Origin, RunId, Timestamp, parse_plan,
+    recovery,
+};
 use taskpawl_store::{Location, open};
 
 use crate::support::{Desk, fields, ids, refusal, said};
@@ -693,4 +696,88 @@ fn a_task_that_is_tried_again_by_hand_asks_again() {
     assert_eq!(desk.states(), "a=blocked{approval}");
     desk.accept(approve(&desk.manager, "a", None));
     assert_eq!(started(&desk.start(&["a"])), [r#"c1 {"n":1}"#], "other arguments were approved once");
+}
+
+#[test]
+fn a_question_that_nothing_asks_any_more_is_taken_back() {
+    let plan = |approval: &str| {
+        format!(
+            "tasks: [{{id: a, calls: [{{id: c, toolName: t}}]{approval}}}, {{id: b, forEach: {{in: [1, 2]}}, calls: [{{toolName: t}}]{approval}}}]"
+        )
+    };
+    let by_update = |desk: &Desk| {
+        for id in ["a", "b"] {
+            desk.accept(desk.manager.update(id, fields(json!({"approval": null})), None));
+        }
+    };
+    let by_apply = |desk: &Desk| drop(desk.apply(&plan("")));
+    for strip in [&by_update as &dyn Fn(&Desk), &by_apply] {
+        let desk = desk(&plan(", approval: required"));
+        assert_eq!(desk.states(), "a=blocked{approval} b=blocked{approval}");
+        strip(&desk);
+        assert_eq!(desk.states(), "a=todo b=todo b.0=todo b.1=todo");
+        let texts = desk.manager.history(Some("a"), 0, 0).unwrap();
+        let said = texts.iter().any(|event| {
+            matches!(&event.kind, EventKind::Status { cause: Cause::Withdraw, text: Some(text), .. }
+                if text == "nothing asks for a decision any more")
+        });
+        assert!(said, "{texts:#?}");
+        assert_eq!(started(&desk.start(&["a"])), ["c {}"]);
+    }
+}
+
+#[test]
+fn who_may_not_decide_takes_no_approval_away() {
+    let plan = |of_a: &str, of_call: &str, of_b: &str| {
+        let a = format!("{{id: a, name: n, calls: [{{id: c, toolName: t}}]{of_a}}}");
+        let call = format!("{{id: d, needs: [a], calls: [{{id: c, toolName: t{of_call}}}]}}");
+        format!("tasks: [{a}, {call}, {{id: b, needs: [a], calls: [{{toolName: t}}]{of_b}}}]")
+    };
+    let (required, question) =
+        (", approval: required", ", approval: {ask: Now?, expires: 1s, onExpiry: approve}");
+    let desk = desk(&plan(required, required, required));
+    let loose = [
+        plan("", required, required),
+        plan(required, "", required),
+        plan(required, required, ""),
+        plan(question, required, required),
+        plan(required, question, required),
+    ];
+    let agents = [Origin::Mcp, Origin::Agent].map(|origin| desk.manager.clone().with_origin(origin));
+    let run = desk.manager.clone().with_run(RunId::from("r1"));
+    let within = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
+    let said = "the approval that task `a` waits for would go or change";
+    for manager in agents.iter().chain([&run]) {
+        for plan in &loose {
+            let apply = || manager.apply(parse_plan(plan).unwrap(), "p", ApplyOptions::default());
+            let text = desk.refuse(|_| apply());
+            assert!(text.contains("would go or change"), "{text}");
+        }
+        for approval in [json!(null), json!({"ask": "?", "expires": "1s", "onExpiry": "approve"})] {
+            let text = desk.refuse(|_| manager.update("a", fields(json!({"approval": approval})), None));
+            assert!(text.contains(said), "{text}");
+        }
+    }
+    for plan in &loose {
+        let text = desk.refuse(|manager| manager.apply(parse_plan(plan).unwrap(), "p", within));
+        assert!(text.contains("would go or change"), "{text}");
+    }
+    // What leaves the approvals as they are, or adds one, is no decision.
+    let agent = &agents[1];
+    desk.accept(agent.update("a", fields(json!({"name": "other"})), None));
+    desk.accept(agent.update("d", fields(json!({"approval": "required"})), None));
+    let harmless = plan(required, required, required).replace("name: n", "name: m");
+    desk.accept(agent.apply(parse_plan(&harmless).unwrap(), "p", within));
+    assert_eq!(desk.states(), "a=blocked{approval} d=todo b=todo");
+}
+
+#[test]
+fn who_may_not_decide_does_not_undo_that_somebody_asked() {
+    let desk = desk("tasks: [{id: a, calls: [{toolName: t}]}]");
+    desk.accept(desk.manager.update("a", fields(json!({"approval": "required"})), None));
+    let agent = desk.manager.clone().with_origin(Origin::Agent);
+    assert!(desk.refuse(|_| agent.undo(None)).contains("would go or change"));
+    assert_eq!(desk.states(), "a=blocked{approval}");
+    desk.accept(desk.manager.undo(None));
+    assert_eq!(desk.states(), "a=todo");
 }

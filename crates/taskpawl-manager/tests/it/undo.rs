@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
-use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
-use taskpawl_model::{Query, RunId, Undone};
+use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
+use taskpawl_model::{BlockedReason, Query, RunId, Undone};
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::{Random, broken_invariants};
 
@@ -294,6 +294,14 @@ fn plain(manager: &Manager) -> Vec<Value> {
 fn check(manager: &Manager, seed: u64) {
     let broken = manager.store().view(|view| broken_invariants(view)).unwrap();
     assert!(broken.is_empty(), "seed {seed}: {}", broken.join("\n"));
+    for task in manager.list(&Query::default()).unwrap().tasks {
+        let waits = matches!(task.blocked_reason, Some(BlockedReason::Approval { .. }));
+        assert!(
+            !waits || task.options.contains_key("approval"),
+            "seed {seed}: `{}` waits, and asks nothing",
+            task.id
+        );
+    }
 }
 
 /// Gives a random command, which may be refused.
@@ -301,7 +309,7 @@ fn random_command(manager: &Manager, random: &mut Random) -> Result<(), Error> {
     let mut id = || format!("t{}", random.below(7));
     let (a, b, c) = (id(), id(), id());
     let one = ids(&[&a]);
-    match random.below(22) {
+    match random.below(25) {
         0..=3 => {
             let needs = if random.chance(50) { format!(" needs={b}") } else { String::new() };
             let parent = if random.chance(25) { format!(" in={c}") } else { String::new() };
@@ -328,10 +336,17 @@ fn random_command(manager: &Manager, random: &mut Random) -> Result<(), Error> {
         18 => drop(manager.remove_dependency(&a, &b)?),
         19 => drop(manager.move_task(&a, random.chance(70).then_some(b.as_str()))?),
         20 => drop(manager.note(&a, "hm")?),
+        21 => {
+            let task = if random.chance(50) { a } else { format!("p{}", random.below(5)) };
+            let approval = if random.chance(50) { json!("required") } else { json!(null) };
+            drop(manager.update(&task, fields(json!({"approval": approval})), None)?);
+        }
+        22 => drop(manager.approve(&one, Approving::default())?),
+        23 => drop(manager.reject(&one, None)?),
         _ => drop(manager.apply(
             random_plan(random),
             "p",
-            ApplyOptions { prune: random.chance(50), fresh: random.chance(20) },
+            ApplyOptions { prune: random.chance(50), fresh: random.chance(20), ..ApplyOptions::default() },
         )?),
     }
     Ok(())
@@ -346,6 +361,9 @@ fn random_plan(random: &mut Random) -> taskpawl_model::Plan {
         }
         if random.chance(40) {
             task["call"] = json!({"t": {"x": random.below(2)}});
+        }
+        if random.chance(20) {
+            task["approval"] = json!("required");
         }
         tasks.push(task);
     }

@@ -164,8 +164,25 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Lets a task go on whose question nothing asks any more: neither the task, nor the call that did, if it is still there.
+    /// Returns whether it does.
+    pub(crate) fn withdraw_question(&mut self, key: Key) -> Decided<bool> {
+        let record = self.task(key)?;
+        let Some(open) = Open::of(&record.body.state) else { return Ok(false) };
+        let position = self.position_of(key, open.call.as_ref())?;
+        if position.is_some() == open.call.is_some() && self.asks(key, &record, position)? {
+            return Ok(false);
+        }
+        let text = "nothing asks for a decision any more".to_owned();
+        self.set_state(key, TaskState::Todo, Cause::Withdraw, Some(text))?;
+        Ok(true)
+    }
+
     /// Asks a question anew when what it is about has changed since.
     pub(crate) fn refresh_question(&mut self, key: Key) -> Decided<()> {
+        if self.withdraw_question(key)? {
+            return Ok(());
+        }
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(()) };
         let position = self.position_of(key, open.call.as_ref())?;
@@ -385,6 +402,36 @@ impl Draft<'_> {
 
     fn refuse_in_run(&self, by: &'static str) -> Decided<()> {
         if self.context.run.is_some() { Err(Refusal::RunDecides { by }.into()) } else { Ok(()) }
+    }
+
+    /// Refuses what the command has changed so far where it takes an approval away, or changes it, or takes away a question that
+    /// stands, and who asks may not decide: that would be a decision by the back door. `is_within_call` tells what an origin does not.
+    pub(super) fn refuse_loosened(&mut self, is_within_call: bool) -> Decided<()> {
+        let is_agent = matches!(self.context.origin, Origin::Mcp | Origin::Agent);
+        if !is_within_call && !is_agent && self.context.run.is_none() {
+            return Ok(());
+        }
+        self.settle()?;
+        let changed: Vec<Key> = self.changes.tasks.keys().copied().collect();
+        for key in changed {
+            if self.is_loosened(key)? {
+                return Err(Refusal::TakesApproval { id: self.id(key)? }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_loosened(&self, key: Key) -> Decided<bool> {
+        let Some(before) = self.view.task(key)? else { return Ok(false) };
+        let (after, calls) = (self.task(key)?, self.known_calls(key)?);
+        let stays = |call: &CallRecord| {
+            let same = calls.iter().find(|other| other.id == call.id);
+            call.spec.approval.is_none()
+                || same.is_some_and(|other| other.spec.approval == call.spec.approval)
+        };
+        let is_changed = before.spec.approval.is_some() && before.spec.approval != after.spec.approval;
+        let is_freed = Open::of(&before.body.state).is_some() && after.body.state == TaskState::Todo;
+        Ok(is_changed || is_freed || !self.view.calls(key)?.iter().all(stays))
     }
 
     /// Returns the question of a task that waits for a decision; refuses where there is none, or none any more.

@@ -49,7 +49,10 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
 fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
     match command {
         Command::Create(task) => draft.create(task),
-        Command::Update { id, fields, if_version } => draft.update(id, fields, *if_version),
+        Command::Update { id, fields, if_version } => {
+            draft.update(id, fields, *if_version)?;
+            draft.refuse_loosened(false)
+        }
         Command::Delete { ids } => draft.delete(ids),
         Command::Claim { id: Some(id), lease } => draft.claim(id, *lease),
         Command::Claim { id: None, lease } => draft.claim_next(*lease),
@@ -72,8 +75,14 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::RemoveDependency { id, on } => draft.remove_dependency(id, on),
         Command::Move { id, parent } => draft.move_task(id, parent.as_ref()),
         Command::Note { id, text } => draft.note(id, text),
-        Command::Apply(apply) => draft.apply(apply),
-        Command::Undo { revision } => draft.undo(*revision),
+        Command::Apply(apply) => {
+            draft.apply(apply)?;
+            draft.refuse_loosened(apply.keeps_approvals)
+        }
+        Command::Undo { revision } => {
+            draft.undo(*revision)?;
+            draft.refuse_loosened(false)
+        }
         Command::Prune(prune) => draft.prune(prune),
         Command::StartRun(run) => draft.start_run(run),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),

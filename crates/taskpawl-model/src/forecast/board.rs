@@ -152,14 +152,20 @@ impl<'a> Board<'a> {
                     Some(Consequence::Block) => self.set_phase(key, Phase::BlockedDependency),
                     Some(Consequence::Unblock) => self.set_phase(key, Phase::Todo),
                     Some(Consequence::Skip) => self.skip_tree(key),
-                    Some(Consequence::Ask) | None => {}
+                    Some(Consequence::Ask | Consequence::Withdraw) | None => {}
                 }
             }
             let Some(key) = last.pop_front() else { return Ok(()) };
             match consequence(&self.nodes[&key]) {
                 Some(Consequence::End) => self.set_phase(key, Phase::Done),
                 Some(Consequence::Open) => self.open(key)?,
-                Some(Consequence::Block | Consequence::Unblock | Consequence::Skip | Consequence::Ask)
+                Some(
+                    Consequence::Block
+                    | Consequence::Unblock
+                    | Consequence::Skip
+                    | Consequence::Ask
+                    | Consequence::Withdraw,
+                )
                 | None => {}
             }
         }

@@ -99,8 +99,7 @@ impl World {
     fn apply(&mut self) {
         let mut plan = self.plan.to_plan();
         self.vary_tools(&mut plan);
-        let apply =
-            Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), prune: false, fresh: false };
+        let apply = Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), ..Apply::default() };
         if let Err(refusal) = self.command("author", None, Command::Apply(Box::new(apply))) {
             self.fail(format!("the plan was refused: {refusal}"));
         }
