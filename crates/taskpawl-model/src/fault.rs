@@ -18,6 +18,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "outside_root",
     "protected",
     "blocked_address",
+    "secret",
     "http",
     "http_status",
     "expression",

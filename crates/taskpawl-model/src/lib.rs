@@ -32,6 +32,7 @@ pub mod recovery;
 mod refusal;
 pub mod schedule;
 mod scope;
+mod secret;
 mod settle;
 mod spec;
 mod status;
@@ -75,6 +76,7 @@ pub use record::{
 };
 pub use refusal::{Refusal, Since, Touch};
 pub use scope::{Selector, select};
+pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
     Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,

@@ -12,6 +12,7 @@ use crate::flow;
 use crate::question::{ApprovalRequest, AskedCall, hash};
 use crate::record::{CallRecord, Granted, Phase, TaskRecord};
 use crate::refusal::Refusal;
+use crate::secret::asks_for_secrets;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
 use crate::status::{BlockedReason, Cause, TaskState};
 use crate::view::View;
@@ -113,8 +114,8 @@ impl Draft<'_> {
     pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         Ok(match call {
             Some(position) => {
-                let spec = &self.calls(key)?[position].spec;
-                spec.approval.is_some() || is_raw(spec)
+                let CallRecord { spec, origin, .. } = &self.calls(key)?[position];
+                spec.approval.is_some() || is_raw(spec) || asks_for_secrets(*origin, spec)
             }
             None => record.spec.approval.is_some(),
         })

@@ -10,6 +10,7 @@ use crate::expr::{self, ExprError, Mention, Name};
 use crate::plan::{Scope, Stage};
 use crate::record::{CallRecord, TaskRecord};
 use crate::refusal::Refusal;
+use crate::secret::has_secret;
 use crate::spec::{ForEach, Map, NewCall};
 use crate::{Key, PlanProblem, PlanTask, TaskId};
 
@@ -168,9 +169,10 @@ impl Draft<'_> {
 fn has_expressions(record: &TaskRecord, calls: &[CallRecord]) -> bool {
     let spec = &record.spec;
     let own = spec.when.is_some() || spec.for_each.is_some() || spec.repeat.is_some() || spec.cache.is_some();
-    own || calls
-        .iter()
-        .any(|call| call.spec.when.is_some() || call.spec.args.values().any(crate::flow::has_expression))
+    own || calls.iter().any(|call| {
+        call.spec.when.is_some()
+            || call.spec.args.values().any(|value| crate::flow::has_expression(value) || has_secret(value))
+    })
 }
 
 /// Returns whether the expressions of a task use a parameter.
@@ -210,7 +212,7 @@ fn sites(record: &TaskRecord, calls: &[CallRecord]) -> Decided<Vec<Site>> {
             add(format!("{field}.when"), Stage::CallWhen(number), expr::condition_mentions(when))?;
         }
         let args: &Map = &call.spec.args;
-        if args.values().any(crate::flow::has_expression) {
+        if args.values().any(|value| crate::flow::has_expression(value) || has_secret(value)) {
             let mentions = expr::args_mentions(&call.spec.tool_name, args);
             add(format!("{field}.args"), Stage::Args(number), mentions)?;
         }

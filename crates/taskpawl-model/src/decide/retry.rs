@@ -26,6 +26,7 @@ const FINAL: &[&str] = &[
     "outside_root",
     "protected",
     "blocked_address",
+    "secret",
     "cancelled",
 ];
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::secret::SecretFault;
+
 /// An expression that cannot be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExprError {
@@ -159,6 +161,9 @@ pub enum ExprFault {
     /// An expression in a key.
     #[error("keys are not evaluated")]
     Key,
+    /// A secret that cannot be named so.
+    #[error(transparent)]
+    Secret(#[from] SecretFault),
     /// A place in a shell command where no value can be quoted.
     #[error("a value cannot be inserted {place} of a shell command")]
     Quoting {

@@ -35,7 +35,7 @@ pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,
     evaluate_args, evaluate_condition, evaluate_expression, inserts_raw, lone_expression, mentions,
-    references,
+    references, with_secret_variables,
 };
 pub(crate) use template::{check_no_expression, text_mentions};
 pub(crate) use words::closest;

@@ -48,6 +48,25 @@ enum Heredoc {
     Begun,
 }
 
+/// The quotes around a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    None,
+    Single,
+    Double,
+}
+
+impl Quotes {
+    /// Returns what a shell reads here as the value of a variable: neither split into words nor taken for a pattern.
+    pub(super) fn expansion(self, variable: &str) -> String {
+        match self {
+            Self::None => format!("\"${{{variable}}}\""),
+            Self::Single => format!("'\"${{{variable}}}\"'"),
+            Self::Double => format!("${{{variable}}}"),
+        }
+    }
+}
+
 /// More levels than anybody writes.
 const MAX_FRAMES: usize = 64;
 
@@ -70,6 +89,21 @@ impl Command {
         self.in_word = true;
         self.word.clear();
         self.escaping = false;
+    }
+
+    /// A variable is read here, as a word or as a part of one; returns in which quotes.
+    pub(super) fn variable(&mut self, at: usize) -> Result<Quotes, Fault> {
+        let quotes = match self.place() {
+            None => Quotes::None,
+            Some(IN_SINGLE) => Quotes::Single,
+            Some(IN_DOUBLE) => Quotes::Double,
+            Some(place) => {
+                let hint = "put it into `env` of the call and write `\"$NAME\"`";
+                return Err(Fault::new(at, ExprFault::Quoting { place }).hint(hint));
+            }
+        };
+        self.value();
+        Ok(quotes)
     }
 
     /// Checks that a word may be inserted here.

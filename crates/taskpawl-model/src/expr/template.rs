@@ -14,6 +14,7 @@ use super::parser::{Parsed, parse, shortened};
 use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
+use crate::secret::{SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted};
 use crate::spec::Map;
 
 /// A name that a value uses, and where.
@@ -144,13 +145,16 @@ fn push_key(pointer: &mut String, key: &str) {
 }
 
 fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) -> Result<(), ExprError> {
-    if !text.contains(OPEN) {
+    if !text.contains(OPEN) && !mentions_secret(text) {
         return Ok(());
     }
     let mut command = Command::default();
     for piece in pieces(text).map_err(|fault| fault.at(pointer, 0))? {
         match piece {
-            Piece::Text(text) => command.text(text),
+            Piece::Text(part) => {
+                let begin = part.as_ptr().addr() - text.as_ptr().addr();
+                read_secrets(part, form, &mut command).map_err(|fault| fault.at(pointer, begin))?;
+            }
             Piece::Expression { source, at } => {
                 let parsed = parse(source).map_err(|fault| fault.at(pointer, at))?;
                 check_place(&parsed, form, &mut command, at).map_err(|fault| fault.at(pointer, 0))?;
@@ -159,6 +163,51 @@ fn mentions_of(text: &str, pointer: &str, form: Form, found: &mut Vec<Mention>) 
         }
     }
     Ok(())
+}
+
+/// Reads text that the author wrote, in which secrets may be named.
+fn read_secrets(text: &str, form: Form, command: &mut Command) -> Result<(), Fault> {
+    let (mut at, faulty) = (0, |fault: SecretFault| {
+        let hint = "write `$${secret:` for the text `${secret:`";
+        Fault::new(fault.offset, ExprFault::Secret(fault)).hint(hint)
+    });
+    for piece in secret_pieces(text).map_err(faulty)? {
+        match piece {
+            SecretPiece::Text(part) => {
+                at = part.as_ptr().addr() - text.as_ptr().addr() + part.len();
+                command.text(part);
+            }
+            SecretPiece::Secret(_) if form == Form::Command => _ = command.variable(at)?,
+            SecretPiece::Secret(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns a shell command in which each `${secret:NAME}` is what a shell reads as the value of the variable that `variable` gives,
+/// as one word or a part of one: so no shell reads the value itself as anything but text.
+///
+/// # Errors
+/// A secret cannot be named so, or stands where no shell reads a variable as text.
+pub fn with_secret_variables(
+    command: &str,
+    mut variable: impl FnMut(&str) -> String,
+) -> Result<String, ExprError> {
+    let (mut made, mut state) = (String::with_capacity(command.len()), Command::default());
+    let faulty = |fault: SecretFault| Fault::new(fault.offset, ExprFault::Secret(fault)).at("", 0);
+    for piece in secret_pieces(command).map_err(faulty)? {
+        match piece {
+            SecretPiece::Text(text) => {
+                state.text(text);
+                made.push_str(text);
+            }
+            SecretPiece::Secret(name) => {
+                let quotes = state.variable(0).map_err(|fault| fault.at("", 0))?;
+                made.push_str(&quotes.expansion(&variable(name)));
+            }
+        }
+    }
+    Ok(made)
 }
 
 /// Returns the names that one text uses, which may be a shell command.
@@ -330,9 +379,10 @@ impl<'d> Evaluator<'d> {
         if let ([Piece::Expression { source, .. }], Form::Value) = (pieces.as_slice(), form) {
             let parsed = read(source, pointer)?;
             refuse_raw(&parsed, 0).map_err(|fault| unread(fault, pointer, source))?;
-            return self.expression(&parsed, source, pointer).map(Cow::into_owned);
+            return self.expression(&parsed, source, pointer).map(Cow::into_owned).map(shield);
         }
         let mut made = String::with_capacity(text.len());
+        let mut inserted = Vec::new();
         let mut command = Command::default();
         for piece in pieces {
             match piece {
@@ -343,11 +393,13 @@ impl<'d> Evaluator<'d> {
                     }
                 }
                 Piece::Expression { source, .. } => {
+                    let begin = made.len();
                     made.push_str(&self.inserted(source, pointer, form, &mut command)?);
+                    inserted.push(begin..made.len());
                 }
             }
         }
-        Ok(Value::String(made))
+        Ok(Value::String(shield_inserted(made, &inserted)))
     }
 
     fn inserted(

@@ -16,6 +16,7 @@ use crate::explain::only_words;
 use crate::means;
 use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
 use crate::scope::{Selector, select};
+use crate::secret::asks_for_secrets;
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Graph, Key, Means, Period, Refusal, TaskId};
@@ -232,7 +233,8 @@ fn look(
         let mut look =
             Look { lacks: lacks(board.view, &options.means, &capacities, node, &calls)?, asks: Vec::new() };
         for call in calls.into_iter().filter(|_| node.work == Work::Calls) {
-            if call.body.approval.is_none() && (call.spec.approval.is_some() || is_raw(&call.spec)) {
+            let asks_by_itself = is_raw(&call.spec) || asks_for_secrets(call.origin, &call.spec);
+            if call.body.approval.is_none() && (call.spec.approval.is_some() || asks_by_itself) {
                 look.asks.push(call.id);
             }
         }

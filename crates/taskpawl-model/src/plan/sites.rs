@@ -3,6 +3,7 @@
 use super::node::{Content, Node};
 use super::reader::Reader;
 use crate::expr::OPEN;
+use crate::secret::mentions_secret;
 
 /// A value that may hold expressions.
 #[derive(Debug)]
@@ -44,9 +45,9 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Notes the arguments of a call, if there are expressions in them.
+    /// Notes the arguments of a call, if there are expressions in them, or secrets.
     pub(super) fn args_site(&mut self, tool: &str, node: &'n Node<'n>, call: usize) {
-        if has_expression(node) {
+        if has_expression(node) || has_secret(node) {
             self.site(Stage::Args(call), node, false, tool);
         }
     }
@@ -60,6 +61,15 @@ impl<'n> Reader<'n> {
     pub(super) fn when(&mut self, node: &'n Node<'n>) -> Option<String> {
         self.expression_site(Stage::When, node);
         self.filled_text(node)
+    }
+}
+
+fn has_secret(node: &Node) -> bool {
+    match &node.content {
+        Content::Text(text) => mentions_secret(text),
+        Content::List(items) => items.iter().any(has_secret),
+        Content::Object(entries) => entries.iter().any(|entry| has_secret(&entry.value)),
+        Content::Null | Content::Bool(_) | Content::Number(_) => false,
     }
 }
 

@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod language;
+mod secrets;
 mod shell;
 
 use serde_json::{Value, json};
