@@ -3,6 +3,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::sandbox::Refusal;
+
 /// Why a program could not be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -95,9 +97,9 @@ pub enum SpawnError {
     Closed,
 }
 
-impl SpawnError {
-    pub(crate) fn unenforceable(missing: &str) -> Self {
-        Self::Sandbox { missing: missing.to_owned(), advice: "use a newer one".to_owned() }
+impl From<Refusal> for SpawnError {
+    fn from(Refusal { missing, advice }: Refusal) -> Self {
+        Self::Sandbox { missing, advice }
     }
 }
 

@@ -12,6 +12,18 @@ pub enum Fault {
     EarlyLock = 2,
     /// The end of a call ends its process group and nothing that has left the group.
     OnlyGroup = 4,
+    /// A sandbox has no namespaces: neither mounts that cover something nor a network of its own.
+    NoNamespaces = 8,
+    /// A sandbox does not keep the network out, by no means.
+    NoNetworkWall = 16,
+    /// A sandbox does without Landlock.
+    NoLandlock = 32,
+    /// Landlock does not keep programs from signalling others and from their abstract sockets.
+    NoScope = 64,
+    /// A sandbox does not filter system calls.
+    NoFilter = 128,
+    /// Programs in a sandbox keep the capabilities that the user has.
+    KeepCapabilities = 256,
 }
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);

@@ -31,6 +31,7 @@ mod profile;
 mod program;
 mod programs;
 mod recipe;
+mod sandbox;
 mod spare;
 mod supervisor;
 mod watch;

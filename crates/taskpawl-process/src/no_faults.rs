@@ -5,6 +5,12 @@ pub(crate) enum Fault {
     NoSweep,
     EarlyLock,
     OnlyGroup,
+    NoNamespaces,
+    NoNetworkWall,
+    NoLandlock,
+    NoScope,
+    NoFilter,
+    KeepCapabilities,
 }
 
 pub(crate) const fn bits() -> u32 {

@@ -1,13 +1,14 @@
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +18,9 @@ use crate::group::{Group, Streams};
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
 use crate::recipe::Recipe;
+use crate::sandbox::Refusal;
 use crate::spare::SpareFiles;
-use crate::supervisor::{self, Link};
+use crate::supervisor::{self, Held, Link};
 use crate::watch::watch;
 
 /// Who starts and owns programs.
@@ -36,6 +38,17 @@ pub enum Supervision {
     Off,
 }
 
+impl Supervision {
+    /// Returns the program to be executed as a supervisor; `None` is no supervision.
+    pub(crate) fn program(&self) -> Result<Option<PathBuf>, SpawnError> {
+        match self {
+            Self::Off => Ok(None),
+            Self::Binary(program) => Ok(Some(program.clone())),
+            Self::Reexecute => supervisor::this_program().map(Some).ok_or(SpawnError::NoSupervisor),
+        }
+    }
+}
+
 /// The programs of one run: starts them, and sees to it that none is left.
 ///
 /// A supervisor process is started with the first program. It kills everything that is left when [`Programs::close`] is
@@ -51,13 +64,18 @@ struct Inner {
     slot: Mutex<Slot>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Slot {
-    #[default]
-    Idle,
-    Linked(Arc<Link>),
-    /// Told to end everything; it may still be at it.
-    Closed(Option<Arc<Link>>),
+    /// One supervisor for each sandbox that there was a program for.
+    Open(Vec<(Sandbox, Arc<Link>)>),
+    /// Told to end everything; they may still be at it.
+    Closed(Vec<Arc<Link>>),
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::Open(Vec::new())
+    }
 }
 
 impl Programs {
@@ -91,11 +109,8 @@ impl Programs {
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
-        if matches!(program.sandbox, Sandbox::On(_)) {
-            return Err(SpawnError::unenforceable("this version has no sandbox"));
-        }
         let recipe = Recipe::of(program)?;
-        let link = self.link()?;
+        let link = self.link_for(program)?;
         let capture = Capture::create(&program.output, &self.0.spares)?;
         let started =
             streams(program, &capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
@@ -104,8 +119,11 @@ impl Programs {
             Err(error) => Err(error),
         };
         match ended {
-            Ok((end, status)) => conclude(end, status, capture, limits)
-                .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source }),
+            Ok((end, status)) => {
+                let outcome = conclude(end, status, capture, limits)
+                    .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
+                Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
+            }
             Err(error) => {
                 capture.discard();
                 Err(error)
@@ -119,7 +137,7 @@ impl Programs {
     ///
     /// Dropping the future only stops waiting.
     pub async fn close(&self) {
-        if let Some(link) = self.shut() {
+        for link in self.shut() {
             link.gone().await;
         }
     }
@@ -127,38 +145,50 @@ impl Programs {
     /// As [`close`](Self::close), for where nothing can be awaited: blocks until nothing is left, at most for `patience`.
     /// Returns whether nothing is left.
     pub fn close_within(&self, patience: Duration) -> bool {
-        self.shut().is_none_or(|link| link.is_gone_within(patience))
+        let end = std::time::Instant::now() + patience;
+        let left = |end: std::time::Instant| end.saturating_duration_since(std::time::Instant::now());
+        self.shut().iter().all(|link| link.is_gone_within(left(end)))
     }
 
-    fn shut(&self) -> Option<Arc<Link>> {
+    fn shut(&self) -> Vec<Arc<Link>> {
         let mut slot = self.slot();
-        let link = match std::mem::take(&mut *slot) {
-            Slot::Idle => None,
-            Slot::Linked(link) => {
-                link.close();
-                Some(link)
-            }
-            Slot::Closed(link) => link,
+        let links = match std::mem::take(&mut *slot) {
+            Slot::Open(links) => links.into_iter().map(|(_, link)| link).collect(),
+            Slot::Closed(links) => links,
         };
-        *slot = Slot::Closed(link.clone());
-        link
-    }
-
-    /// Returns the way to the supervisor; one that is gone, or was never there, is started. `None` is no supervision.
-    fn link(&self) -> Result<Option<Arc<Link>>, SpawnError> {
-        let mut slot = self.slot();
-        match &*slot {
-            Slot::Closed(_) => return Err(SpawnError::Closed),
-            Slot::Linked(link) if !link.is_over() => return Ok(Some(Arc::clone(link))),
-            Slot::Linked(_) | Slot::Idle => {}
+        for link in &links {
+            link.close();
         }
-        let program = match &self.0.supervision {
-            Supervision::Off => return Ok(None),
-            Supervision::Binary(program) => program.clone(),
-            Supervision::Reexecute => supervisor::this_program().ok_or(SpawnError::NoSupervisor)?,
+        *slot = Slot::Closed(links.clone());
+        links
+    }
+
+    /// Returns the way to the supervisor for a program; one that is gone, or was never there, is started. `None` is no
+    /// supervision.
+    pub(crate) fn link_for(&self, program: &Program) -> Result<Option<Arc<Link>>, SpawnError> {
+        let mut slot = self.slot();
+        let Slot::Open(links) = &mut *slot else { return Err(SpawnError::Closed) };
+        let place = links.iter().position(|(sandbox, _)| is_same(sandbox, &program.sandbox));
+        if let Some((_, link)) = place.map(|place| &links[place])
+            && !link.is_over()
+        {
+            return Ok(Some(Arc::clone(link)));
+        }
+        let Some(supervisor) = self.0.supervision.program()? else {
+            return match program.sandbox {
+                Sandbox::Off => Ok(None),
+                Sandbox::On(_) => Err(without_supervisor().into()),
+            };
         };
-        let link = Link::start(program, self.0.lock.as_deref())?;
-        *slot = Slot::Linked(Arc::clone(&link));
+        let outputs = match program.sandbox {
+            Sandbox::Off => None,
+            Sandbox::On(_) => Some(directory_of(&program.output.stderr)?),
+        };
+        let link = Link::start(supervisor, &program.sandbox, Held { lock: self.0.lock.as_deref(), outputs })?;
+        if let Some(place) = place {
+            links.swap_remove(place);
+        }
+        links.push((program.sandbox.clone(), Arc::clone(&link)));
         Ok(Some(link))
     }
 
@@ -169,10 +199,36 @@ impl Programs {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Slot::Linked(link) = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            link.close();
+        if let Slot::Open(links) = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            for (_, link) in links {
+                link.close();
+            }
         }
     }
+}
+
+/// Equal profiles share a supervisor. Most programs of a run have the very same one.
+fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
+    match (one, other) {
+        (Sandbox::On(one), Sandbox::On(other)) => Arc::ptr_eq(one, other) || one == other,
+        (Sandbox::Off, Sandbox::Off) => true,
+        (Sandbox::On(_), Sandbox::Off) | (Sandbox::Off, Sandbox::On(_)) => false,
+    }
+}
+
+pub(crate) fn without_supervisor() -> Refusal {
+    Refusal::new("it takes a supervisor, and there is none", "choose another `Supervision` than `Off`")
+}
+
+/// Opens the directory of an output file, which is made if it is missing, to be recognised elsewhere.
+fn directory_of(output: &Path) -> Result<OwnedFd, SpawnError> {
+    let path = output.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let open = || {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    };
+    open().map_err(|source| SpawnError::File { path: path.to_owned(), source })
 }
 
 async fn carry_through(

@@ -1,7 +1,7 @@
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::bubble::are_of_supervisor;
 use super::server;
 
 /// What a process is called that is to be a supervisor.
@@ -38,5 +38,6 @@ pub(crate) fn this_program() -> Option<PathBuf> {
 }
 
 pub(super) fn is_supervisor() -> bool {
-    std::env::args_os().next().is_some_and(|name| name == OsStr::new(MARKER))
+    let has_socket = || rustix::net::sockopt::socket_type(rustix::stdio::stdin()).is_ok();
+    are_of_supervisor(std::env::args_os(), has_socket)
 }

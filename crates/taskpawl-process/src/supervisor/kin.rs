@@ -1,11 +1,15 @@
 //! Who descends from whom, and what a process shows of where it comes from: its environment and its open files.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::Timespec;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+use super::bubble::are_of_supervisor;
 
 /// The environment variable that tells whose program a process belongs to. Within each other, supervisors prefix theirs with
 /// that of the outer one.
@@ -86,7 +90,8 @@ pub fn is_below_supervisor() -> bool {
     let mut process = getpid();
     while let Some(parent) = parent_of(process) {
         let line = std::fs::read(format!("/proc/{}/cmdline", parent.as_raw_pid())).unwrap_or_default();
-        if line.split(|byte| *byte == 0).next() == Some(super::entry::MARKER.as_bytes()) {
+        let words = line.split(|byte| *byte == 0).map(|word| OsStr::from_bytes(word).to_owned());
+        if are_of_supervisor(words, || true) {
             return true;
         }
         process = parent;

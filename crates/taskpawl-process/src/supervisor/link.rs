@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,23 +8,27 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use tokio::sync::{oneshot, watch};
 
+use super::bubble;
 use super::entry::MARKER;
 use super::kin;
 use super::socket::{Message, Received, pair, receive};
-use super::wire::{Reply, Request, VERSION};
+use super::wire::{Hello, Reply, Request, Start, VERSION};
 use crate::error::SpawnError;
 use crate::faults;
 use crate::group::Streams;
+use crate::profile::{Enforcement, Level, Profile, Sandbox};
 use crate::recipe::Recipe;
+use crate::sandbox::{Refusal, leave_cgroup};
 
 /// How long a supervisor may take to say its first word. Something else in its place may never say any.
 const GREETING: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
@@ -42,7 +47,15 @@ pub(crate) struct Link {
     /// The supervisor.
     process: OwnedFd,
     mark: String,
+    /// What the one in a bubble wrote before it was one.
+    said: Option<File>,
     state: Mutex<State>,
+    /// Tells who blocks for it that the stage is another one.
+    changed: Condvar,
+    /// What its sandbox has in force; known from its first word on.
+    enforcement: OnceLock<Arc<Enforcement>>,
+    /// The cgroup to be removed when it has ended.
+    cgroup: OnceLock<PathBuf>,
     /// Becomes true when the supervisor is gone; sent by the reader.
     gone: watch::Sender<bool>,
 }
@@ -74,6 +87,7 @@ enum Reason {
     Closed,
     Lost,
     Refused(String),
+    Unenforceable(Refusal),
 }
 
 /// How a program ended that a supervisor has started.
@@ -95,32 +109,84 @@ pub(crate) struct Ticket {
     ending: Option<Ending>,
 }
 
+/// What a supervisor holds for as long as it lives, or needs when it starts.
+#[derive(Debug, Default)]
+pub(crate) struct Held<'a> {
+    /// The lock of the run.
+    pub(crate) lock: Option<&'a File>,
+    /// The directory of the output files.
+    pub(crate) outputs: Option<OwnedFd>,
+}
+
 impl Link {
-    /// Starts `program` as a supervisor that keeps `lock` open for as long as it lives.
-    pub(crate) fn start(program: PathBuf, lock: Option<&File>) -> Result<Arc<Self>, SpawnError> {
-        let result = Self::try_start(program.clone(), lock);
+    /// Starts `program` as a supervisor that puts itself into a sandbox first.
+    pub(crate) fn start(
+        program: PathBuf,
+        sandbox: &Sandbox,
+        held: Held<'_>,
+    ) -> Result<Arc<Self>, SpawnError> {
+        let profile = match sandbox {
+            Sandbox::Off => None,
+            Sandbox::On(profile) => Some(&**profile),
+        };
+        let command = if let Some(profile) = profile.filter(|profile| profile.level == Level::Strict) {
+            bubble::command(&program, profile)?
+        } else {
+            let mut command = Command::new(&program);
+            command.arg0(MARKER);
+            command
+        };
+        let result = Self::try_start(program.clone(), command, profile, held);
         result.map_err(|source| SpawnError::SupervisorStart { program, source })
     }
 
-    fn try_start(program: PathBuf, lock: Option<&File>) -> io::Result<Arc<Self>> {
+    fn try_start(
+        program: PathBuf,
+        mut command: Command,
+        profile: Option<&Profile>,
+        held: Held<'_>,
+    ) -> io::Result<Arc<Self>> {
         let (socket, theirs) = pair()?;
-        let lock = lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let mut command = Command::new(&program);
-        command.arg0(MARKER).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        let said = match profile {
+            Some(Profile { level: Level::Strict, .. }) => {
+                Some(File::from(memfd_create("said", MemfdFlags::CLOEXEC)?))
+            }
+            Some(_) | None => None,
+        };
+        let stderr = said.as_ref().map(File::try_clone).transpose()?;
+        command.stdin(theirs).stdout(Stdio::null()).stderr(stderr.map_or_else(Stdio::null, Stdio::from));
         let child = command.spawn()?;
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-        let (state, gone) = (Mutex::default(), watch::Sender::new(false));
-        let link = Arc::new(Self { program, socket, bell, process, mark: new_mark(&child), state, gone });
-        link.send_start(lock)?;
+        let link = Arc::new(Self {
+            program,
+            socket,
+            bell,
+            process,
+            mark: new_mark(&child),
+            said,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            enforcement: OnceLock::new(),
+            cgroup: OnceLock::new(),
+            gone: watch::Sender::new(false),
+        });
+        link.send_start(profile, held)?;
         let reader = Arc::clone(&link);
         std::thread::Builder::new().name("taskpawl-reader".to_owned()).spawn(move || reader.read(child))?;
         Ok(link)
     }
 
-    fn send_start(&self, lock: Option<OwnedFd>) -> io::Result<()> {
-        let start = Request::Start { version: VERSION, mark: (&*self.mark).into(), faults: faults::bits() };
-        let message = Message::new(start.to_bytes(), lock.into_iter().collect())?;
+    fn send_start(&self, profile: Option<&Profile>, held: Held<'_>) -> io::Result<()> {
+        let lock = held.lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
+        let start = Request::Start(Start {
+            version: VERSION,
+            mark: (&*self.mark).into(),
+            faults: faults::bits(),
+            has_lock: lock.is_some(),
+            profile: profile.map(Cow::Borrowed),
+        });
+        let message = Message::new(start.to_bytes(), lock.into_iter().chain(held.outputs).collect())?;
         self.send(&mut self.state(), message);
         Ok(())
     }
@@ -142,6 +208,20 @@ impl Link {
             self.send(&mut state, message);
         }
         Ok(Ticket { link: Arc::clone(self), id, receiver, ending: None })
+    }
+
+    /// Returns what its sandbox has in force; `None` without one, and before it has said so.
+    pub(crate) fn enforcement(&self) -> Option<Arc<Enforcement>> {
+        self.enforcement.get().cloned()
+    }
+
+    /// Blocks until it has said its first word, and returns what its sandbox has in force.
+    pub(crate) fn greeting(&self) -> Result<Option<Arc<Enforcement>>, SpawnError> {
+        let is_silent = |state: &mut State| matches!(state.stage, Stage::Greeting);
+        let state = self.changed.wait_while(self.state(), is_silent).unwrap_or_else(PoisonError::into_inner);
+        let is_over = matches!(state.stage, Stage::Over(_));
+        drop(state);
+        if is_over { Err(self.why()) } else { Ok(self.enforcement()) }
     }
 
     fn signal(&self, id: u64, signal: Signal) {
@@ -192,6 +272,7 @@ impl Link {
             Stage::Over(Reason::Refused(problem)) => {
                 SpawnError::SupervisorRefused { program: self.program.clone(), problem: problem.clone() }
             }
+            Stage::Over(Reason::Unenforceable(refusal)) => refusal.clone().into(),
             Stage::Over(Reason::Closed) | Stage::Closing => SpawnError::Closed,
             Stage::Over(Reason::Lost) | Stage::Greeting | Stage::Open => SpawnError::SupervisorLost,
         }
@@ -205,8 +286,9 @@ impl Link {
     fn read(&self, mut child: Child) {
         let problem = self.take_replies().err();
         if problem.is_some() {
-            // It cannot be told to end. A failure says that it has.
+            // It cannot be told to end. Failures say that it has.
             let _ = child.kill();
+            let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
         }
         let status = child.wait();
         let reason = self.reason(problem, status);
@@ -214,11 +296,15 @@ impl Link {
             // Nobody may report such a program as over, or start it again, while it still lives.
             kin::kill_marked(&self.mark);
         }
+        if let Some(cgroup) = self.cgroup.get() {
+            leave_cgroup(cgroup);
+        }
         let mut state = self.state();
         state.stage = Stage::Over(reason);
         state.waiting.clear();
         state.outbox.clear();
         drop(state);
+        self.changed.notify_all();
         self.gone.send_replace(true);
     }
 
@@ -227,6 +313,9 @@ impl Link {
             (Stage::Closing, ..) => Reason::Closed,
             (Stage::Over(reason), ..) => reason.clone(),
             (Stage::Greeting, Some(problem), _) => Reason::Refused(problem.to_string()),
+            (Stage::Greeting, None, _) if self.said.is_some() => {
+                Reason::Unenforceable(self.said.as_ref().map_or_else(Refusal::default, bubble::refusal))
+            }
             (Stage::Greeting, None, Ok(status)) => Reason::Refused(format!("it ended at once ({status})")),
             (Stage::Greeting, None, Err(_)) => Reason::Refused("it ended at once".to_owned()),
             (Stage::Open, ..) => Reason::Lost,
@@ -286,13 +375,14 @@ impl Link {
         let mut state = self.state();
         for reply in replies {
             let (id, ending) = match reply {
-                Reply::Hello { version: VERSION } => {
-                    if matches!(state.stage, Stage::Greeting) {
-                        state.stage = Stage::Open;
-                    }
+                Reply::Hello(hello) => {
+                    self.greet(&mut state, hello)?;
                     continue;
                 }
-                Reply::Hello { .. } => return Err(io::Error::other("it is of another version of taskpawl")),
+                Reply::Refused(refusal) => {
+                    state.stage = Stage::Over(Reason::Unenforceable(refusal));
+                    continue;
+                }
                 Reply::NotStarted { id, errno } => {
                     (id, Ending::NotStarted(io::Error::from_raw_os_error(errno)))
                 }
@@ -303,6 +393,20 @@ impl Link {
                 let _ = sender.send(ending);
             }
         }
+        Ok(())
+    }
+
+    fn greet(&self, state: &mut State, hello: Hello) -> io::Result<()> {
+        if hello.version != VERSION {
+            return Err(io::Error::other("it is of another version of taskpawl"));
+        }
+        // It says so once.
+        let _ = hello.enforcement.map(|enforcement| self.enforcement.set(Arc::new(enforcement)));
+        let _ = hello.cgroup.map(|cgroup| self.cgroup.set(cgroup));
+        if matches!(state.stage, Stage::Greeting) {
+            state.stage = Stage::Open;
+        }
+        self.changed.notify_all();
         Ok(())
     }
 }

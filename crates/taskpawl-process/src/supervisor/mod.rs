@@ -1,5 +1,6 @@
 //! The process that owns the programs of a run, and the way to it.
 
+mod bubble;
 mod calls;
 mod entry;
 mod kin;
@@ -12,4 +13,4 @@ mod wire;
 pub use entry::child_entry;
 pub(crate) use entry::this_program;
 pub use kin::is_below_supervisor;
-pub(crate) use link::{Ending, Link, Ticket};
+pub(crate) use link::{Ending, Held, Link, Ticket};

@@ -9,8 +9,9 @@ use rustix::io::Errno;
 use super::calls::Calls;
 use super::signals::ChildSignals;
 use super::socket::{Message, Received, receive};
-use super::wire::{Reply, Request, VERSION};
+use super::wire::{Hello, Reply, Request, VERSION};
 use crate::faults::{self, Fault};
+use crate::sandbox::{Enforced, enforce};
 
 /// Works as the supervisor at the other end of standard input, until its engine is gone. Returns the exit code.
 pub(super) fn main() -> i32 {
@@ -58,17 +59,36 @@ fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
     ended
 }
 
-/// Waits for the first message and answers it.
+/// Waits for the first message, does what it asks for, and answers it.
 fn greet(socket: &OwnedFd) -> io::Result<Option<(String, Option<OwnedFd>)>> {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], None)?;
-    let Received::Message(mut message) = receive(socket)? else { return Ok(None) };
-    let Request::Start { version, mark, faults } = Request::read(&message.bytes)? else { return Ok(None) };
-    faults::enable_bits(faults);
+    let Received::Message(message) = receive(socket)? else { return Ok(None) };
+    let Request::Start(start) = Request::read(&message.bytes)? else { return Ok(None) };
+    faults::enable_bits(start.faults);
+    let mut descriptors = message.descriptors.into_iter();
+    let lock = if start.has_lock { descriptors.next() } else { None };
+    let outputs = descriptors.next();
+    let enforced = match &start.profile {
+        Some(profile) if start.version == VERSION => enforce(profile, outputs).map(Some),
+        Some(_) | None => Ok(None),
+    };
+    let (is_ready, reply) = match enforced {
+        Ok(enforced) => (start.version == VERSION, Reply::Hello(hello(enforced))),
+        Err(refusal) => (false, Reply::Refused(refusal)),
+    };
     let mut bytes = Vec::new();
-    Reply::Hello { version: VERSION }.write(&mut bytes);
+    reply.write(&mut bytes);
     Message::new(bytes, Vec::new())?.send(socket)?;
-    let lock = message.descriptors.pop().filter(|_| !faults::is_on(Fault::EarlyLock));
-    Ok((version == VERSION).then(|| (mark.into_owned(), lock)))
+    let lock = lock.filter(|_| !faults::is_on(Fault::EarlyLock));
+    Ok(is_ready.then(|| (start.mark.into_owned(), lock)))
+}
+
+fn hello(enforced: Option<Enforced>) -> Hello {
+    let (enforcement, cgroup) = match enforced {
+        Some(Enforced { enforcement, cgroup }) => (Some(enforcement), cgroup),
+        None => (None, None),
+    };
+    Hello { version: VERSION, enforcement, cgroup }
 }
 
 struct Server {
@@ -117,7 +137,7 @@ impl Server {
 
     fn obey(&mut self, message: Message) -> io::Result<()> {
         match Request::read(&message.bytes)? {
-            Request::Start { .. } => {}
+            Request::Start(_) => {}
             Request::Spawn { id, recipe } => {
                 if let Err(error) = self.calls.start(id, &recipe, message.descriptors) {
                     self.say(&[Reply::NotStarted { id, errno: error.raw_os_error() }])?;

@@ -5,48 +5,72 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits};
 use crate::recipe::Recipe;
+use crate::sandbox::Refusal;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
-    /// Comes first; the run's lock comes with it, if there is one.
-    Start {
-        version: u32,
-        /// How the environment mark of every program begins.
-        mark: Cow<'a, str>,
-        /// Safeguards that a test takes away.
-        faults: u32,
-    },
+    /// Comes first. With it come the run's lock and the directory of its output files, if there are any.
+    Start(Start<'a>),
     /// Start a program; its streams come with it: standard output, standard error, standard input if there is one.
     Spawn { id: u64, recipe: Recipe<'a> },
     /// Signal everything that belongs to a program.
     Signal { id: u64, signal: Signal },
 }
 
+/// How a supervisor begins. Of another version only that is understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Start<'a> {
+    pub(super) version: u32,
+    /// How the environment mark of every program begins.
+    pub(super) mark: Cow<'a, str>,
+    /// Safeguards that a test takes away.
+    pub(super) faults: u32,
+    /// Whether the first of the descriptors is the run's lock.
+    pub(super) has_lock: bool,
+    /// The sandbox that it has to put itself into.
+    pub(super) profile: Option<Cow<'a, Profile>>,
+}
+
 /// What the supervisor says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// Comes first.
-    Hello { version: u32 },
+    Hello(Hello),
+    /// Comes instead: its sandbox cannot be enforced, so it ends.
+    Refused(Refusal),
     /// The program could not be started; the number of the system's error.
     NotStarted { id: u64, errno: i32 },
     /// The program ended with this status of `wait`, and nothing of it is left that could be found.
     Ended { id: u64, status: i32 },
 }
 
+/// What a supervisor is. Of another version only that is understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) version: u32,
+    /// What its sandbox has in force.
+    pub(super) enforcement: Option<Enforcement>,
+    /// The cgroup to be removed when it has ended.
+    pub(super) cgroup: Option<PathBuf>,
+}
+
 impl Request<'_> {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer(Vec::with_capacity(256));
         match self {
-            Self::Start { version, mark, faults } => {
-                writer.u8(0).u32(*version).text(OsStr::new(&**mark)).u32(*faults);
+            Self::Start(start) => {
+                writer.u8(0).u32(start.version).text(OsStr::new(&*start.mark)).u32(start.faults);
+                writer.bool(start.has_lock).option(start.profile.as_deref(), Writer::profile);
             }
             Self::Spawn { id, recipe } => return Self::write_spawn(*id, recipe),
             Self::Signal { id, signal } => {
@@ -68,11 +92,7 @@ impl<'a> Request<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> io::Result<Self> {
         let mut reader = Reader(bytes);
         Ok(match reader.u8()? {
-            0 => Self::Start {
-                version: reader.u32()?,
-                mark: String::from_utf8_lossy(reader.text()?.as_bytes()),
-                faults: reader.u32()?,
-            },
+            0 => Self::Start(reader.start()?),
             1 => Self::Spawn { id: reader.u64()?, recipe: reader.recipe()? },
             2 => {
                 let id = reader.u64()?;
@@ -88,9 +108,10 @@ impl Reply {
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let mut writer = Writer(std::mem::take(bytes));
         match self {
-            Self::Hello { version } => writer.u8(0).u64(0).u32(*version),
+            Self::Hello(hello) => writer.u8(0).hello(hello),
             Self::NotStarted { id, errno } => writer.u8(1).u64(*id).u32(errno.cast_unsigned()),
             Self::Ended { id, status } => writer.u8(2).u64(*id).u32(status.cast_unsigned()),
+            Self::Refused(refusal) => writer.u8(3).str(&refusal.missing).str(&refusal.advice),
         };
         *bytes = writer.0;
     }
@@ -100,11 +121,11 @@ impl Reply {
         let mut reader = Reader(bytes);
         let mut replies = Vec::new();
         while !reader.0.is_empty() {
-            let (tag, id, number) = (reader.u8()?, reader.u64()?, reader.u32()?);
-            replies.push(match tag {
-                0 => Self::Hello { version: number },
-                1 => Self::NotStarted { id, errno: number.cast_signed() },
-                2 => Self::Ended { id, status: number.cast_signed() },
+            replies.push(match reader.u8()? {
+                0 => Self::Hello(reader.hello()?),
+                1 => Self::NotStarted { id: reader.u64()?, errno: reader.u32()?.cast_signed() },
+                2 => Self::Ended { id: reader.u64()?, status: reader.u32()?.cast_signed() },
+                3 => Self::Refused(Refusal { missing: reader.string()?, advice: reader.string()? }),
                 _ => return Err(malformed()),
             });
         }
@@ -128,6 +149,50 @@ impl Writer {
     fn u64(&mut self, number: u64) -> &mut Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
+    }
+
+    fn bool(&mut self, is: bool) -> &mut Self {
+        self.u8(is.into())
+    }
+
+    fn str(&mut self, text: &str) -> &mut Self {
+        self.text(OsStr::new(text))
+    }
+
+    fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T) -> &mut Self) -> &mut Self {
+        self.bool(value.is_some());
+        match value {
+            Some(value) => write(self, value),
+            None => self,
+        }
+    }
+
+    fn paths(&mut self, paths: &[PathBuf]) -> &mut Self {
+        paths.iter().fold(self.count(paths.len()), |writer, path| writer.text(path.as_os_str()))
+    }
+
+    fn profile(&mut self, profile: &Profile) -> &mut Self {
+        let Profile { level, network, write, read, hidden, read_only, limits } = profile;
+        self.bool(*level == Level::Strict).bool(*network == Network::Full);
+        self.paths(write).paths(read).paths(hidden).paths(read_only).u64(limits.open_files);
+        self.option(limits.processes, Self::u64).option(limits.memory, Self::u64)
+    }
+
+    fn hello(&mut self, hello: &Hello) -> &mut Self {
+        // The number stood here before there was anything else to say.
+        self.u64(0).u32(hello.version).option(hello.enforcement.as_ref(), Self::enforcement);
+        self.option(hello.cgroup.as_deref(), |writer, path| writer.text(path.as_os_str()))
+    }
+
+    fn enforcement(&mut self, enforcement: &Enforcement) -> &mut Self {
+        let Enforcement { level, landlock, mounts, network, cgroup, gaps } = enforcement;
+        self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts);
+        self.u8(match network {
+            NetworkWall::Open => 0,
+            NetworkWall::Filter => 1,
+            NetworkWall::Namespace => 2,
+        });
+        gaps.iter().fold(self.bool(*cgroup).count(gaps.len()), |writer, gap| writer.str(gap))
     }
 
     fn count(&mut self, count: usize) -> &mut Self {
@@ -187,6 +252,87 @@ impl<'a> Reader<'a> {
         Ok(OsStr::from_bytes(self.take(bytes)?))
     }
 
+    fn bool(&mut self) -> io::Result<bool> {
+        Ok(self.u8()? != 0)
+    }
+
+    fn string(&mut self) -> io::Result<String> {
+        Ok(self.text()?.to_string_lossy().into_owned())
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<Option<T>> {
+        if self.bool()? { read(self).map(Some) } else { Ok(None) }
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> io::Result<T>) -> io::Result<Vec<T>> {
+        (0..self.u64()?).map(|_| read(self)).collect()
+    }
+
+    fn path(&mut self) -> io::Result<PathBuf> {
+        self.text().map(PathBuf::from)
+    }
+
+    fn level(&mut self) -> io::Result<Level> {
+        Ok(if self.bool()? { Level::Strict } else { Level::Standard })
+    }
+
+    fn start(&mut self) -> io::Result<Start<'a>> {
+        let version = self.u32()?;
+        if version != VERSION {
+            return Ok(Start { version, ..Start::default() });
+        }
+        Ok(Start {
+            version,
+            mark: String::from_utf8_lossy(self.text()?.as_bytes()),
+            faults: self.u32()?,
+            has_lock: self.bool()?,
+            profile: self.option(Self::profile)?.map(Cow::Owned),
+        })
+    }
+
+    fn profile(&mut self) -> io::Result<Profile> {
+        Ok(Profile {
+            level: self.level()?,
+            network: if self.bool()? { Network::Full } else { Network::None },
+            write: self.list(Self::path)?,
+            read: self.list(Self::path)?,
+            hidden: self.list(Self::path)?,
+            read_only: self.list(Self::path)?,
+            limits: ResourceLimits {
+                open_files: self.u64()?,
+                processes: self.option(Self::u64)?,
+                memory: self.option(Self::u64)?,
+            },
+        })
+    }
+
+    fn hello(&mut self) -> io::Result<Hello> {
+        let (_, version) = (self.u64()?, self.u32()?);
+        if version != VERSION {
+            // Whatever follows is of another version too.
+            self.0 = &[];
+            return Ok(Hello { version, ..Hello::default() });
+        }
+        let enforcement = self.option(Self::enforcement)?;
+        Ok(Hello { version, enforcement, cgroup: self.option(Self::path)? })
+    }
+
+    fn enforcement(&mut self) -> io::Result<Enforcement> {
+        Ok(Enforcement {
+            level: self.level()?,
+            landlock: self.u32()?,
+            mounts: self.bool()?,
+            network: match self.u8()? {
+                0 => NetworkWall::Open,
+                1 => NetworkWall::Filter,
+                2 => NetworkWall::Namespace,
+                _ => return Err(malformed()),
+            },
+            cgroup: self.bool()?,
+            gaps: self.list(Self::string)?,
+        })
+    }
+
     fn recipe(&mut self) -> io::Result<Recipe<'a>> {
         let (file, cwd) = (OsString::from(self.text()?), OsString::from(self.text()?));
         let inherits = self.u8()? != 0;
@@ -210,6 +356,18 @@ fn malformed() -> io::Error {
 mod tests {
     use super::*;
 
+    fn profile() -> Profile {
+        Profile {
+            level: Level::Strict,
+            network: Network::Full,
+            write: vec!["/w".into(), "/v".into()],
+            read: vec!["/r".into()],
+            hidden: vec!["/h".into()],
+            read_only: vec!["/o".into()],
+            limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },
+        }
+    }
+
     fn requests() -> Vec<Request<'static>> {
         let recipe = Recipe {
             file: "/bin/echo".into(),
@@ -219,7 +377,12 @@ mod tests {
             variables: vec![(OsStr::new("A"), Some(OsStr::new("1"))), (OsStr::new("B"), None)],
         };
         vec![
-            Request::Start { version: VERSION, mark: "mark".into(), faults: 3 },
+            Request::Start(Start { version: VERSION, mark: "mark".into(), faults: 3, ..Start::default() }),
+            Request::Start(Start {
+                version: VERSION,
+                profile: Some(Cow::Owned(profile())),
+                ..Start::default()
+            }),
             Request::Spawn { id: 7, recipe },
             Request::Signal { id: 7, signal: Signal::TERM },
             Request::Signal { id: 8, signal: Signal::KILL },
@@ -240,8 +403,18 @@ mod tests {
 
     #[test]
     fn replies_arrive_together() {
+        let enforcement = Enforcement {
+            level: Level::Strict,
+            landlock: 7,
+            mounts: true,
+            network: NetworkWall::Filter,
+            cgroup: true,
+            gaps: vec!["a gap".to_owned(), String::new()],
+        };
+        let hello = Hello { version: VERSION, enforcement: Some(enforcement), cgroup: Some("/c".into()) };
         let replies = [
-            Reply::Hello { version: 1 },
+            Reply::Hello(hello),
+            Reply::Refused(Refusal::new("this", "that")),
             Reply::NotStarted { id: 1, errno: 2 },
             Reply::Ended { id: u64::MAX, status: -1 },
         ];
@@ -250,6 +423,15 @@ mod tests {
             reply.write(&mut bytes);
         }
         assert_eq!(Reply::read_all(&bytes).unwrap(), replies);
-        Reply::read_all(&bytes[1..]).unwrap_err();
+        Reply::read_all(&bytes[..bytes.len() - 1]).unwrap_err();
+    }
+
+    #[test]
+    fn of_another_version_only_that_is_understood() {
+        let start = [&[0][..], &9_u32.to_le_bytes(), b"?"].concat();
+        assert_eq!(Request::read(&start).unwrap(), Request::Start(Start { version: 9, ..Start::default() }));
+        let hello = [&[0][..], &[0; 8], &9_u32.to_le_bytes(), b"?"].concat();
+        let expected = [Reply::Hello(Hello { version: 9, ..Hello::default() })];
+        assert_eq!(Reply::read_all(&hello).unwrap(), expected);
     }
 }

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod attempts;
 mod ends;
 mod engine;
 mod output;
+mod sandbox;
 mod spares;
 mod start;
 mod supervised;

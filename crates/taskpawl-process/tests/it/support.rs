@@ -72,6 +72,12 @@ pub(crate) fn supervisor() -> Supervision {
     Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl-supervisor").into())
 }
 
+/// Says that something is not tested here.
+#[expect(clippy::print_stderr, reason = "who reads that all is well has to see what was left out")]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
 /// Waits until something is so, for ten seconds at most.
 pub(crate) async fn until(what: &str, is_so: impl FnMut() -> bool) {
     within(Duration::from_secs(10), what, is_so).await;

@@ -1,0 +1,125 @@
+use std::fmt::Display;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use super::namespaces::Namespaces;
+use super::places::Places;
+use super::{cgroup, mounts, namespaces, privileges, syscalls, walls};
+use crate::faults::{self, Fault};
+use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
+
+/// Why a profile cannot be enforced, for the person who has to do something about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) missing: String,
+    pub(crate) advice: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(missing: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { missing: missing.into(), advice: advice.into() }
+    }
+
+    /// A step that works on every system that comes so far, as far as is known.
+    pub(super) fn step(step: &str, error: impl Display) -> Self {
+        Self::new(
+            format!("{step} failed ({error})"),
+            "look whether a container or a security module forbids it",
+        )
+    }
+}
+
+/// What is in force, and what has to be put away after the last program.
+#[derive(Debug)]
+pub(crate) struct Enforced {
+    pub(crate) enforcement: Enforcement,
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+/// Puts this process, which must have one thread, into a sandbox that it cannot leave. `outputs` is the directory with the output
+/// files of programs, which may be opened anew by those who have them open.
+///
+/// After an error some of it may be in force; then nothing may be started.
+pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enforced, Refusal> {
+    let mut enforcement = Enforcement { level: profile.level, ..Enforcement::default() };
+    let cgroup = limited(profile, &mut enforcement.gaps);
+    enforcement.cgroup = cgroup.is_some();
+    let places = Places::of(profile);
+    places.describe_gaps(&mut enforcement.gaps);
+    // As long as it shows the sockets of the network that is left behind.
+    let sockets = mounts::listening_sockets();
+    let namespaces = namespaces::enter(wants_own_network(profile));
+    enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
+    let covered = cover(profile, &places, &namespaces, &sockets, &mut enforcement.gaps)?;
+    enforcement.mounts = covered.is_some();
+    privileges::limit(&profile.limits, namespaces.has_own_user, &mut enforcement.gaps)
+        .map_err(|error| Refusal::step("setting limits", error))?;
+    privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
+    let wall = walls::Wall { places: &places, covered, network: enforcement.network, outputs };
+    enforcement.landlock = wall.raise(&mut enforcement.gaps)?;
+    privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
+    privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
+    // Last: some of the above is denied from then on.
+    syscalls::filter(enforcement.network, enforcement.mounts)?;
+    Ok(Enforced { enforcement, cgroup })
+}
+
+fn wants_own_network(profile: &Profile) -> bool {
+    profile.network == Network::None && !faults::is_on(Fault::NoNetworkWall)
+}
+
+/// Makes a cgroup for the limits of all programs together, where there may be one.
+fn limited(profile: &Profile, gaps: &mut Vec<String>) -> Option<PathBuf> {
+    if profile.limits.memory.is_none() && profile.limits.processes.is_none() {
+        return None;
+    }
+    let entered = cgroup::enter(&profile.limits);
+    if let Err(problem) = &entered
+        && profile.limits.memory.is_some()
+    {
+        gaps.push(format!("memory is not limited: {problem}"));
+    }
+    entered.ok()
+}
+
+fn network_wall(profile: &Profile, namespaces: &Namespaces, gaps: &mut Vec<String>) -> NetworkWall {
+    if profile.network == Network::Full || faults::is_on(Fault::NoNetworkWall) {
+        return NetworkWall::Open;
+    }
+    if !namespaces.network {
+        gaps.push(format!("no loopback: {}", namespaces.why("network")));
+        return NetworkWall::Filter;
+    }
+    if let Err(error) = namespaces::raise_loopback() {
+        gaps.push(format!("no loopback: it cannot be set up ({error})"));
+    }
+    NetworkWall::Namespace
+}
+
+/// Covers what has to be out of sight, if this process has mounts of its own, and returns the devices that are the programs' own.
+fn cover(
+    profile: &Profile,
+    places: &Places,
+    namespaces: &Namespaces,
+    sockets: &[PathBuf],
+    gaps: &mut Vec<String>,
+) -> Result<Option<Vec<&'static str>>, Refusal> {
+    let problem = if namespaces.mounts {
+        match mounts::make_private() {
+            Ok(()) => {
+                let own = mounts::cover(places, sockets, gaps);
+                return own.map(Some).map_err(|error| Refusal::step("mounting", error));
+            }
+            Err(error) => format!("mounting is forbidden ({error})"),
+        }
+    } else {
+        namespaces.why("mount")
+    };
+    if profile.level == Level::Strict {
+        let advice = "allow user namespaces, or use the sandbox without `strict`";
+        return Err(Refusal::new(format!("no mounts of its own: {problem}"), advice));
+    }
+    places.describe_uncovered(&problem, gaps);
+    gaps.push(format!("no unix sockets, no `/dev/shm`, no new terminals: {problem}"));
+    Ok(None)
+}

@@ -1,0 +1,14 @@
+//! What a supervisor does to itself before it starts programs, so that all of them inherit it.
+
+mod cgroup;
+mod enforce;
+mod mounts;
+mod namespaces;
+mod places;
+mod privileges;
+mod syscalls;
+mod walls;
+
+pub(crate) use cgroup::leave as leave_cgroup;
+pub(crate) use enforce::{Enforced, Refusal, enforce};
+pub(crate) use places::Places;

@@ -1,0 +1,277 @@
+use std::ffi::{CStr, CString};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, statx};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount,
+    open_tree,
+};
+
+use super::places::{Places, is_beneath};
+
+/// Directories full of what other programs can be reached by. Programs see an empty one with the places of the profile in it.
+const SHARED: [&str; 2] = ["/run", "/tmp"];
+
+/// What programs look for in there that leads to nobody: names of hosts, and systems that keep all programs there.
+const KEPT: [&str; 5] = [
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/run/current-system",
+    "/run/opengl-driver",
+];
+
+/// Where programs share memory.
+const MEMORY: &str = "/dev/shm";
+
+/// Makes the mounts of this process its own, so that what it mounts is seen by nobody else.
+pub(super) fn make_private() -> io::Result<()> {
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+/// Returns the sockets that other programs listen at, as far as they have a path.
+pub(super) fn listening_sockets() -> Vec<PathBuf> {
+    let text = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let paths = text.lines().filter_map(|line| Some(PathBuf::from(&line[line.find(" /")? + 1..])));
+    let mut paths: Vec<_> = paths.collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Makes everything read-only but the places that may be written, and covers what is hidden, or leads to other programs. Returns
+/// the devices that are the programs' own.
+///
+/// What must be covered and could not be is added to `gaps`.
+pub(super) fn cover(
+    places: &Places,
+    sockets: &[PathBuf],
+    gaps: &mut Vec<String>,
+) -> io::Result<Vec<&'static str>> {
+    let shared = shared(places);
+    let attached = attached(places, &shared)?;
+    if !places.write.iter().any(|path| path == Path::new("/")) {
+        set_read_only(CWD, "/", true)?;
+    }
+    for directory in &shared {
+        mount_memory(directory, c"mode=755")?;
+    }
+    for (path, tree) in &attached {
+        if is_beneath(path, &shared) {
+            make_place(path, is_directory(tree)?)?;
+        }
+        attach(tree, path)?;
+    }
+    link(places, &shared);
+    for directory in &shared {
+        set_read_only(CWD, directory, false)?;
+    }
+    let own = own_devices(places);
+    protect(places, gaps);
+    let empty = Empty::make(&own);
+    for path in places.hidden.iter().filter(|path| path.exists()) {
+        note(gaps, "not hidden", path, pin(places, path).and_then(|()| empty.cover(path)));
+    }
+    for path in sockets.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
+        note(gaps, "can be connected to", path, empty.cover(path));
+    }
+    empty.forget();
+    Ok(own)
+}
+
+fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>) {
+    if let Err(error) = result {
+        gaps.push(format!("{what}: `{}`: {error}", path.display()));
+    }
+}
+
+fn is_directory(tree: &OwnedFd) -> io::Result<bool> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode) == FileType::Directory)
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+/// Returns the shared directories of this machine that no place of the profile takes in.
+fn shared(places: &Places) -> Vec<PathBuf> {
+    let is_open = |path: &Path| is_beneath(path, &places.write) || is_beneath(path, &places.read);
+    let real = SHARED.iter().filter_map(|path| Path::new(path).canonicalize().ok());
+    real.filter(|path| path != Path::new("/") && !is_open(path)).collect()
+}
+
+/// Returns what is mounted where it was: places that may be written, on top of what becomes read-only, and those that lie in
+/// directories that become empty. Outer ones come first.
+fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    let mut attached = Vec::new();
+    for path in places.outermost_written().filter(|path| *path != Path::new("/")) {
+        attached.push((path.clone(), copy(path)?));
+    }
+    let kept = KEPT.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink());
+    let read = places.read.iter().cloned().chain(kept);
+    for path in read.filter(|path| is_beneath(path, shared) && !places.is_hidden(path)) {
+        let tree = copy(&path)?;
+        set_read_only(&tree, "", true)?;
+        attached.push((path, tree));
+    }
+    attached.sort_by(|one, other| one.0.cmp(&other.0));
+    attached.dedup_by(|one, other| one.0 == other.0);
+    Ok(attached)
+}
+
+/// Makes the links again by which places are named.
+fn link(places: &Places, shared: &[PathBuf]) {
+    for (name, real) in places.links.iter().filter(|(name, _)| is_beneath(name, shared)) {
+        let made = name.parent().is_some_and(|parent| make_directory(parent).is_ok());
+        // Who does not find the place by this name finds it by the other.
+        let _ = made.then(|| symlink(real, name));
+    }
+}
+
+/// Gives programs terminals and shared memory of their own; returns which of them they have.
+fn own_devices(places: &Places) -> Vec<&'static str> {
+    let mut own = Vec::new();
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    if Path::new("/dev/pts").is_dir() && mount("devpts", "/dev/pts", "devpts", flags, options).is_ok() {
+        own.extend(["/dev/pts", "/dev/ptmx"]);
+    }
+    let memory = Path::new(MEMORY);
+    if memory.is_dir() && !places.is_written(memory) && mount_memory(memory, c"mode=1777").is_ok() {
+        own.push(MEMORY);
+    }
+    own
+}
+
+/// Makes places read-only that lie beneath one that may be written.
+fn protect(places: &Places, gaps: &mut Vec<String>) {
+    for path in &places.read_only {
+        let protect = || {
+            pin(places, path)?;
+            let tree = copy(path)?;
+            set_read_only(&tree, "", true)?;
+            attach(&tree, path)
+        };
+        note(gaps, "not read-only", path, protect());
+    }
+}
+
+/// Mounts the directories above a place on themselves, up to the one that may be written: what is mounted cannot be renamed, and
+/// with a directory of another name all in it would be somewhere else.
+fn pin(places: &Places, path: &Path) -> io::Result<()> {
+    let inner = path
+        .ancestors()
+        .skip(1)
+        .take_while(|path| places.is_written(path) && !places.outermost_written().any(|root| root == path));
+    let mut inner: Vec<_> = inner.collect();
+    inner.reverse();
+    for directory in inner {
+        if !is_mounted(directory)? {
+            attach(&copy(directory)?, directory)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_mounted(path: &Path) -> io::Result<bool> {
+    let status = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty())?;
+    Ok(status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// What covers that which is hidden.
+struct Empty {
+    /// An empty file; it has no name any more when programs start.
+    file: Option<PathBuf>,
+}
+
+impl Empty {
+    fn make(own: &[&str]) -> Self {
+        let file = own.contains(&MEMORY).then(|| Path::new(MEMORY).join("empty"));
+        Self { file: file.filter(|file| File::create_new(file).is_ok()) }
+    }
+
+    fn cover(&self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            mount_memory(path, c"mode=555")?;
+            return set_read_only(CWD, path, false);
+        }
+        let tree = copy(self.file.as_deref().unwrap_or(Path::new("/dev/null")))?;
+        set_read_only(&tree, "", false)?;
+        attach(&tree, path)
+    }
+
+    fn forget(self) {
+        // With the name it would only be something that programs wonder about.
+        let _ = self.file.map(std::fs::remove_file);
+    }
+}
+
+/// Mounts an empty file system that lives in memory.
+fn mount_memory(path: &Path, options: &CStr) -> io::Result<()> {
+    Ok(mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?)
+}
+
+/// Makes what something can be mounted on that is a file or a directory.
+fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
+    if is_directory {
+        return make_directory(path);
+    }
+    path.parent().map_or(Ok(()), make_directory)?;
+    File::create(path).map(drop)
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// Returns the mounts at and below a path once more, not mounted anywhere yet.
+fn copy(path: &Path) -> io::Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(CWD, path, flags)?)
+}
+
+fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+    Ok(move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Makes a mount read-only, and those below it if it `is_recursive`. An empty path is the mount itself.
+#[expect(unsafe_code, reason = "there is no safe way to make mounts read-only")]
+fn set_read_only(directory: impl AsFd, path: impl AsRef<Path>, is_recursive: bool) -> io::Result<()> {
+    /// `struct mount_attr` of the system.
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+
+    let attributes = Attributes { set: libc::MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    let path = CString::new(path.as_ref().as_os_str().as_bytes())?;
+    let mut flags = 0;
+    if path.is_empty() {
+        flags |= libc::AT_EMPTY_PATH;
+    }
+    if is_recursive {
+        flags |= libc::AT_RECURSIVE;
+    }
+    // SAFETY: path and attributes live until the call is over, and the size is that of the attributes.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

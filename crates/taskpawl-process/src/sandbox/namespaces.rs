@@ -1,0 +1,88 @@
+use std::io;
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{getgid, getuid};
+use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
+
+use crate::faults::{self, Fault};
+
+/// What this process has to itself.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    pub(super) mounts: bool,
+    pub(super) network: bool,
+    pub(super) has_own_user: bool,
+    problem: Option<io::Error>,
+}
+
+impl Namespaces {
+    /// Says why there is no namespace of a kind.
+    pub(super) fn why(&self, kind: &str) -> String {
+        match &self.problem {
+            Some(error) => format!("the system gives no {kind} namespace ({error})"),
+            None => format!("the system gives no {kind} namespace"),
+        }
+    }
+}
+
+/// Leaves as many namespaces as may be left: those of mounts and of System V's means of communication, and that of the network if
+/// it `wants_network`.
+pub(super) fn enter(wants_network: bool) -> Namespaces {
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    let attempts = [(own | UnshareFlags::NEWNET, true), (own, false)];
+    let mut namespaces = Namespaces::default();
+    if faults::is_on(Fault::NoNamespaces) {
+        return namespaces;
+    }
+    for (flags, network) in attempts.into_iter().filter(|(_, network)| wants_network || !network) {
+        for has_own_user in [false, true] {
+            match leave(flags, has_own_user) {
+                Ok(()) => return Namespaces { mounts: true, network, has_own_user, problem: None },
+                Err(error) => namespaces.problem = Some(error),
+            }
+        }
+    }
+    namespaces
+}
+
+/// Leaves namespaces as who has the right to, or in a user namespace, where everybody has it.
+fn leave(flags: UnshareFlags, with_user: bool) -> io::Result<()> {
+    if !with_user {
+        let is_able = capabilities(None)?.effective.contains(CapabilitySet::SYS_ADMIN);
+        return if is_able { unshare(flags) } else { Err(rustix::io::Errno::PERM.into()) };
+    }
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    unshare(flags | UnshareFlags::NEWUSER)?;
+    // Without the first the last is refused: who gives up groups could get at what is forbidden to these.
+    let _ = std::fs::write("/proc/self/setgroups", "deny");
+    let map = |file: &str, id: u32| std::fs::write(file, format!("{id} {id} 1"));
+    map("/proc/self/uid_map", user)?;
+    map("/proc/self/gid_map", group)
+}
+
+#[expect(unsafe_code, reason = "leaving some namespaces has no safe way")]
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the table of descriptors stays shared.
+    unsafe { rustix::thread::unshare_unsafe(flags) }?;
+    Ok(())
+}
+
+/// Sets up the loopback of a new network.
+#[expect(unsafe_code, reason = "there is no safe way to set up a network device")]
+pub(super) fn raise_loopback() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: all bits zero are a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *place = byte.cast_signed();
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the flags are small")]
+    let flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    request.ifr_ifru.ifru_flags = flags;
+    // SAFETY: the kernel reads a request that is as it has to be, and keeps nothing of it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

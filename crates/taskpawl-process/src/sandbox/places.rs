@@ -1,0 +1,213 @@
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::profile::Profile;
+
+/// The places of a profile as they are on this machine: without links and doubles, sorted, so that outer ones come first.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) write: Vec<PathBuf>,
+    pub(crate) read: Vec<PathBuf>,
+    /// Also places that do not exist.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Those that exist, lie beneath `write` and not beneath `hidden`.
+    pub(crate) read_only: Vec<PathBuf>,
+    /// How places are named that are reached by links, and where they are.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// What shall be written and does not exist.
+    missing: Vec<PathBuf>,
+    /// What shall not be written and does not exist.
+    makeable: Vec<PathBuf>,
+    /// What shall not be written and is reached by a link that can be.
+    replaceable: Vec<PathBuf>,
+}
+
+impl Places {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let mut places =
+            Self { hidden: sorted(profile.hidden.iter().map(|path| resolve(path))), ..Self::default() };
+        let roots =
+            |paths: &[PathBuf]| sorted(paths.iter().map(|path| resolve(path)).filter(|path| path.exists()));
+        places.write = places.seen(roots(&profile.write));
+        places.read = places.seen(roots(&profile.read));
+        places.missing = sorted(profile.write.iter().filter(|path| !resolve(path).exists()).cloned());
+        let literal = profile.write.iter().chain(&profile.read);
+        let pairs = literal.map(|path| (path.clone(), resolve(path)));
+        places.links = pairs.filter(|(path, real)| path != real && real.exists()).collect();
+        for path in &profile.read_only {
+            places.add_read_only(path);
+        }
+        places.read_only = sorted(std::mem::take(&mut places.read_only).into_iter());
+        places
+    }
+
+    fn add_read_only(&mut self, path: &Path) {
+        let real = resolve(path);
+        if self.is_hidden(&real) {
+            return;
+        }
+        let is_replaceable = |link: &Path| {
+            link.is_symlink() && link.parent().is_some_and(|parent| self.is_written(&resolve(parent)))
+        };
+        if path.ancestors().any(is_replaceable) {
+            self.replaceable.push(path.to_owned());
+        }
+        if !self.is_written(&real) {
+            return;
+        }
+        if real.exists() {
+            self.read_only.push(real);
+        } else {
+            self.makeable.push(path.to_owned());
+        }
+    }
+
+    fn seen(&self, paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        paths.into_iter().filter(|path| !self.is_hidden(path)).collect()
+    }
+
+    pub(crate) fn is_hidden(&self, path: &Path) -> bool {
+        is_beneath(path, &self.hidden)
+    }
+
+    pub(crate) fn is_written(&self, path: &Path) -> bool {
+        is_beneath(path, &self.write)
+    }
+
+    /// Returns the places that lie in no other one of `write`.
+    pub(crate) fn outermost_written(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_inner =
+            |path: &PathBuf| self.write.iter().any(|other| other != path && path.starts_with(other));
+        self.write.iter().filter(move |path| !is_inner(path))
+    }
+
+    /// Says what cannot be protected by any means.
+    pub(crate) fn describe_gaps(&self, gaps: &mut Vec<String>) {
+        let mut describe = |what: &str, paths: &[PathBuf]| {
+            if !paths.is_empty() {
+                gaps.push(format!("{what}: {}", list(paths)));
+            }
+        };
+        describe("not writable, since it does not exist", &self.missing);
+        describe("can be made, since it does not exist yet", &self.makeable);
+        describe("can be replaced, since it is a link", &self.replaceable);
+    }
+
+    /// Says what is not protected without mounts.
+    pub(crate) fn describe_uncovered(&self, problem: &str, gaps: &mut Vec<String>) {
+        let hidden: Vec<_> = self.hidden.iter().filter(|path| self.is_written(path)).cloned().collect();
+        if !hidden.is_empty() {
+            gaps.push(format!("not hidden: {}: {problem}", list(&hidden)));
+        }
+        if !self.read_only.is_empty() {
+            gaps.push(format!("not read-only: {}: {problem}", list(&self.read_only)));
+        }
+    }
+}
+
+/// Returns whether a path is one of others or lies beneath one.
+pub(crate) fn is_beneath(path: &Path, others: &[PathBuf]) -> bool {
+    others.iter().any(|other| path.starts_with(other))
+}
+
+fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = paths.collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let names: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+    names.join(", ")
+}
+
+/// Follows the links of a path as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    let mut rest: Vec<OsString> = Vec::new();
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return rest.iter().rev().fold(real, |path, name| path.join(name));
+        }
+        rest.extend(ancestor.file_name().map(OsString::from));
+    }
+    path.to_owned()
+}
+
+/// Takes holes out of a directory: returns what has to be named so that everything beneath `root` is but the holes, and the
+/// directories that had to be taken apart for it.
+pub(crate) fn carve(root: &Path, holes: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut kept, mut opened) = (Vec::new(), Vec::new());
+    let mut waiting = vec![root.to_owned()];
+    while let Some(path) = waiting.pop() {
+        if is_beneath(&path, holes) {
+            continue;
+        }
+        if !holes.iter().any(|hole| hole.starts_with(&path)) {
+            kept.push(path);
+            continue;
+        }
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        // What a link leads to is judged where it is.
+        let real = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+        waiting.extend(real.map(|entry| entry.path()));
+        opened.push(path);
+    }
+    (sorted(kept.into_iter()), sorted(opened.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["project/.git/hooks", ".ssh", ".config/gh", ".config/git"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        std::fs::write(root.join(".netrc"), "").unwrap();
+        symlink(".ssh", root.join("link")).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn holes_are_left_out_with_links_to_them_and_places_that_may_come() {
+        let (_dir, root) = home();
+        let holes = [".ssh", ".config/gh", ".netrc", "project/.env"].map(|name| root.join(name));
+        let (kept, opened) = carve(&root, &holes);
+        let names = |paths: Vec<PathBuf>| -> Vec<String> {
+            let name = |path: PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            paths.into_iter().map(name).collect()
+        };
+        assert_eq!(names(kept), [".config/git", "project/.git"]);
+        assert_eq!(names(opened), ["", ".config", "project"]);
+        assert_eq!(carve(&root, &[]), (vec![root.clone()], vec![]));
+        assert_eq!(carve(&root, std::slice::from_ref(&root)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn links_are_followed_and_told_where_they_can_be_replaced() {
+        let (_dir, root) = home();
+        symlink(root.join("project"), root.join("alias")).unwrap();
+        symlink(".git/hooks", root.join("project/hooks")).unwrap();
+        let profile = Profile {
+            write: vec![root.join("alias"), root.join("none")],
+            hidden: vec![root.join("alias/.env")],
+            read_only: ["hooks", ".git/config", ".env", "../.ssh"]
+                .map(|name| root.join("project").join(name))
+                .into(),
+            ..Profile::default()
+        };
+        let places = Places::of(&profile);
+        assert_eq!(places.write, [root.join("project")]);
+        assert_eq!(places.hidden, [root.join("project/.env")]);
+        assert_eq!(places.read_only, [root.join("project/.git/hooks")]);
+        assert_eq!(places.makeable, [root.join("project/.git/config")]);
+        assert_eq!(places.replaceable, [root.join("project/hooks")]);
+        assert_eq!(places.missing, [root.join("none")]);
+        assert_eq!(places.links, [(root.join("alias"), root.join("project"))]);
+    }
+}

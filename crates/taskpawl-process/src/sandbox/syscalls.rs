@@ -1,0 +1,165 @@
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+use super::enforce::Refusal;
+use crate::faults::{self, Fault};
+use crate::profile::NetworkWall;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// What no program needs, and what leads out of a sandbox or far into the kernel.
+const DENIED: &[libc::c_long] = &[
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // Keys of the user and of the session, which know no namespaces.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // What has been the way into many kernels.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Files without a path, past every wall of paths.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    // The machine itself.
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+
+/// The namespaces that `clone` can make.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Commands that type on a terminal for its user.
+const TERMINAL_COMMANDS: [libc::c_ulong; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+
+/// Families of sockets that lead to nowhere but where the network namespace and the covered directories let them.
+const HARMLESS_FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// Denies system calls to this process and all that descend from it, for good.
+pub(super) fn filter(network: NetworkWall, has_mounts: bool) -> Result<(), Refusal> {
+    if faults::is_on(Fault::NoFilter) {
+        return Ok(());
+    }
+    let refuse = |error: &dyn std::fmt::Display| {
+        Refusal::new(
+            format!("the system takes no filter of system calls ({error})"),
+            "use a kernel with `CONFIG_SECCOMP_FILTER` on x86_64 or aarch64",
+        )
+    };
+    let programs = programs(network, has_mounts).map_err(|error| refuse(&error))?;
+    programs.iter().try_for_each(|program| apply_filter(program).map_err(|error| refuse(&error)))
+}
+
+fn programs(network: NetworkWall, has_mounts: bool) -> Result<Vec<BpfProgram>, BackendError> {
+    let target: TargetArch = std::env::consts::ARCH.try_into()?;
+    let program = |rules: Rules, errno: libc::c_int| {
+        let action = SeccompAction::Errno(errno.cast_unsigned());
+        SeccompFilter::new(rules, SeccompAction::Allow, action, target)?.try_into()
+    };
+    let mut denied = denied()?;
+    denied.insert(libc::SYS_socket, sockets(network, has_mounts)?);
+    Ok(vec![
+        #[cfg(target_arch = "x86_64")]
+        without_second_numbering(),
+        program(denied, libc::EPERM)?,
+        // A filter does not see its flags. Who is told that there is no such call uses `clone`.
+        program(Rules::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?,
+    ])
+}
+
+fn denied() -> Result<Rules, BackendError> {
+    let mut rules: Rules = DENIED.iter().map(|number| (*number, vec![])).collect();
+    let makes = |flag: libc::c_int| {
+        let flag = u64::from(flag.cast_unsigned());
+        one(SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?)
+    };
+    rules.insert(libc::SYS_clone, NAMESPACES.into_iter().map(makes).collect::<Result<_, _>>()?);
+    let types = |command| one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, command)?);
+    rules.insert(libc::SYS_ioctl, TERMINAL_COMMANDS.into_iter().map(types).collect::<Result<_, _>>()?);
+    Ok(rules)
+}
+
+/// Returns which sockets are denied; no rule is all of them. Pairs of connected sockets are made by another call.
+fn sockets(network: NetworkWall, has_mounts: bool) -> Result<Vec<SeccompRule>, BackendError> {
+    if network == NetworkWall::Filter {
+        return Ok(Vec::new());
+    }
+    let family = |op, family: libc::c_int| {
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, op, family.cast_unsigned().into())
+    };
+    let is_other = HARMLESS_FAMILIES.map(|harmless| family(SeccompCmpOp::Ne, harmless));
+    let mut rules = vec![SeccompRule::new(is_other.into_iter().collect::<Result<_, _>>()?)?];
+    if !has_mounts {
+        // Nothing covers the sockets of other programs, of which some do anything for whoever may connect.
+        rules.push(one(family(SeccompCmpOp::Eq, libc::AF_UNIX)?)?);
+    }
+    Ok(rules)
+}
+
+fn one(condition: SeccompCondition) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(vec![condition])
+}
+
+/// Denies the calls by which programs with short pointers ask for the same under other numbers.
+#[cfg(target_arch = "x86_64")]
+fn without_second_numbering() -> BpfProgram {
+    use seccompiler::sock_filter;
+
+    const FIRST: u32 = 0x4000_0000;
+    #[expect(clippy::cast_possible_truncation, reason = "codes of instructions have sixteen bits")]
+    let op = |code: u32, jt, k| sock_filter { code: code as u16, jt, jf: 0, k };
+    let errno = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    vec![
+        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        op(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, FIRST),
+        op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        op(libc::BPF_RET | libc::BPF_K, 0, errno),
+    ]
+}

@@ -1,0 +1,161 @@
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
+};
+
+use super::enforce::Refusal;
+use super::places::{Places, carve};
+use crate::faults::{self, Fault};
+use crate::profile::NetworkWall;
+
+/// The newest interface whose rules were tried.
+const NEWEST: ABI = ABI::V7;
+
+/// What is never opened as a whole: in it lie devices with all data of the machine, and other processes.
+const SPECIAL: [&str; 2] = ["/dev", "/proc"];
+
+/// Devices that hold nothing of anybody.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What Landlock shall let through.
+pub(super) struct Wall<'a> {
+    pub(super) places: &'a Places,
+    /// The devices that are the programs' own, if mounts cover what is hidden.
+    pub(super) covered: Option<Vec<&'static str>>,
+    pub(super) network: NetworkWall,
+    /// The directory of the output files.
+    pub(super) outputs: Option<OwnedFd>,
+}
+
+impl Wall<'_> {
+    /// Puts this process behind the wall; returns the version of the kernel's interface.
+    pub(super) fn raise(&self, gaps: &mut Vec<String>) -> Result<u32, Refusal> {
+        if faults::is_on(Fault::NoLandlock) {
+            return Ok(0);
+        }
+        let status = self
+            .rules()
+            .and_then(RulesetCreated::restrict_self)
+            .map_err(|error| Refusal::step("restricting itself by Landlock", error))?;
+        let advice = "use Linux 5.13 or newer and name `landlock` in the kernel's parameter `lsm=`";
+        let version = match status.landlock {
+            LandlockStatus::NotEnabled => return Err(Refusal::new("Landlock is not switched on", advice)),
+            LandlockStatus::NotImplemented => return Err(Refusal::new("the kernel has no Landlock", advice)),
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                kernel_abi.unwrap_or(effective_abi as i32)
+            }
+        };
+        if status.ruleset == RulesetStatus::NotEnforced {
+            return Err(Refusal::new("Landlock is not in force", advice));
+        }
+        let version = version.cast_unsigned();
+        gaps.extend(self.gaps(version));
+        Ok(version)
+    }
+
+    fn gaps(&self, version: u32) -> Vec<String> {
+        let needs = |what: &str, version| format!("{what} (this takes version {version} of Landlock)");
+        let mut gaps = Vec::new();
+        if version < 3 && self.covered.is_none() {
+            gaps.push(needs("files elsewhere can be truncated", 3));
+        }
+        if version < 6 {
+            gaps.push(needs("other programs of the user can be signalled", 6));
+            if self.network == NetworkWall::Open {
+                gaps.push(needs("abstract sockets of other programs can be reached", 6));
+            }
+        }
+        gaps
+    }
+
+    fn rules(&self) -> Result<RulesetCreated, RulesetError> {
+        let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
+        if !faults::is_on(Fault::NoScope) {
+            rules = rules.scope(Scope::from_all(NEWEST))?;
+        }
+        if self.network == NetworkWall::Filter {
+            rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+        }
+        let mut rules = rules.create()?;
+        for (path, access) in self.accesses() {
+            // What has gone meanwhile, or is out of reach of this user, is out of reach of programs as well.
+            let Ok(place) = PathFd::new(&path) else { continue };
+            rules = rules.add_rule(PathBeneath::new(place, for_kind(&path, access)))?;
+        }
+        match self.covered_outputs() {
+            Some(outputs) => rules.add_rule(PathBeneath::new(outputs, writing_files())),
+            None => Ok(rules),
+        }
+    }
+
+    fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+        let special = SPECIAL.map(PathBuf::from);
+        let holes: Vec<PathBuf> = self.places.hidden.iter().chain(&special).cloned().collect();
+        let mut accesses = Vec::new();
+        for root in &self.places.read {
+            let (kept, opened) =
+                if root.starts_with("/dev") { (vec![root.clone()], vec![]) } else { carve(root, &holes) };
+            accesses.extend(kept.into_iter().map(|path| (path, reading())));
+            if self.covered.is_some() {
+                // Listing is inherited by what lies beneath, and that shows nothing.
+                accesses.extend(opened.into_iter().map(|path| (path, AccessFs::ReadDir.into())));
+            }
+        }
+        for root in &self.places.write {
+            let (kept, _) =
+                if root.starts_with("/dev") { (vec![root.clone()], vec![]) } else { carve(root, &special) };
+            accesses.extend(kept.into_iter().map(|path| (path, reading() | writing())));
+        }
+        accesses.extend([("/proc".into(), reading()), ("/dev".into(), AccessFs::ReadDir.into())]);
+        accesses.extend(DEVICES.map(|path| (path.into(), using_devices())));
+        let own = self.covered.iter().flatten();
+        accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
+        accesses
+    }
+
+    /// Returns the directory of the outputs if no program can name a file in it: only who has one open can then open it again, as
+    /// `/dev/stdout`.
+    fn covered_outputs(&self) -> Option<&OwnedFd> {
+        let outputs = self.outputs.as_ref()?;
+        let path =
+            std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(outputs))).ok()?;
+        (!is_at(outputs, &path)).then_some(outputs)
+    }
+}
+
+/// Returns whether the directory is what the path leads to.
+fn is_at(directory: &OwnedFd, path: &Path) -> bool {
+    let opened = directory.as_fd().try_clone_to_owned().map(File::from).and_then(|file| file.metadata());
+    match (opened, std::fs::metadata(path)) {
+        (Ok(opened), Ok(named)) => (opened.dev(), opened.ino()) == (named.dev(), named.ino()),
+        (_, Err(_)) => false,
+        (Err(_), _) => true,
+    }
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST)
+}
+
+/// Devices are made and commanded by nobody.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_write(NEWEST) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev})
+}
+
+fn writing_files() -> BitFlags<AccessFs> {
+    make_bitflags!(AccessFs::{WriteFile | Truncate})
+}
+
+fn using_devices() -> BitFlags<AccessFs> {
+    make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev})
+}
+
+/// Leaves out what means nothing for a file.
+fn for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
+    if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) }
+}

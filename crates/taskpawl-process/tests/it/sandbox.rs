@@ -1,0 +1,484 @@
+//! What a sandbox lets through and what it does not, for the administrator and, in a process of their own, for everybody else.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use taskpawl_process::{
+    Enforcement, Environment, Network, NetworkWall, Outcome, Profile, Program, Programs, ResourceLimits,
+    Sandbox, SpawnError, Supervision, probe,
+};
+
+use crate::attempts::ATTEMPT;
+use crate::support::{Bench, exactly, skipped, supervisor};
+
+/// Places that every program needs.
+const SYSTEM: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt"];
+
+/// A project among other things of a user.
+pub(crate) struct Home {
+    pub(crate) bench: Bench,
+    pub(crate) profile: Profile,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let bench = Bench::new();
+        for directory in ["project/.git/hooks", "project/src", "secrets", "other"] {
+            fs::create_dir_all(bench.path(directory)).unwrap();
+        }
+        for file in
+            ["project/.git/config", "project/.env", "project/src/main", "secrets/key", "netrc", "other/file"]
+        {
+            fs::write(bench.path(file), "secret\n").unwrap();
+        }
+        let mut read: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
+        read.extend([bench.path(""), supervisor_directory()]);
+        let paths = |names: &[&str]| names.iter().map(|name| bench.path(name)).collect::<Vec<_>>();
+        let profile = Profile {
+            write: paths(&["project"]),
+            read,
+            hidden: paths(&["secrets", "netrc", "project/.env", "out"]),
+            read_only: paths(&["project/.git/hooks", "project/.git/config", "project/.mcp.json"]),
+            ..Profile::default()
+        };
+        Self { bench, profile }
+    }
+
+    pub(crate) fn program(&self, argv: &[&str]) -> Program {
+        let mut program = self.bench.program(argv);
+        program.cwd = self.bench.path("project");
+        let home = self.bench.path("project").into_os_string();
+        program.environment = Environment::Inherit(BTreeMap::from([("HOME".into(), Some(home))]));
+        program.sandbox = Sandbox::On(Arc::new(self.profile.clone()));
+        program
+    }
+
+    /// Runs a script in the project.
+    pub(crate) async fn shell(&self, script: &str) -> Outcome {
+        self.bench.run(&self.program(&["sh", "-c", script])).await.unwrap()
+    }
+
+    /// Tries something by the test binary; returns what came of it.
+    async fn attempt(&self, what: &str) -> Result<String, String> {
+        let program = self.attempting(what);
+        said(&self.bench.run(&program).await.unwrap())
+    }
+
+    fn attempting(&self, what: &str) -> Program {
+        let binary = std::env::current_exe().unwrap();
+        let arguments = ["--exact", "attempts::tries_what_it_is_told_to", "--nocapture"];
+        let mut program = self.program(&[&[binary.to_str().unwrap()], &arguments[..]].concat());
+        program.environment = exactly(&[(ATTEMPT, what)]);
+        program
+    }
+
+    async fn works(&self, what: &str) -> String {
+        let result = self.attempt(&self.placed(what)).await;
+        result.unwrap_or_else(|error| panic!("`{what}`: {error}"))
+    }
+
+    async fn fails(&self, what: &str) -> String {
+        let result = self.attempt(&self.placed(what)).await;
+        result.expect_err(&format!("`{what}` worked"))
+    }
+
+    /// Puts the path of the home for each `~`.
+    fn placed(&self, what: &str) -> String {
+        what.replace('~', self.bench.path("").to_str().unwrap().trim_end_matches('/'))
+    }
+
+    async fn enforcement(&self) -> Enforcement {
+        self.shell(":").await.enforcement.unwrap().as_ref().clone()
+    }
+
+    /// Returns whether this system gives namespaces; where it does not, says which promise is not tested.
+    async fn has_mounts(&self) -> bool {
+        let has = self.enforcement().await.mounts;
+        if !has {
+            skipped("this system gives no mount namespace");
+        }
+        has
+    }
+}
+
+fn supervisor_directory() -> PathBuf {
+    // The test binary and the supervisor lie beneath it.
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
+}
+
+fn said(outcome: &Outcome) -> Result<String, String> {
+    let text = &outcome.stdout.text;
+    let find = |mark: &str| {
+        text.split_once(mark).map(|(_, rest)| rest.lines().next().unwrap_or_default().to_owned())
+    };
+    match (find("WORKED "), find("FAILED ")) {
+        (Some(text), None) => Ok(text),
+        (None, Some(error)) => Err(error),
+        _ => panic!("nothing was said: {outcome:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_project_is_written_and_the_rest_is_not() {
+    let home = Home::new();
+    home.works("write ~/project/new").await;
+    home.works("append ~/project/src/main").await;
+    home.works("rename ~/project/new ~/project/src/new").await;
+    home.works("remove ~/project/src/new").await;
+    assert_eq!(home.works("read ~/other/file").await, "secret");
+    for what in ["write ~/other/file", "append ~/other/file", "write ~/other/new", "remove ~/other/file"] {
+        home.fails(what).await;
+    }
+    home.fails("rename ~/other/file ~/project/file").await;
+    home.fails("link ~/other/file ~/project/file").await;
+    home.fails("write /etc/taskpawl-was-here").await;
+    home.fails("write /tmp/taskpawl-was-here").await;
+    home.fails("write /proc/sys/kernel/core_pattern").await;
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_out_of_sight() {
+    let home = Home::new();
+    symlink(home.bench.path("secrets/key"), home.bench.path("project/link")).unwrap();
+    for what in ["secrets/key", "netrc", "project/link", "project/../secrets/key"] {
+        home.fails(&format!("read ~/{what}")).await;
+    }
+    home.fails("write ~/secrets/new").await;
+    fs::write(home.bench.path("later"), "").unwrap();
+    home.fails("read ~/later").await;
+    if home.has_mounts().await {
+        assert_eq!(home.attempt(&home.placed("read ~/project/.env")).await.unwrap_or_default(), "");
+        home.fails("write ~/project/.env").await;
+        assert_eq!(home.attempt(&home.placed("list ~/secrets")).await.unwrap_or("0".to_owned()), "0");
+    }
+    assert_eq!(fs::read_to_string(home.bench.path("project/.env")).unwrap(), "secret\n");
+}
+
+#[tokio::test]
+async fn what_is_read_only_stays_as_it_is_whatever_is_renamed() {
+    let home = Home::new();
+    if !home.has_mounts().await {
+        return;
+    }
+    assert_eq!(home.works("read ~/project/.git/config").await, "secret");
+    home.works("write ~/project/.git/index").await;
+    for what in [
+        "write ~/project/.git/config",
+        "write ~/project/.git/hooks/pre-commit",
+        "remove ~/project/.git/config",
+        "chmod ~/project/.git/config",
+        "rename ~/project/.git/config ~/project/.git/other",
+        "rename ~/project/.git/hooks ~/project/.git/other",
+        "rename ~/project/.git/index ~/project/.git/config",
+        "rename ~/project/.git ~/project/other",
+        "link ~/project/.git/config ~/project/.git/other",
+    ] {
+        home.fails(what).await;
+    }
+    let gaps = home.enforcement().await.gaps;
+    assert!(gaps.iter().any(|gap| gap.contains(".mcp.json")), "{gaps:?}");
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+}
+
+#[tokio::test]
+async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
+    let home = Home::new();
+    if home.has_mounts().await {
+        home.works("chmod ~/project/src/main").await;
+        home.fails("chmod ~/other/file").await;
+    }
+}
+
+#[tokio::test]
+async fn outputs_can_be_opened_anew_by_who_has_them() {
+    let home = Home::new();
+    if home.has_mounts().await {
+        let outcome = home.shell("echo one; echo two >> /dev/stdout; echo three > /dev/stderr").await;
+        assert_eq!(outcome.stdout.text, "one\ntwo\n", "{outcome:?}");
+        assert_eq!(outcome.stderr.text, "three\n");
+    }
+    home.fails("write ~/out/2.stdout").await;
+    home.fails("append ~/out/1.stdout").await;
+}
+
+#[tokio::test]
+async fn there_is_no_network_but_that_of_the_programs() {
+    let home = Home::new();
+    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = outside.local_addr().unwrap();
+    home.fails(&format!("connect {address}")).await;
+    home.fails("connect 192.0.2.1:80").await;
+    for family in [libc::AF_VSOCK, libc::AF_ALG, libc::AF_PACKET] {
+        home.fails(&format!("family {family}")).await;
+    }
+    if home.enforcement().await.network == NetworkWall::Namespace {
+        let (server, client) = tokio::join!(
+            home.attempt_in("1", "serve ~/project/port"),
+            home.attempt_in("2", "call ~/project/port")
+        );
+        assert_eq!((server, client), (Ok(String::new()), Ok("hello".to_owned())));
+    }
+}
+
+#[tokio::test]
+async fn the_full_network_is_that_of_the_user() {
+    let mut home = Home::new();
+    home.profile.network = Network::Full;
+    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+    home.works(&format!("connect {}", outside.local_addr().unwrap())).await;
+    assert_eq!(home.enforcement().await.network, NetworkWall::Open);
+    home.fails(&format!("family {}", libc::AF_VSOCK)).await;
+}
+
+#[tokio::test]
+async fn sockets_of_other_programs_are_out_of_reach() {
+    for network in [Network::None, Network::Full] {
+        let mut home = Home::new();
+        home.profile.network = network;
+        let _outside = UnixListener::bind(home.bench.path("other/socket")).unwrap();
+        home.fails("unix ~/other/socket").await;
+        let name = format!("taskpawl-test-{}", std::process::id());
+        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
+        home.fails(&format!("abstract {name}")).await;
+    }
+}
+
+impl Home {
+    /// As [`attempt`](Self::attempt), beside another one.
+    async fn attempt_in(&self, number: &str, what: &str) -> Result<String, String> {
+        let mut program = self.attempting(&self.placed(what));
+        program.output.stdout = self.bench.path(&format!("out/{number}.stdout"));
+        program.output.stderr = self.bench.path(&format!("out/{number}.stderr"));
+        said(&self.bench.run(&program).await.unwrap())
+    }
+}
+
+/// A program of the same user that has nothing to do with the run.
+struct Neighbour(Child);
+
+impl Neighbour {
+    fn start() -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("1000").env("SECRET", "of the neighbour").stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn other_programs_of_the_user_are_left_alone() {
+    let home = Home::new();
+    let neighbour = Neighbour::start();
+    for id in [neighbour.0.id(), std::process::id()] {
+        home.fails(&format!("signal {id}")).await;
+        home.fails(&format!("read /proc/{id}/environ")).await;
+        home.fails(&format!("follow /proc/{id}/fd/1")).await;
+        home.fails(&format!("list /proc/{id}/root/tmp")).await;
+        home.fails(&format!("ptrace {id}")).await;
+    }
+    let supervisor = home.shell("echo $PPID").await.stdout.text.trim().to_owned();
+    home.fails(&format!("read /proc/{supervisor}/environ")).await;
+    home.fails(&format!("follow /proc/{supervisor}/fd/3")).await;
+}
+
+#[tokio::test]
+async fn no_program_gets_more_rights() {
+    let home = Home::new();
+    let status = home.shell("cat /proc/self/status").await.stdout.text;
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(field(set), "0000000000000000", "{set}");
+    }
+    assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), ("1", "2"));
+    if rustix::process::getuid().is_root() {
+        assert_eq!(field("CapBnd:"), "0000000000000000");
+        home.fails("setuid").await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_lead_out_are_denied() {
+    let home = Home::new();
+    for name in ["mount", "unmount", "chroot", "unshare", "clone", "bpf", "keyctl", "ring", "type"] {
+        let error = home.fails(&format!("system {name}")).await;
+        assert!(error.contains("os error 1)"), "{name}: {error}");
+    }
+    for name in ["clone3", "short"] {
+        let error = home.fails(&format!("system {name}")).await;
+        assert!(error.contains("os error 38)"), "{name}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn limits_hold() {
+    let mut home = Home::new();
+    let outcome = home.shell("ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc").await;
+    assert_eq!(outcome.stdout.text, "1024\n1024\n0\n0\n");
+    home.profile.limits =
+        ResourceLimits { processes: Some(40), memory: Some(1 << 40), ..ResourceLimits::default() };
+    let enforcement = home.enforcement().await;
+    let is_gap = |word: &str| enforcement.gaps.iter().any(|gap| gap.contains(word));
+    assert!(enforcement.cgroup || is_gap("memory is not limited"), "{enforcement:?}");
+    if is_gap("number of processes") {
+        eprintln!(
+            "SKIPPED: this system counts no processes for the administrator without a delegated cgroup"
+        );
+        return;
+    }
+    home.works("many 10").await;
+    home.fails("many 100").await;
+}
+
+#[tokio::test]
+async fn what_programs_need_is_there() {
+    let home = Home::new();
+    let script = "
+        set -e
+        echo to nobody > /dev/null
+        head -c 4 /dev/urandom | wc -c
+        head -c 4 /dev/zero | wc -c
+        test -r /proc/self/status
+        cat /proc/self/comm
+        cat <<END
+here
+END
+        if echo x > /dev/tty; then echo a terminal; fi";
+    let outcome = home.shell(script).await;
+    assert_eq!((outcome.code, outcome.stdout.text.as_str()), (0, "4\n4\ncat\nhere\n"), "{outcome:?}");
+    if home.has_mounts().await {
+        home.works("terminal").await;
+        home.works("write /dev/shm/shared").await;
+        assert!(!Path::new("/dev/shm/shared").exists());
+    }
+    for (tool, script) in [
+        (
+            "git",
+            "git init -q repo && cd repo && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m m && git log --oneline | wc -l",
+        ),
+        (
+            "python3",
+            "python3 -c 'import multiprocessing; multiprocessing.Lock() if __import__(\"os\").access(\"/dev/shm\", 2) else 0; print(1)'",
+        ),
+        ("node", "node -e 'console.log(1)'"),
+    ] {
+        if home.shell(&format!("command -v {tool}")).await.code == 0 {
+            let outcome = home.shell(script).await;
+            assert_eq!(outcome.stdout.text.trim(), "1", "{tool}: {outcome:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn equal_profiles_share_a_supervisor_and_others_do_not() {
+    let mut home = Home::new();
+    let supervisor = async |home: &Home| home.shell("echo $PPID").await.stdout.text;
+    let first = supervisor(&home).await;
+    assert_eq!(supervisor(&home).await, first);
+    let plain = home.bench.shell("echo $PPID").await;
+    assert_ne!(plain.stdout.text, first);
+    assert!(plain.enforcement.is_none());
+    home.profile.network = Network::Full;
+    assert_ne!(supervisor(&home).await, first);
+}
+
+#[tokio::test]
+async fn a_sandbox_within_a_sandbox_says_what_it_cannot_do() {
+    if std::env::var_os(NESTED).is_some() {
+        let home = Home::new();
+        let gaps = home.enforcement().await.gaps;
+        for what in ["no loopback", "not hidden", "not read-only", "no mount namespace"] {
+            assert!(gaps.iter().any(|gap| gap.contains(what)), "{what}: {gaps:?}");
+        }
+        home.works("write ~/project/new").await;
+        home.fails("write ~/other/new").await;
+        home.fails("read ~/secrets/key").await;
+        home.fails("read ~/netrc").await;
+        home.fails(&format!("family {}", libc::AF_INET)).await;
+        home.fails(&format!("family {}", libc::AF_UNIX)).await;
+        println!("NESTED DONE");
+        return;
+    }
+    let home = Home::new();
+    let binary = std::env::current_exe().unwrap();
+    let name = "sandbox::a_sandbox_within_a_sandbox_says_what_it_cannot_do";
+    let mut program = home.program(&[binary.to_str().unwrap(), "--exact", name, "--nocapture"]);
+    let temporary = home.bench.path("project");
+    program.environment =
+        exactly(&[(NESTED, "1"), ("TMPDIR", temporary.to_str().unwrap()), ("PATH", "/usr/bin:/bin")]);
+    let outcome = home.bench.run(&program).await.unwrap();
+    assert!(outcome.code == 0 && outcome.stdout.text.contains("NESTED DONE"), "{outcome:?}");
+}
+
+/// Set in the test within a sandbox.
+const NESTED: &str = "TASKPAWL_PROCESS_TEST_NESTED";
+
+#[tokio::test]
+async fn what_cannot_be_enforced_is_not_started() {
+    let home = Home::new();
+    let program = home.program(&["sh", "-c", "echo > started"]);
+    let bench = Bench::with(Programs::new(Supervision::Off));
+    let error = bench.run(&program).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Sandbox { .. }), "{error:?}");
+    insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: it takes a supervisor, and there is none; choose another `Supervision` than `Off`, or let programs do whatever you may by `--sandbox=off`");
+    assert!(!home.bench.path("project/started").exists());
+}
+
+#[tokio::test]
+async fn a_probe_tells_what_would_be_in_force() {
+    let home = Home::new();
+    let enforcement = home.enforcement().await;
+    assert_eq!(probe(&supervisor(), &Arc::new(home.profile.clone())).unwrap(), enforcement);
+    probe(&Supervision::Off, &Arc::new(home.profile.clone())).unwrap_err();
+}
+
+#[tokio::test]
+async fn programs_end_in_a_sandbox_as_they_do_outside() {
+    let home = Home::new();
+    fs::write(home.bench.path("project/quick"), "").unwrap();
+    let outcome = home.shell(crate::engine::ESCAPES).await;
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let left = crate::engine::written(&home.bench.path("project"));
+    assert_eq!(left.len(), 5);
+    let is_alive = |id: &&u32| !crate::support::is_gone(**id);
+    assert_eq!(left.iter().filter(is_alive).count(), 1, "only what hides is left");
+    home.bench.programs.close().await;
+    assert_eq!(left.iter().filter(is_alive).count(), 0);
+}
+
+/// Runs all of the above once more as somebody who is nobody.
+#[test]
+fn everything_holds_for_an_unprivileged_user_too() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["sandbox::", "--nocapture"]).env("TMPDIR", directory.path()).env("HOME", directory.path());
+    let output = match command.current_dir("/").uid(NOBODY).gid(NOBODY).output() {
+        Ok(output) => output,
+        Err(error) => {
+            skipped(&format!("nobody cannot execute the tests ({error})"));
+            return;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    std::io::stderr().write_all(text.as_bytes()).unwrap();
+    assert!(output.status.success());
+}
