@@ -10,34 +10,62 @@ pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
     path.unwrap_or(0).max(work.div_ceil(jobs as u64))
 }
 
-/// Sets of tasks, each with the shortest way to one of them, the work of all, and the shortest way from one of them to the end.
-#[derive(Debug, Clone)]
-pub struct Windows(Vec<(u64, u64, u64)>);
-
-impl Windows {
-    /// Looks at the sets of what lies at least so far from the start and so far from the end.
-    pub fn of(instance: &Instance) -> Self {
-        const LOOKED_AT: usize = 24;
-        let (heads, tails) = ways(instance);
-        let mut windows = Vec::new();
-        for head in some(&heads, LOOKED_AT) {
-            for tail in some(&tails, LOOKED_AT) {
-                let is_in = |task: &usize| heads[*task] >= head && tails[*task] >= tail;
-                let work: u64 = (0..instance.len()).filter(is_in).map(|task| instance.lengths[task]).sum();
-                if work > 0 {
-                    windows.push((head, work, tail));
-                }
+/// Returns a tighter bound, which counts what [`lower_bound`] does not: that the work before a task is done before it starts, and
+/// the work behind it after it has ended.
+///
+/// No task starts before the longest way to it, nor before the work of everything before it, shared by the jobs; and so for what
+/// comes after it. Of any set of tasks none starts before the earliest start of one of them, all of them together take at least
+/// their work shared by the jobs, and after the last of them comes at least what must come after one of them. Of `k · jobs + 1`
+/// tasks some `k + 1` run one after the other, which take at least as long as the shortest of these. The sets that are looked at
+/// are those of what starts at so early and ends so late at the least.
+pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
+    const LOOKED_AT: usize = 24;
+    let heads = earliest(instance, jobs);
+    let tails = earliest(&instance.reversed(), jobs);
+    let tails: Vec<u64> = tails.into_iter().rev().collect();
+    let mut best = lower_bound(instance, jobs);
+    for head in some(&heads, LOOKED_AT) {
+        for tail in some(&tails, LOOKED_AT) {
+            let is_in = |task: &usize| heads[*task] >= head && tails[*task] >= tail;
+            let set = (0..instance.len()).filter(is_in).map(|task| instance.lengths[task]);
+            let set: Vec<u64> = set.collect();
+            if !set.is_empty() {
+                best = best.max(head + least_time(set, jobs) + tail);
             }
         }
-        Self(windows)
     }
+    best
+}
 
-    /// Returns a better bound: no task of a set starts before the shortest way to one of them, all of them together take at least
-    /// their work shared by the jobs, and after the last of them comes at least the shortest way from one of them to the end.
-    pub fn bound(&self, jobs: usize) -> u64 {
-        let bounds = self.0.iter().map(|(head, work, tail)| head + work.div_ceil(jobs as u64) + tail);
-        bounds.max().unwrap_or(0)
+/// Returns the least time that independent tasks take.
+fn least_time(mut lengths: Vec<u64>, jobs: usize) -> u64 {
+    let work: u64 = lengths.iter().sum();
+    lengths.sort_unstable_by(|one, other| other.cmp(one));
+    let behind = (1..=lengths.len() / jobs).filter(|others| others * jobs < lengths.len());
+    let sums = behind.map(|others| lengths[others * jobs - others..=others * jobs].iter().sum());
+    sums.chain([work.div_ceil(jobs as u64)]).max().unwrap_or(0)
+}
+
+/// Returns a time before which each task cannot start.
+fn earliest(instance: &Instance, jobs: usize) -> Vec<u64> {
+    let mut starts = vec![0_u64; instance.len()];
+    let mut before: Vec<Vec<bool>> = Vec::with_capacity(instance.len());
+    for task in 0..instance.len() {
+        let mut all = vec![false; task];
+        let mut start = 0;
+        for on in &instance.needs[task] {
+            start = start.max(starts[*on] + instance.lengths[*on]);
+            all[*on] = true;
+            for (is_before, also) in all.iter_mut().zip(&before[*on]) {
+                *is_before |= also;
+            }
+        }
+        let lengths = instance.lengths.iter().zip(&all);
+        let work: u64 = lengths.filter(|(_, is_before)| **is_before).map(|(length, _)| length).sum();
+        starts[task] = start.max(work.div_ceil(jobs as u64));
+        before.push(all);
     }
+    starts
 }
 
 /// Returns the longest way to each task and from its end on.

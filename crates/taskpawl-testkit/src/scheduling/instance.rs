@@ -34,6 +34,14 @@ impl Instance {
         self.lengths.is_empty()
     }
 
+    /// Returns the graph from its end to its beginning: the last task is the first, and needs what depended on it.
+    pub(super) fn reversed(&self) -> Self {
+        let other = |task: &usize| self.len() - 1 - task;
+        let lengths = self.lengths.iter().rev().copied().collect();
+        let needs = self.dependents().iter().rev().map(|tasks| tasks.iter().map(other).collect()).collect();
+        Self { lengths, needs }
+    }
+
     /// Returns what depends on each task.
     pub fn dependents(&self) -> Vec<Vec<usize>> {
         let mut dependents = vec![Vec::new(); self.len()];

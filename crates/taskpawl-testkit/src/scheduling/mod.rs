@@ -10,7 +10,7 @@ mod plot;
 mod shapes;
 mod study;
 
-pub use bounds::{Windows, exact_makespan, lower_bound};
+pub use bounds::{exact_makespan, lower_bound, tight_bound};
 pub use instance::Instance;
 pub use play::{first_come_makespan, run_makespan};
 pub use plot::plot;

@@ -10,7 +10,7 @@ const LEFT: u64 = 60;
 const TOP: u64 = 50;
 const BOTTOM: u64 = 340;
 
-/// Returns an SVG in which both orders are compared with the lower bound.
+/// Returns an SVG in which both orders are compared with the lower bounds.
 pub fn plot(cases: &[Case]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -30,6 +30,7 @@ pub fn plot(cases: &[Case]) -> String {
             for case in cases.iter().filter(|case| case.shape == *shape && case.jobs == *jobs) {
                 dot(&mut svg, x - 3.0, y(ratio(case.first_come, case)), "#d95f02");
                 dot(&mut svg, x + 3.0, y(ratio(case.known, case)), "#1b6ca8");
+                dash(&mut svg, x, y(ratio(case.tight, case)));
             }
             let _ = writeln!(
                 svg,
@@ -65,6 +66,13 @@ fn dot(svg: &mut String, x: f64, y: f64, color: &str) {
     );
 }
 
+/// A bound, across both columns of dots.
+fn dash(svg: &mut String, x: f64, y: f64) {
+    let (from, to) = (x - 7.0, x + 7.0);
+    let _ =
+        writeln!(svg, "<line x1=\"{from:.1}\" y1=\"{y:.1}\" x2=\"{to:.1}\" y2=\"{y:.1}\" stroke=\"#333\"/>");
+}
+
 fn axis(svg: &mut String, highest: f64, y: &dyn Fn(f64) -> f64) {
     let mut mark = 1.0;
     while mark <= highest {
@@ -85,6 +93,8 @@ fn axis(svg: &mut String, highest: f64, y: &dyn Fn(f64) -> f64) {
 }
 
 fn legend(svg: &mut String) {
+    dash(svg, 396.0, 36.0);
+    let _ = writeln!(svg, "<text x=\"408\" y=\"40\">tight lower bound</text>");
     for (x, color, words) in
         [(560.0, "#1b6ca8", "longest path first (a run)"), (780.0, "#d95f02", "first come, first served")]
     {

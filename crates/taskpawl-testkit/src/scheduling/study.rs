@@ -1,4 +1,4 @@
-use super::bounds::{Windows, lower_bound};
+use super::bounds::{lower_bound, tight_bound};
 use super::play::{first_come_makespan, run_makespan};
 use super::shapes::Shape;
 use crate::Random;
@@ -22,8 +22,8 @@ pub struct Case {
     pub tasks: usize,
     /// The longest path, or the work shared by the jobs.
     pub bound: u64,
-    /// A better bound.
-    pub windowed: u64,
+    /// A tighter bound.
+    pub tight: u64,
     /// With the order of a run, by lengths that are right.
     pub known: u64,
     /// With the order of a run, by lengths that are wrong by about a fifth.
@@ -70,14 +70,13 @@ pub fn study() -> Vec<Case> {
             let mut random = Random::new(seed * 31 + shape as u64);
             let instance = shape.draw(&mut random, SCALE);
             let estimates = instance.estimates(&mut random, 20);
-            let windows = Windows::of(&instance);
             for jobs in JOBS {
                 cases.push(Case {
                     shape,
                     jobs,
                     tasks: instance.len(),
                     bound: lower_bound(&instance, jobs),
-                    windowed: windows.bound(jobs).max(lower_bound(&instance, jobs)),
+                    tight: tight_bound(&instance, jobs),
                     known: run_makespan(&instance, jobs, instance.ranks(&instance.lengths)),
                     estimated: run_makespan(&instance, jobs, instance.ranks(&estimates)),
                     first_come: first_come_makespan(&instance, jobs),
