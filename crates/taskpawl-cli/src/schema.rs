@@ -2,7 +2,7 @@
 //! those that the parser of plans knows.
 
 use serde_json::{Value, json};
-use taskpawl::model::{Mode, ParamType, PlanAccess, Priority, Trigger};
+use taskpawl::model::{ERROR_CLASSES, Mode, ParamType, PlanAccess, Priority, Trigger};
 
 use crate::config::{HOSTS, Key, NAMED};
 
@@ -268,7 +268,10 @@ fn retry() -> Value {
         "factor": {"type": "number", "minimum": 1},
         "maxDelay": {"$ref": "#/$defs/duration"},
         "jitter": {"type": "boolean"},
-        "retryOn": one_or_many(&json!({"type": ["string", "integer"]})),
+        "retryOn": one_or_many(&json!({"anyOf": [
+            {"enum": ERROR_CLASSES},
+            {"type": "integer", "minimum": 1, "maximum": 255},
+        ]})),
     });
     let object = json!({
         "type": "object",
@@ -402,6 +405,8 @@ mod tests {
             json!({"tasks": [{"id": "a", "priority": "urgent"}]}),
             json!({"tasks": [{"id": "a", "timeout": 5}]}),
             json!({"tasks": [{"id": "a", "retry": {"delay": "1s"}}]}),
+            json!({"tasks": [{"id": "a", "retry": {"attempts": 2, "retryOn": "sometimes"}}]}),
+            json!({"tasks": [{"id": "a", "retry": {"attempts": 2, "retryOn": [0]}}]}),
             json!({"tasks": [{"id": "a", "subtasks": [{"id": "b", "milestone": "yes"}]}]}),
             json!({"version": 2, "tasks": []}),
             json!({"tasks": [], "params": {"x": {"type": "text"}}}),

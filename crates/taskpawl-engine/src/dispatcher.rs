@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::changes::Changed;
-use crate::engine::{Engine, RunOptions};
+use crate::engine::{Engine, RunControl, RunOptions};
 use crate::error::RunError;
 use crate::executor::{Ended, Executor};
 use crate::fingerprint::fingerprint;
@@ -54,7 +54,8 @@ pub(crate) struct Dispatcher {
     in_flight: BTreeMap<Key, InFlight>,
     /// Sent by the store's reply, one for each commit; received here. At most one commit is under way.
     committed: (mpsc::UnboundedSender<Outcomes>, mpsc::UnboundedReceiver<Outcomes>),
-    control: watch::Receiver<u32>,
+    control: RunControl,
+    stops: watch::Receiver<u32>,
     stops_seen: u32,
     pause: Duration,
     ended: BTreeMap<String, u64>,
@@ -104,7 +105,8 @@ impl Dispatcher {
             notifier,
             in_flight: BTreeMap::new(),
             committed: mpsc::unbounded_channel(),
-            control: options.control.subscribe(),
+            control: options.control.clone(),
+            stops: options.control.subscribe(),
             stops_seen: 0,
             pause: FIRST_PAUSE,
             ended: BTreeMap::new(),
@@ -191,7 +193,7 @@ impl Dispatcher {
             }
             said = self.questions.said() => self.take_said(said, events)?,
             warning = self.notifier.next() => self.warn(warning),
-            Ok(()) = self.control.changed() => self.take_stops(events),
+            Ok(()) = self.stops.changed() => self.take_stops(events),
             () = alarm => {
                 self.look_for_changes(events)?;
                 events.push_back(Event::Due(self.manager.source().now()));
@@ -447,7 +449,7 @@ impl Dispatcher {
     }
 
     fn take_stops(&mut self, events: &mut VecDeque<Event>) {
-        let requests = *self.control.borrow_and_update();
+        let requests = *self.stops.borrow_and_update();
         for request in self.stops_seen..requests {
             events.push_back(Event::Stop);
             self.questions.stop();
@@ -519,6 +521,7 @@ impl Dispatcher {
             cached: self.cached,
             changed_beyond: self.changed_beyond.into_values().collect(),
             stop: self.state.stop(),
+            stopped_with: self.control.exit(),
             now: self.manager.source().now(),
             only: (self.intake.selectors().iter())
                 .flat_map(|selector| [" --only ".to_owned(), quoted(&selector.to_string())])
@@ -543,7 +546,7 @@ struct EndedTask {
 fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
     let Some(task) = view.task(key)? else { return Ok(None) };
     let error = match &task.body.state {
-        TaskState::Failed { error } => Some(error.clone()),
+        TaskState::Failed { error, .. } => Some(error.clone()),
         TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
         TaskState::Blocked { reason } => Some(reason_text(&blocked_reason(view, key, reason)?)),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,

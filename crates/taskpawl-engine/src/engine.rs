@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use taskpawl_manager::Manager;
 use taskpawl_model::{
@@ -90,6 +91,8 @@ pub struct RunOptions {
 #[derive(Debug, Clone)]
 pub struct RunControl {
     requests: Arc<watch::Sender<u32>>,
+    /// The exit code of a run that is stopped.
+    exit: Arc<AtomicU8>,
 }
 
 impl RunOptions {
@@ -110,9 +113,13 @@ impl RunOptions {
     }
 }
 
+/// The exit code of a run that was asked to stop, unless it is said which.
+const STOPPED: u8 = 130;
+
 impl Default for RunControl {
     fn default() -> Self {
-        Self { requests: Arc::new(watch::Sender::new(0)) }
+        let exit = Arc::new(AtomicU8::new(STOPPED));
+        Self { requests: Arc::new(watch::Sender::new(0)), exit }
     }
 }
 
@@ -120,6 +127,17 @@ impl RunControl {
     /// Asks the run to stop. The first time nothing more starts and what runs may end; the second time what runs is ended.
     pub fn stop(&self) {
         self.requests.send_modify(|count| *count += 1);
+    }
+
+    /// Asks the run to stop, as [`stop`](Self::stop) does, for a reason that has an exit code of its own: that of a signal.
+    pub fn stop_with(&self, exit: u8) {
+        self.exit.store(exit, Ordering::Relaxed);
+        self.stop();
+    }
+
+    /// Returns the exit code of the run if it was asked to stop.
+    pub(crate) fn exit(&self) -> u8 {
+        self.exit.load(Ordering::Relaxed)
     }
 
     /// Returns how often the run was asked to stop.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, StartedCall, Timestamp, add_usage, cost,
+    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Period, StartedCall, Timestamp, add_usage, cost,
     is_too_deep,
 };
 use taskpawl_tools::{
@@ -82,15 +82,17 @@ impl Executor {
         }
     }
 
-    /// Returns the future of the call, which ends at `deadline` at the latest; nothing happens before it is polled.
+    /// Returns the future of the call, which ends at `deadline` at the latest, whose limit that is; nothing happens before it is
+    /// polled.
     pub(crate) fn call(
         &mut self,
         started: StartedCall,
-        deadline: Option<Timestamp>,
+        deadline: Option<(Timestamp, String)>,
     ) -> impl Future<Output = Ended> + Send + 'static {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let usage = Arc::new(Mutex::new(None));
-        let context = self.context(&started, deadline, &usage);
+        let (time, limit) = self.time_left(&started, deadline);
+        let context = self.context(&started, time, &usage);
         let output = self.output.clone();
         let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
         let source = Arc::clone(self.engine.manager.source());
@@ -100,7 +102,7 @@ impl Executor {
             let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
             let args = Value::Object(args);
             let end = match tool {
-                Some(tool) => run(tool, context, args, &call.spec, &output).await,
+                Some(tool) => run(tool, context, args, &call.spec, &output, &limit).await,
                 None => unknown_tool(&call.spec.tool_name),
             };
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
@@ -115,13 +117,12 @@ impl Executor {
     fn context(
         &mut self,
         started: &StartedCall,
-        deadline: Option<Timestamp>,
+        time: Duration,
         usage: &Arc<Mutex<Option<Value>>>,
     ) -> CallContext {
         let call = &started.call;
         let project = &self.engine.project;
         let output = self.output.stem(&started.task, &call.id, call.body.attempts);
-        let timeout = self.time_left(started, deadline);
         let mut context = CallContext::new(&project.root, output);
         context.task = started.task.to_string();
         context.call = call.id.to_string();
@@ -130,7 +131,7 @@ impl Executor {
         context.attempt = started.attempt;
         context.idempotency_key = self.idempotency_key(started);
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
-        context.deadline = tokio::time::Instant::now().checked_add(timeout);
+        context.deadline = tokio::time::Instant::now().checked_add(time);
         // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
@@ -139,14 +140,23 @@ impl Executor {
         context
     }
 
-    /// Returns how long a call may take: its own time, and no longer than what is left of its task's and of the run's.
-    fn time_left(&self, started: &StartedCall, deadline: Option<Timestamp>) -> Duration {
+    /// Returns how long a call may take: its own time, and no longer than what is left of its task's and of the run's; and what
+    /// is said when that is over.
+    fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, String) {
         let now = self.engine.manager.source().now();
         let until = |end: Timestamp| (end - now).to_std().unwrap_or_default();
-        let own = started.call.spec.timeout.map(|period| period.0);
-        let own = own.or_else(|| started.deadline.is_none().then_some(DEFAULT_TIMEOUT));
-        let ends = [started.deadline.map(until), deadline.map(until), own];
-        ends.into_iter().flatten().min().unwrap_or(DEFAULT_TIMEOUT)
+        let own = match started.call.spec.timeout {
+            Some(time) => Some((time.0, format!("its `timeout` is {time}"))),
+            None if started.deadline.is_some() => None,
+            None => {
+                Some((DEFAULT_TIMEOUT, format!("without a `timeout` it has {}", Period(DEFAULT_TIMEOUT))))
+            }
+        };
+        let of_task =
+            started.deadline.map(|end| (until(end), "the `timeout` of its task is over".to_owned()));
+        let of_run = deadline.map(|(end, limit)| (until(end), limit));
+        let ends = [own, of_task, of_run].into_iter().flatten();
+        ends.min_by_key(|(time, _)| *time).unwrap_or_default()
     }
 
     /// The same for every start of a call, until its task is reopened or repeats it in another round.
@@ -236,6 +246,7 @@ async fn run(
     args: Value,
     spec: &CallSpec,
     output: &Output,
+    limit: &str,
 ) -> CallEnd {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let cancel = context.cancel.clone();
@@ -249,8 +260,13 @@ async fn run(
         Err(ToolError::Lost { .. }) => CallEnd::Interrupted { repeatable },
         Err(error) => {
             let result = error.result().cloned().and_then(|result| output.bounded(flat_enough(result)).ok());
-            let remedy = conversion::remedy(&error, &spec.args).map(|remedy| format!("; {remedy}"));
-            failed(error.class(), chain(&error) + &remedy.unwrap_or_default(), result)
+            let more = if matches!(error, ToolError::Timeout { .. }) {
+                format!(": {limit}")
+            } else {
+                let remedy = conversion::remedy(&error, &spec.args);
+                remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
+            };
+            failed(error.class(), chain(&error) + &more, result)
         }
     }
 }

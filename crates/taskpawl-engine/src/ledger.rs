@@ -185,10 +185,14 @@ impl Ledger {
         Limits { calls: self.run.budget.calls, plan_calls: plans.collect(), ..Limits::default() }
     }
 
-    /// Returns when the time of the tasks of a plan is over.
-    pub(crate) fn deadline(&self, plan: Option<&str>) -> Option<Timestamp> {
-        let of_plan = plan.and_then(|plan| self.plans.get(plan)?.deadline);
-        [self.run.deadline, of_plan].into_iter().flatten().map(|(end, _)| end).min()
+    /// Returns when the time of the tasks of a plan is over, and whose time that is.
+    pub(crate) fn deadline(&self, plan: Option<&str>) -> Option<(Timestamp, String)> {
+        let of_run = self.run.deadline.map(|(end, time)| (end, format!("the {time} of the run are over")));
+        let of_plan = plan.and_then(|plan| {
+            let (end, time) = self.plans.get(plan)?.deadline?;
+            Some((end, format!("the {time} of the plan `{plan}` are over")))
+        });
+        of_run.into_iter().chain(of_plan).min_by_key(|(end, _)| *end)
     }
 
     /// Returns when the first time is over that is not yet.

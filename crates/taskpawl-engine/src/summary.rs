@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    BlockedReason, CallId, CallStatus, Explanation, Facts, Key, Means, Phase, Query, RunId, Status, Task,
-    TaskId, TaskState, Timestamp, View, ViewResult, Work, class_without_call, explain, read_task, undecided,
+    BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase, Query, RunId,
+    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, undecided,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -151,6 +151,8 @@ pub(crate) struct Summarizer {
     pub(crate) cached: u64,
     pub(crate) changed_beyond: Vec<ChangedBeyond>,
     pub(crate) stop: Stop,
+    /// The exit code if it was asked to stop.
+    pub(crate) stopped_with: u8,
     pub(crate) now: Timestamp,
     /// The restriction as words of a command line, with a space before each.
     pub(crate) only: String,
@@ -175,7 +177,7 @@ impl Summarizer {
         }
         let has = |status: Status| counts.get(status.as_str()).is_some_and(|count| *count > 0);
         let exit = match self.stop {
-            Stop::Soft | Stop::Hard => 130,
+            Stop::Soft | Stop::Hard => self.stopped_with,
             Stop::No | Stop::Early if has(Status::Failed) => 1,
             Stop::No | Stop::Early if !blocked.is_empty() || !not_run.is_empty() => 4,
             Stop::No | Stop::Early if !waiting.is_empty() || has(Status::InProgress) => 3,
@@ -188,7 +190,7 @@ impl Summarizer {
         let next = Next {
             has_logs: first_failed.map_or(Ok(false), |task| has_logs(view, task))?,
             first_failed,
-            is_unfinished: exit == 130 || !ended_early.is_empty(),
+            is_unfinished: matches!(self.stop, Stop::Soft | Stop::Hard) || !ended_early.is_empty(),
             only: &self.only,
             waiting: &waiting,
             blocked: &blocked,
@@ -248,7 +250,7 @@ impl Summarizer {
         let mut groups: BTreeMap<(String, String), (FailureGroup, BTreeSet<Key>)> = BTreeMap::new();
         for key in self.with_status(view, Status::Failed)? {
             let Some(task) = read_task(view, key)? else { continue };
-            let (tool, class) = failure_kind(view, key, &task)?;
+            let (tool, class) = failure_kind(&task);
             let (group, behind) = groups.entry((tool.clone(), class.clone())).or_insert_with(|| {
                 (FailureGroup { tool, class, count: 0, tasks: Vec::new(), blocks: 0 }, BTreeSet::new())
             });
@@ -385,13 +387,13 @@ fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> 
     }))
 }
 
-fn failure_kind(view: &dyn View, key: Key, task: &Task) -> ViewResult<(String, String)> {
+/// Returns the tool of what failed, if a call did, and the class of its error.
+fn failure_kind(task: &Task) -> (String, String) {
     let failed = task.metadata.tool_calls.iter().find(|call| call.status == CallStatus::Failed);
-    if let Some(call) = failed {
-        return Ok((call.tool_name.clone(), call.error_class.clone().unwrap_or_default()));
+    match (task.error_class, failed) {
+        (None, Some(call)) => (call.tool_name.clone(), call.error_class.clone().unwrap_or_default()),
+        (class, _) => (String::new(), class.unwrap_or(FailureClass::Reported).to_string()),
     }
-    let class = view.task(key)?.map_or("reported", |record| class_without_call(&record));
-    Ok((String::new(), class.to_owned()))
 }
 
 /// Returns whether there is anything to be read of what the calls of a task said.

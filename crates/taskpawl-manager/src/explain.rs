@@ -22,9 +22,9 @@ impl Manager {
     }
 
     /// Returns what is ready, of the tasks that the selectors select, in the order in which it is taken, and why in that
-    /// order: at most `limit` for runs and as many for hands, 0 for all.
-    pub fn explain_ready(&self, only: &[Selector], limit: usize) -> Result<ReadyList, Error> {
-        self.read(|view| explain_ready(view, only, limit))
+    /// order: at most `limit` for runs and as many for hands, 0 for all. `means` is what the next run has.
+    pub fn explain_ready(&self, only: &[Selector], limit: usize, means: &Means) -> Result<ReadyList, Error> {
+        self.read(|view| explain_ready(view, only, limit, means))
     }
 
     /// Says what a run would do and how it would end; writes nothing.

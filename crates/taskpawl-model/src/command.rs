@@ -482,10 +482,10 @@ pub struct Paused {
     pub attempt: u32,
     /// The plan of the task.
     pub plan: Option<String>,
-    /// When it goes on; `None` where it waits for a place.
+    /// When it goes on; `None` where it waits for a place alone.
     pub until: Option<Timestamp>,
-    /// The tool of whose places none was left.
-    pub tool: Option<String>,
+    /// The tools of whose places none was left: one of any of them lets it go on, too.
+    pub tools: BTreeSet<String>,
 }
 
 /// How a call ended.

@@ -125,7 +125,7 @@ fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<Task
         Some(_) | None => Some(calls.iter().map(|call| result_of_call(&record, call)).collect()),
     };
     let error = match &record.body.state {
-        TaskState::Failed { error } => Some(error.clone()),
+        TaskState::Failed { error, .. } => Some(error.clone()),
         TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Blocked { .. } | TaskState::Done => None,
     };

@@ -48,8 +48,9 @@ pub use command::{
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
-pub use explain::{Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, explain, explain_ready};
-pub use failure::class_without_call;
+pub use explain::{
+    Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, Untakable, explain, explain_ready,
+};
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use forecast::{
@@ -82,8 +83,8 @@ pub use spec::{
     Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,
 };
 pub use status::{
-    BlockedReason, CallStatus, Cause, Claim, ClaimEnd, Status, TaskState, TransitionError, allowed_by_hand,
-    check_transition,
+    BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskState, TransitionError,
+    allowed_by_hand, check_transition,
 };
 pub use undo::{DeletedTask, Image, TaskImage, Undoable};
 pub use usage::{add_usage, cost};

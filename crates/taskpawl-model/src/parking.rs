@@ -119,16 +119,26 @@ impl Parking {
 
     /// Moves as many of those that wait for tools as there are places.
     fn free_tools(&mut self) {
-        for tool in self.tools.values_mut() {
+        let mut woken = Vec::new();
+        for (name, tool) in &mut self.tools {
             let mut free = tool.most.saturating_sub(tool.used);
-            while free > 0 && !tool.paused.is_empty() {
-                self.resumable.extend(tool.paused.pop_front());
-                free -= 1;
+            while free > 0
+                && let Some(key) = tool.paused.pop_front()
+            {
+                // It may have gone on since, for another reason.
+                if let Some(paused) = self.paused.get_mut(&key).filter(|paused| paused.tools.contains(name)) {
+                    woken.extend(paused.waits_no_more().map(|until| (until, key)));
+                    self.resumable.push_back(key);
+                    free -= 1;
+                }
             }
             while free > 0 && !tool.claims.is_empty() {
                 self.claimable.extend(tool.claims.pop_first());
                 free -= 1;
             }
+        }
+        for alarm in woken {
+            self.alarms.remove(&alarm);
         }
     }
 
@@ -272,13 +282,16 @@ impl Parking {
             limited.has_gone_on = false;
             self.allocation.release(key);
         }
-        let tool = paused.tool.as_ref().and_then(|name| self.tools.get_mut(name));
-        match (paused.until, tool) {
-            (Some(until), _) => _ = self.alarms.insert((until, key)),
-            (None, Some(tool)) => tool.paused.push_back(key),
-            (None, None) => {}
+        self.alarms.extend(paused.until.map(|until| (until, key)));
+        let waits_for_one = paused.tools.len() == 1 && paused.until.is_none();
+        for name in &paused.tools {
+            let tool = self.tools.get_mut(name);
+            // What went on for another reason may still stand there.
+            if let Some(tool) = tool.filter(|tool| waits_for_one || !tool.paused.contains(&key)) {
+                tool.paused.push_back(key);
+            }
         }
-        let waits_for_place = paused.until.is_none() && paused.tool.is_none();
+        let waits_for_place = paused.until.is_none() && paused.tools.is_empty();
         self.paused.insert(key, paused);
         if waits_for_place {
             self.wants_to_go_on(key);
@@ -290,7 +303,7 @@ impl Parking {
         while let Some((at, key)) = self.alarms.first().copied().filter(|(at, _)| *at <= now) {
             self.alarms.remove(&(at, key));
             if let Some(paused) = self.paused.get_mut(&key) {
-                paused.until = None;
+                paused.waits_no_more();
                 self.wants_to_go_on(key);
             }
         }
@@ -324,7 +337,7 @@ impl Parking {
     /// A paused task that was to go on did not get what it needs.
     pub(crate) fn pause_again(&mut self, paused: Paused) {
         let key = paused.key;
-        self.paused.insert(key, Paused { until: None, tool: None, ..paused });
+        self.paused.insert(key, Paused { until: None, tools: BTreeSet::new(), ..paused });
         if self.limited.contains_key(&key) {
             self.ask_again(key);
         } else {
@@ -355,5 +368,13 @@ impl Parking {
             self.forget(*key);
         }
         go
+    }
+}
+
+impl Paused {
+    /// Forgets what it waited for, and returns until when.
+    fn waits_no_more(&mut self) -> Option<Timestamp> {
+        self.tools.clear();
+        self.until.take()
     }
 }

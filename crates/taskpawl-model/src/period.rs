@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A length of time, written `10ms`, `0.5s`, `5m` or `2h`.
@@ -12,10 +13,18 @@ pub struct Period(pub Duration);
 
 /// The text is no length of time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no duration, expected for example `10ms`, `0.5s`, `5m` or `2h`")]
+#[error("`{text}` is no duration{}", remedy(.text))]
 pub struct PeriodError {
     /// The text as given.
     pub text: String,
+}
+
+fn remedy(text: &str) -> String {
+    if text.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0) {
+        format!(": it has no unit; write `{text}s` for seconds, `{text}m` for minutes")
+    } else {
+        ", expected for example `10ms`, `0.5s`, `5m` or `2h`".to_owned()
+    }
 }
 
 impl FromStr for Period {
@@ -70,7 +79,34 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_any(PeriodVisitor)
+    }
+}
+
+/// Numbers are taken only to be refused with the unit that they lack.
+struct PeriodVisitor;
+
+impl Visitor<'_> for PeriodVisitor {
+    type Value = Period;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as `30s` or `5m`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Period, E> {
+        Err(E::custom(PeriodError { text: number.to_string() }))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Period, E> {
+        Err(E::custom(PeriodError { text: number.to_string() }))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Period, E> {
+        Err(E::custom(PeriodError { text: number.to_string() }))
     }
 }
 
@@ -96,5 +132,17 @@ mod tests {
         for text in ["", "5", "s", "-1s", "1d", "1 s", "NaNs", "1e99h"] {
             assert!(text.parse::<Period>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_told_what_it_lacks() {
+        let said =
+            |value: serde_json::Value| serde_json::from_value::<Period>(value).unwrap_err().to_string();
+        for value in [serde_json::json!(5), serde_json::json!("5")] {
+            let lacks = "`5` is no duration: it has no unit; write `5s` for seconds, `5m` for minutes";
+            assert_eq!(said(value), lacks);
+        }
+        assert!(said(serde_json::json!(-5)).contains("expected for example `10ms`"));
+        assert!(said(serde_json::json!(true)).contains("expected a duration such as `30s` or `5m`"));
     }
 }

@@ -125,6 +125,18 @@ impl BlockedReason {
     }
 }
 
+word_enum! {
+    /// What failed of a task none of whose calls did.
+    FailureClass {
+        /// An expression has no value.
+        Expression = "expression",
+        /// The rounds of `repeat` are used up.
+        Rounds = "rounds",
+        /// An agent or a person says so.
+        Reported = "reported",
+    }
+}
+
 /// Who holds a task that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -175,6 +187,9 @@ pub enum TaskState {
     Failed {
         /// Why, for people.
         error: String,
+        /// What failed, where it was no call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<FailureClass>,
     },
     /// Given up.
     Cancelled {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
-use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, Status, TaskState};
+use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskState};
 use crate::view::{View, ViewError};
 use crate::{CallId, Key, RunId, TaskId};
 
@@ -69,6 +69,9 @@ pub struct Task {
     /// Why it failed, was cancelled or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What failed, where it was no call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<FailureClass>,
     /// How often it was claimed.
     #[serde(default)]
     pub attempt: u32,
@@ -191,11 +194,11 @@ impl Task {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
         let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
         let result = said(body.result).or_else(|| last_result(&calls).cloned());
-        let (claim, error) = match &body.state {
-            TaskState::InProgress { claim } => (Some(claim.clone()), None),
-            TaskState::Failed { error } => (None, Some(error.clone())),
-            TaskState::Cancelled { reason } | TaskState::Skipped { reason } => (None, reason.clone()),
-            TaskState::Todo | TaskState::Blocked { .. } | TaskState::Done => (None, None),
+        let (claim, error, error_class) = match &body.state {
+            TaskState::InProgress { claim } => (Some(claim.clone()), None, None),
+            TaskState::Failed { error, class } => (None, Some(error.clone()), *class),
+            TaskState::Cancelled { reason } | TaskState::Skipped { reason } => (None, reason.clone(), None),
+            TaskState::Todo | TaskState::Blocked { .. } | TaskState::Done => (None, None, None),
         };
         let mut options = to_map(&spec);
         for field in ["name", "description", "priority", "metadata", "extra"] {
@@ -227,6 +230,7 @@ impl Task {
             result,
             notes: body.notes,
             error,
+            error_class,
             attempt: body.attempt,
             generation: body.generation,
             created_at,
@@ -251,7 +255,7 @@ impl Task {
         for name in calls.iter().filter_map(saved_result).map(|(name, _)| name) {
             context.remove(&name);
         }
-        let state = state_of(self.status, self.blocked_reason, self.claim, self.error);
+        let state = state_of(self.status, self.blocked_reason, self.claim, (self.error, self.error_class));
         let mut spec = spec_from_options(self.options)?;
         spec.name = self.name;
         spec.description = self.description;
@@ -306,7 +310,7 @@ fn state_of(
     status: Status,
     reason: Option<BlockedReason>,
     claim: Option<Claim>,
-    error: Option<String>,
+    (error, class): (Option<String>, Option<FailureClass>),
 ) -> TaskState {
     match status {
         Status::Todo => TaskState::Todo,
@@ -324,7 +328,7 @@ fn state_of(
         }
         Status::Done => TaskState::Done,
         Status::Failed => {
-            TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()) }
+            TaskState::Failed { error: error.unwrap_or_else(|| "reported as failed".to_owned()), class }
         }
         Status::Cancelled => TaskState::Cancelled { reason: error },
         Status::Skipped => TaskState::Skipped { reason: error },

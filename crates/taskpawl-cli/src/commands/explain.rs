@@ -1,7 +1,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::{Explanation, Link, ReadyTask, Selector, format_time};
+use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Selector, format_time};
 
 use crate::app::App;
 use crate::commands::{parse, print, running};
@@ -88,7 +88,7 @@ pub(super) fn next(out: &Output, text: &mut String, actions: &[String]) {
 
 fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
-    let mut list = app.reader()?.manager().explain_ready(&args.only, limit)?;
+    let mut list = app.reader()?.manager().explain_ready(&args.only, limit, &running::means(app)?)?;
     app.name_store(&mut list.next_actions)?;
     let out = app.out();
     if out.is_json {
@@ -106,11 +106,29 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             let _ = writeln!(text, "… {} more: `--limit 0` shows all", total - tasks.len());
         }
     }
+    untakable(&out, &mut text, &list);
     if text.is_empty() {
         out.remark("nothing is ready");
     }
     next(&out, &mut text, &list.next_actions);
     out.print(&text)
+}
+
+fn untakable(out: &Output, text: &mut String, list: &ReadyList) {
+    if list.for_nobody.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{}", out.paint.style(style::BOLD, "ready, and no run here can take it"));
+    let mut table = Table::new(2);
+    for task in &list.for_nobody {
+        let (id, because) = (Cell::styled(&task.task, style::BOLD), Cell::new(&task.because));
+        table.row(vec![id, because, Cell::new(&task.name)]);
+    }
+    text.push_str(&table.render(out.paint, out.width));
+    if list.total_for_nobody > list.for_nobody.len() {
+        let more = list.total_for_nobody - list.for_nobody.len();
+        let _ = writeln!(text, "… {more} more: `--limit 0` shows all");
+    }
 }
 
 fn table(tasks: &[ReadyTask]) -> Table {

@@ -6,7 +6,7 @@ use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
 
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, preview_manager};
-use crate::commands::running::{self, RunArgs, What};
+use crate::commands::running::{self, RUN, RunArgs, What};
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
 use crate::text::quoted;
@@ -70,9 +70,6 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     running::run(app, &plans, What::Ready(only), &args.run)
 }
-
-/// How commands begin that run everything that is ready.
-const RUN: &str = "taskpawl run-all-ready";
 
 /// Says what would be run.
 fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {

@@ -16,6 +16,7 @@ use crate::commands::prune::keep_quota;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
+use crate::text::quoted;
 
 /// Flags of the commands that run tasks.
 #[derive(Debug, clap::Args)]
@@ -121,12 +122,27 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
+    for action in &mut summary.next_actions {
+        *action = with_words(action, &args.words());
+    }
     app.name_store(&mut summary.next_actions)?;
     if let Some(reporter) = &mut reporter {
         reporter.summary(&summary);
         reporter.finish();
     }
     print(app, &summary, format)
+}
+
+/// How commands begin that run everything that is ready.
+pub(super) const RUN: &str = "taskpawl run-all-ready";
+
+/// Makes a command that goes on with a run do so with the same options.
+fn with_words(action: &str, words: &[String]) -> String {
+    let words = words.iter().fold(String::new(), |line, word| line + " " + &quoted(word));
+    let commands = action.split(" && ").map(|command| {
+        if command.starts_with(RUN) { format!("{command}{words}") } else { command.to_owned() }
+    });
+    commands.collect::<Vec<_>>().join(" && ")
 }
 
 /// Returns the limits of a run: what the command line says, else the configuration.
@@ -261,7 +277,7 @@ impl Signals {
             };
             while self.requests < least {
                 self.requests += 1;
-                self.control.stop();
+                self.control.stop_with(self.exit);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Decisions as people meet them: what asks, who is asked, and how to answer.
 
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::harness::{Cli, Run};
 use crate::terminal::terminal;
@@ -119,6 +119,58 @@ fn a_person_at_the_terminal_is_asked() {
     assert!(text.contains("that is none of them") && !text.contains("\u{1b}[2Jprod"), "{text}");
     let shown = cli.run(&["show", "paint", "--fields", "result.stdout"]);
     assert!(shown.stdout.contains("light green"), "{shown}");
+}
+
+#[test]
+fn a_person_is_told_what_the_choices_do() {
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    cli.file("release.yaml", "tasks: [{id: ask, approval: required, run: echo}]");
+    let (mut person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::null()).stderr(program);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut text, mut buffer, mut answered) = (String::new(), [0; 4096], 0);
+    while let Ok(count @ 1..) = person.read(&mut buffer) {
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        let questions = text.matches("[?] show: ").count();
+        if questions > answered {
+            answered = questions;
+            person.write_all(if questions == 1 { b"?\n" } else { b"r not today\n" }).unwrap();
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
+    for line in [
+        "  everything that would run stands above",
+        "  r         it is cancelled; what is typed after it is kept as the reason",
+        "  s         it stays open, for a later run, or for `taskpawl approve ask`",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(cli.run(&["show", "ask"]).stdout.contains("not today"));
+}
+
+/// It would be stopped by its terminal when it reads from it.
+#[test]
+fn a_run_in_the_background_asks_nobody() {
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    cli.file("release.yaml", PLAN);
+    let (mut person, program) = terminal();
+    let run = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);
+    let mut session = Command::new("setsid");
+    session.args(["--ctty", "sh", "-mc", "\"$@\" & wait $!; echo code $?", "sh"]).arg(run.get_program());
+    session.args(run.get_args()).current_dir(cli.path("work")).env_clear();
+    session.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    session.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
+    let child = session.spawn().unwrap();
+    drop(session);
+    let mut text = Vec::new();
+    // The end of a terminal is an error.
+    drop(person.read_to_end(&mut text));
+    let run = Run::of("run-all-ready", child.wait_with_output().unwrap());
+    let text = String::from_utf8_lossy(&text);
+    assert!(run.stdout.ends_with("code 3\n"), "{run}\n{text}");
+    assert!(!text.contains("[?] show"), "{text}");
 }
 
 #[test]

@@ -107,4 +107,6 @@ fn termination_kills_at_once() {
     assert_eq!(run.exit(), Some(143));
     assert!(!is_alive(&cli.path("work/pid")), "nothing is left behind");
     assert_eq!(status(&cli, "long"), "blocked");
+    let runs = cli.run(&["runs", "--json"]).ok().json();
+    assert_eq!(runs["data"][0]["exit"], 143, "{runs}");
 }

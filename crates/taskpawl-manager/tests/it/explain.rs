@@ -303,7 +303,7 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
         "hand",
         "hand-low priority=low",
     ]);
-    let list = desk.manager.explain_ready(&[], 0).unwrap();
+    let list = desk.manager.explain_ready(&[], 0, &Means::default()).unwrap();
     let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
     let lines: Vec<String> = list.for_runs.iter().chain(&list.for_hands).map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -315,7 +315,7 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     ");
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready", "taskpawl claim hand"]));
     let only = [Selector::Task("long".to_owned())];
-    let list = desk.manager.explain_ready(&only, 0).unwrap();
+    let list = desk.manager.explain_ready(&only, 0, &Means::default()).unwrap();
     assert_eq!((list.total_for_runs, list.total_for_hands), (1, 0));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
 }
@@ -341,4 +341,19 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     assert_eq!(text("a"), "no run takes it: it needs 3 of resource `lock`, and there is 2");
     assert_eq!(text("b"), "no run takes it: it needs 3 of resource `gpu`, and there is 2");
     assert_eq!(text("c"), "ready: the next run takes it");
+
+    let list = desk.manager.explain_ready(&[], 0, &with_shell).unwrap();
+    let lines: Vec<String> =
+        list.for_nobody.iter().map(|task| format!("{}: {}", task.task, task.because)).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    a: no run takes it: it needs 3 of resource `lock`, and there is 2
+    b: no run takes it: it needs 3 of resource `gpu`, and there is 2
+    ");
+    assert_eq!(
+        (list.for_runs.len(), list.total_for_nobody, list.next_actions),
+        (1, 2, ids(&["taskpawl run-all-ready"]))
+    );
+    let list = desk.manager.explain_ready(&[], 1, &means).unwrap();
+    assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
+    assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));
 }

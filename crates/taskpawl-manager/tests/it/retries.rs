@@ -205,8 +205,27 @@ fn calls_wait_for_places_of_their_tool() {
     );
     let mut round = report_of(&desk, CallEnd::Succeeded(Value::Null));
     round.tool_places = [("slow".to_owned(), 0)].into();
-    assert_eq!(desk.round(round).paused[0].tool.as_deref(), Some("slow"));
+    assert_eq!(desk.round(round).paused[0].tools, ["slow".to_owned()].into());
     assert_eq!(started(&resume(&desk, "a")), ["a.c2 {}"]);
+}
+
+#[test]
+fn calls_that_run_at_once_wait_for_the_first_of_several_things() {
+    let desk = with_plan(
+        "tasks: [{id: a, mode: parallel, retry: {attempts: 2, delay: 5s, jitter: false}, calls: [{toolName: t}, {toolName: one}, {toolName: two}]}]",
+    );
+    let full: std::collections::BTreeMap<String, usize> =
+        [("one".to_owned(), 0), ("two".to_owned(), 0)].into();
+    let tools: Arc<_> = Arc::new(["t".to_owned(), "one".to_owned(), "two".to_owned()].into());
+    let claims = vec![desk.key("a")];
+    let answer = desk.round(Round { claims, tools, tool_places: full.clone(), ..Round::default() });
+    let both: std::collections::BTreeSet<String> = full.keys().cloned().collect();
+    assert_eq!((started(&answer), &answer.paused[0].tools), (vec!["a.c1 {}".to_owned()], &both));
+    let error = CallError { class: "failed".to_owned(), message: "no".to_owned() };
+    let mut round = report_of(&desk, CallEnd::Failed { error, result: None });
+    round.tool_places = full;
+    let answer = desk.round(round);
+    assert_eq!((answer.paused[0].until.is_some(), &answer.paused[0].tools), (true, &both));
 }
 
 #[test]

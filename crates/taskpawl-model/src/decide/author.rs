@@ -46,6 +46,7 @@ const STATE_FIELDS: &[&str] = &[
     "plan",
     "attempt",
     "error",
+    "errorClass",
     "createdAt",
     "updatedAt",
     "startedAt",

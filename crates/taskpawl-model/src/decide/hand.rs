@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::draft::{Decided, Draft};
 use crate::record::{CallError, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
-use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskState};
 use crate::{CallId, Key, limits};
 
 /// How somebody says that a task ended.
@@ -25,7 +25,10 @@ impl End<'_> {
     }
 
     fn state(&self) -> TaskState {
-        if self.good { TaskState::Done } else { TaskState::Failed { error: self.error_text() } }
+        if self.good {
+            return TaskState::Done;
+        }
+        TaskState::Failed { error: self.error_text(), class: Some(FailureClass::Reported) }
     }
 
     fn error_text(&self) -> String {
@@ -139,7 +142,7 @@ impl Draft<'_> {
             (Some(call), _) => {
                 TaskState::Blocked { reason: BlockedReason::Interrupted { call: call.id.clone() } }
             }
-            (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call) },
+            (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call), class: None },
             // A run decides whether this was the last round.
             (None, None) if has_rounds => TaskState::Todo,
             (None, None) if calls.iter().all(|call| call.body.status.is_settled()) => TaskState::Done,

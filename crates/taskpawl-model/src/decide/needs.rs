@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
+use crate::failure::without_value;
 use crate::record::{Phase, TaskRecord};
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::{Key, RunId, TaskId, means, paths};
@@ -34,9 +35,7 @@ impl Draft<'_> {
         let cache = match if is_held { Ok(None) } else { self.cache_inputs(key, record)? } {
             Ok(cache) => cache,
             Err(problem) => {
-                let error = format!("`cache.key`: {problem}");
-                let state = TaskState::Failed { error: error.clone() };
-                self.set_state(key, state, Cause::Gate, Some(error))?;
+                self.fail_without_call(key, without_value("cache.key", &problem), Cause::Gate)?;
                 return Ok(false);
             }
         };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
-use crate::failure::no_value;
+use crate::failure::without_value;
 use crate::flow::{self, SURPLUS};
 use crate::limits::{needs_opening, undecided};
 use crate::record::{CallBody, CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
@@ -84,10 +84,14 @@ impl Draft<'_> {
     }
 
     fn fail_to_open(&mut self, key: Key, field: &str, problem: &str) -> Decided<bool> {
-        let error = no_value(field, problem);
-        let state = TaskState::Failed { error: error.clone() };
-        self.set_state(key, state, Cause::Gate, Some(error))?;
+        self.fail_without_call(key, without_value(field, problem), Cause::Gate)?;
         Ok(false)
+    }
+
+    /// Lets a task fail none of whose calls did.
+    pub(super) fn fail_without_call(&mut self, key: Key, state: TaskState, cause: Cause) -> Decided<()> {
+        let text = if let TaskState::Failed { error, .. } = &state { Some(error.clone()) } else { None };
+        self.set_state(key, state, cause, text)
     }
 
     /// Lets everything be decided anew when the gate of a task opens again.

@@ -1,10 +1,12 @@
 //! What comes next in a task that a run holds: its next calls, a pause, another round, or its end.
 
+use std::collections::BTreeSet;
+
 use super::approval::ANSWER;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::failure::{no_value, used_up};
+use crate::failure::{used_up, without_value};
 use crate::flow;
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
@@ -27,27 +29,28 @@ enum Step {
     Blocked,
 }
 
-/// Until when, and for a place of which tool, the calls of a task wait that come next.
+/// Until when, and for places of which tools, the calls of a task wait that come next: whichever comes first lets it go on.
 #[derive(Default)]
 struct Pause {
     until: Option<Timestamp>,
-    tool: Option<String>,
+    tools: BTreeSet<String>,
 }
 
 impl Pause {
-    /// Takes in that another call waits. Any place comes before a time, and that before a place of a tool; of two tools the first
-    /// one counts: a task that waited for any place instead would be asked again and again while both are full.
+    /// Takes in that another call waits. Who waits for any place waits for nothing else: it is the first to come.
     fn add(before: Option<Self>, until: Option<Timestamp>, tool: Option<String>) -> Self {
-        let Some(before) = before else { return Self { until, tool } };
-        if before.waits_for_any_place() || (until.is_none() && tool.is_none()) {
+        let is_first = before.is_none();
+        let mut pause = before.unwrap_or_default();
+        if (!is_first && pause.waits_for_any_place()) || (until.is_none() && tool.is_none()) {
             return Self::default();
         }
-        let until = before.until.into_iter().chain(until).min();
-        Self { until, tool: before.tool.or(tool).filter(|_| until.is_none()) }
+        pause.until = pause.until.into_iter().chain(until).min();
+        pause.tools.extend(tool);
+        pause
     }
 
     fn waits_for_any_place(&self) -> bool {
-        self.until.is_none() && self.tool.is_none()
+        self.until.is_none() && self.tools.is_empty()
     }
 }
 
@@ -94,10 +97,10 @@ impl Draft<'_> {
         let has = |status| calls.iter().any(|call| call.body.status == status);
         let is_stopped = has(CallStatus::Failed) || has(CallStatus::Interrupted);
         match (pause, has(CallStatus::Running)) {
-            (Some(Pause { until, tool }), _) if !is_stopped => {
+            (Some(Pause { until, tools }), _) if !is_stopped => {
                 let record = self.task(key)?;
                 let (attempt, plan) = (record.body.attempt, record.plan);
-                self.answer.paused.push(Paused { key, attempt, plan, until, tool });
+                self.answer.paused.push(Paused { key, attempt, plan, until, tools });
                 Ok(())
             }
             (_, true) => Ok(()),
@@ -299,11 +302,12 @@ impl Draft<'_> {
     fn fail_by_call(&mut self, key: Key) -> Decided<()> {
         let failed = self.calls(key)?.iter().find(|call| call.body.status == CallStatus::Failed);
         let error = failed.map_or_else(String::new, failure_text);
-        self.fail_task(key, error)
-    }
-
-    fn fail_task(&mut self, key: Key, error: String) -> Decided<()> {
-        self.set_state(key, TaskState::Failed { error: error.clone() }, Cause::Report, Some(error))
+        self.set_state(
+            key,
+            TaskState::Failed { error: error.clone(), class: None },
+            Cause::Report,
+            Some(error),
+        )
     }
 
     // Rounds.
@@ -320,15 +324,20 @@ impl Draft<'_> {
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
         match flow::holds(self, &record, &calls, &repeat.until)? {
             Ok(true) => self.succeed(key),
-            Err(problem) => self.fail_task(key, no_value("repeat.until", &problem)),
+            Err(problem) => {
+                self.fail_without_call(key, without_value("repeat.until", &problem), Cause::Report)
+            }
             Ok(false) if round >= repeat.max => {
                 let until = &repeat.until;
-                self.fail_task(key, used_up(&format!("did not hold after {round} rounds: {until}")))
+                let rounds = if round == 1 { "1 round".to_owned() } else { format!("{round} rounds") };
+                let state = used_up(&format!("did not hold after {rounds}: {until}"));
+                self.fail_without_call(key, state, Cause::Report)
             }
             // Nothing would be different, and a commit must not go on for ever.
             Ok(false) if nothing_ran => {
                 let until = &repeat.until;
-                self.fail_task(key, used_up(&format!("does not hold, and no call of the round ran: {until}")))
+                let state = used_up(&format!("does not hold, and no call of the round ran: {until}"));
+                self.fail_without_call(key, state, Cause::Report)
             }
             Ok(false) => self.next_round(key, round, repeat, go_on),
         }

@@ -23,6 +23,7 @@ const LEFT_OUT: &[&str] = &[
     "blockedReason",
     "claim",
     "error",
+    "errorClass",
     "attempt",
     "generation",
     "version",

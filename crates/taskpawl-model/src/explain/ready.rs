@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::state::lacking;
 use crate::command::DecideError;
 use crate::durations::Durations;
+use crate::means::{Means, capacities};
 use crate::record::{Node, Work};
 use crate::scope::{Selector, select};
 use crate::spec::{Priority, Timestamp};
@@ -26,6 +28,11 @@ pub struct ReadyList {
     pub total_for_runs: usize,
     /// How many there are for agents and people, listed or not.
     pub total_for_hands: usize,
+    /// What is ready, and no run here can take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub for_nobody: Vec<Untakable>,
+    /// How many of these there are, listed or not.
+    pub total_for_nobody: usize,
     /// Commands that begin with it.
     pub next_actions: Vec<String>,
 }
@@ -53,12 +60,29 @@ pub struct ReadyTask {
     pub because: String,
 }
 
+/// A task that is ready, and that no run here can take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Untakable {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// What it lacks, in words.
+    pub because: String,
+}
+
 /// Returns what is ready, of the tasks that `only` selects, in the order in which it is taken: at most `limit` of each kind, 0 for
-/// all.
+/// all. `means` is what the next run has.
 ///
 /// # Errors
 /// A selector names nothing, or the view cannot be read.
-pub fn explain_ready(view: &dyn View, only: &[Selector], limit: usize) -> Result<ReadyList, DecideError> {
+pub fn explain_ready(
+    view: &dyn View,
+    only: &[Selector],
+    limit: usize,
+    means: &Means,
+) -> Result<ReadyList, DecideError> {
     let scope = select(view, only)?;
     let is_inside = |node: &Node| scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
     let mut lists = [Work::Calls, Work::Manual].into_iter().map(|work| {
@@ -70,13 +94,16 @@ pub fn explain_ready(view: &dyn View, only: &[Selector], limit: usize) -> Result
     });
     let mut next = || lists.next().unwrap_or_else(|| Ok(Vec::new()));
     let (mut calls, mut manual) = (next()?, next()?);
+    let mut for_nobody = take_untakable(view, &mut calls, means)?;
     let (total_for_runs, total_for_hands) = (calls.len(), manual.len());
+    let total_for_nobody = for_nobody.len();
     let (is_timed, ranks) = if calls.is_empty() { (false, BTreeMap::new()) } else { ranks(view)? };
     let way = |node: &Node| ranks.get(&node.key).copied().unwrap_or(0);
     calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(way(node)), node.key));
     let limit = if limit == 0 { usize::MAX } else { limit };
     calls.truncate(limit);
     manual.truncate(limit);
+    for_nobody.truncate(limit);
     let for_runs = tasks(view, &calls, is_timed, &|node| Some(way(node)))?;
     let for_hands = tasks(view, &manual, false, &|_| None)?;
     let mut next_actions = Vec::new();
@@ -86,7 +113,36 @@ pub fn explain_ready(view: &dyn View, only: &[Selector], limit: usize) -> Result
     if let Some(first) = for_hands.first() {
         next_actions.push(format!("taskpawl claim {}", first.task));
     }
-    Ok(ReadyList { for_runs, for_hands, total_for_runs, total_for_hands, next_actions })
+    if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
+        next_actions.push(format!("taskpawl explain {}", first.task));
+    }
+    Ok(ReadyList {
+        for_runs,
+        for_hands,
+        total_for_runs,
+        total_for_hands,
+        for_nobody,
+        total_for_nobody,
+        next_actions,
+    })
+}
+
+/// Takes those out of what is ready that need what no run here has.
+fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> ViewResult<Vec<Untakable>> {
+    let capacities = capacities(view, &means.capacities)?;
+    let (mut found, mut kept) = (Vec::new(), Vec::with_capacity(nodes.len()));
+    for node in nodes.drain(..) {
+        let Some(task) = view.task(node.key)? else { continue };
+        match lacking(&view.calls(node.key)?, &task, means, &capacities) {
+            Some(reason) => {
+                let because = reason.to_string();
+                found.push(Untakable { task: task.id, name: task.spec.name, because });
+            }
+            None => kept.push(node),
+        }
+    }
+    *nodes = kept;
+    Ok(found)
 }
 
 /// Returns the longest way of each task to the end, in milliseconds; in tasks, where nothing is known of how long any takes.

@@ -8,7 +8,7 @@ use super::search::missing;
 use crate::command::Amount;
 use crate::decide::on_expiry_word;
 use crate::limits::undecided;
-use crate::means;
+use crate::means::{self, Means};
 use crate::paths;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
@@ -36,7 +36,7 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
             found
         }
         TaskState::Done => Reason::Done { at: task.body.finished_at, took: task.body.progress.took },
-        TaskState::Failed { error } => {
+        TaskState::Failed { error, .. } => {
             let has_calls = view.calls(node.key)?.iter().any(|call| call.body.attempts > 0);
             Reason::Failed { error: error.clone(), has_calls }
         }
@@ -114,7 +114,8 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
     if let Some(run) = runs.iter().find(|run| run.ending.contains_key(&task.id)) {
         return Ok(Reason::StillEnding { run: run.id.clone() });
     }
-    if let Some(reason) = lacking(view, facts, node, task)? {
+    let capacities = means::capacities(view, &facts.means.capacities)?;
+    if let Some(reason) = lacking(&view.calls(node.key)?, task, facts.means, &capacities) {
         return Ok(reason);
     }
     if let Some((names, by)) = occupied(view, facts, task)? {
@@ -130,22 +131,22 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
 }
 
 /// Returns what a ready task needs and no run here has.
-fn lacking(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskRecord) -> ViewResult<Option<Reason>> {
-    let calls = view.calls(node.key)?;
+pub(super) fn lacking(
+    calls: &[CallRecord],
+    task: &TaskRecord,
+    means: &Means,
+    capacities: &BTreeMap<String, u32>,
+) -> Option<Reason> {
     let left = calls.iter().filter(|call| !call.body.status.is_settled());
-    if let Some(name) = facts.means.missing_tool(left) {
-        return Ok(Some(Reason::MissingTool { name: name.to_owned() }));
+    if let Some(name) = means.missing_tool(left) {
+        return Some(Reason::MissingTool { name: name.to_owned() });
     }
-    if task.spec.resources.is_empty() {
-        return Ok(None);
-    }
-    let capacities = means::capacities(view, &facts.means.capacities)?;
-    let too_much = means::too_much(&task.spec, &capacities);
-    Ok(too_much.map(|(resource, Amount { units: needs, of: there_is })| Reason::TooMuch {
+    let too_much = means::too_much(&task.spec, capacities);
+    too_much.map(|(resource, Amount { units: needs, of: there_is })| Reason::TooMuch {
         resource: resource.to_owned(),
         needs,
         there_is,
-    }))
+    })
 }
 
 /// Returns whether a run that is restricted by these words takes a task.

@@ -472,7 +472,7 @@ impl Writer<'_> {
             let record = self.task(node.key)?;
             let reason = match (self.board.failures.get(&node.key), record.body.state) {
                 (Some(why), _) => why.clone(),
-                (None, TaskState::Failed { error }) => error,
+                (None, TaskState::Failed { error, .. }) => error,
                 (None, _) => TAKEN_TO_FAIL.to_owned(),
             };
             Ok(Foreseen { task: record.id, reason })

@@ -74,7 +74,7 @@ impl Facts for Board<'_> {
 fn state_of(phase: Phase, before: &TaskState) -> TaskState {
     match phase {
         Phase::Done => TaskState::Done,
-        Phase::Failed => TaskState::Failed { error: TAKEN_TO_FAIL.to_owned() },
+        Phase::Failed => TaskState::Failed { error: TAKEN_TO_FAIL.to_owned(), class: None },
         Phase::Cancelled => TaskState::Cancelled { reason: None },
         Phase::Skipped => TaskState::Skipped { reason: None },
         Phase::Todo => TaskState::Todo,

@@ -205,7 +205,8 @@ impl<'n> Reader<'n> {
 
     /// Reads a length of time, of which zero is one.
     pub(super) fn pause(&mut self, node: &'n Node<'n>) -> Option<Period> {
-        let Some(text) = node.as_str() else {
+        let text = node.as_number().map(ToString::to_string);
+        let Some(text) = text.as_deref().or(node.as_str()) else {
             self.wrong_type(node, "a duration such as `30s` or `5m`");
             return None;
         };

@@ -88,6 +88,7 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         "startedAt",
         "finishedAt",
         "error",
+        "errorClass",
         "notes",
         "plan",
         "claim",

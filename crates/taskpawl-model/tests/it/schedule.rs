@@ -1,9 +1,9 @@
 //! What a run does next, as scripts: an event a line, and below it what is to be done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use taskpawl_model::schedule::{Action, Event, State, Written, step};
+use taskpawl_model::schedule::{Action, Event, Limits, State, Written, step};
 use taskpawl_model::{
     CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Node, Origin, Priority, Report, StartedCall,
     TaskId, Trigger, Work,
@@ -304,12 +304,39 @@ fn a_run_waits_for_others_and_ends_once() {
 }
 
 #[test]
+fn the_first_of_several_tools_that_has_a_place_lets_a_task_go_on_once() {
+    let tools = [("one".to_owned(), 1), ("two".to_owned(), 1)].into();
+    let limits = Limits { tools, ..Limits::default() };
+    let mut state = State::new(4, BTreeMap::new()).with_limits(limits);
+    let of_tool = |key: u32, tool: &str| {
+        let mut call = started(key, "c1");
+        call.call.spec.tool_name = tool.to_owned();
+        call
+    };
+    let both = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
+    let paused =
+        vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until: None, tools: both }];
+    let full = Written { started: vec![of_tool(8, "one"), of_tool(9, "two")], paused, ..Written::default() };
+    step(&mut state, Event::Committed(Box::new(full)));
+    let resumed = |state: &mut State, key: u32| {
+        step(state, ended(key, "c1", CallEnd::Succeeded(serde_json::Value::Null)));
+        let actions = step(state, Event::Settled);
+        step(state, Event::Committed(Box::default()));
+        let [Action::Commit(commit)] = &actions[..] else { panic!("{actions:?}") };
+        commit.resumes.clone()
+    };
+    assert_eq!(resumed(&mut state, 9), [(Key(1), 1)], "it waited for the other one first");
+    assert_eq!(resumed(&mut state, 8), []);
+}
+
+#[test]
 fn a_pause_that_is_taken_away_holds_no_run_up() {
     let mut state = State::new(4, BTreeMap::new());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);
     let until = taskpawl_model::Timestamp::from_timestamp(4_000_000_000, 0);
-    let paused = vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until, tool: None }];
+    let paused =
+        vec![taskpawl_model::Paused { key: Key(1), attempt: 1, plan: None, until, tools: BTreeSet::new() }];
     step(&mut state, Event::Committed(Box::new(Written { paused, ..Written::default() })));
     assert_eq!(step(&mut state, Event::Settled), []);
     step(&mut state, Event::Revoked(Key(1)));
