@@ -13,14 +13,13 @@ use taskpawl_model::{
     StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
-use taskpawl_tools::Programs;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::changes::Changed;
 use crate::engine::{Engine, RunControl, RunOptions};
 use crate::error::RunError;
-use crate::executor::{Ended, Executor};
+use crate::executor::{Ended, Executor, Held};
 use crate::fingerprint::fingerprint;
 use crate::ledger::Ledger;
 use crate::liveness;
@@ -77,13 +76,13 @@ struct InFlight {
 impl Dispatcher {
     pub(crate) fn new(
         engine: &Engine,
-        programs: Programs,
+        held: Held,
         manager: Manager,
         run: RunId,
         options: &RunOptions,
         notifier: Notifier,
     ) -> Self {
-        let executor = Executor::new(engine, programs, options.scope.clone(), options.observer.clone());
+        let executor = Executor::new(engine, held, options.scope.clone(), options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
             intake: Intake::new(run.clone(), options.only.clone(), tools).with_rules(options.rules()),

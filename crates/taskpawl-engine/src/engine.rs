@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -7,12 +7,15 @@ use taskpawl_manager::Manager;
 use taskpawl_model::{
     Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
 };
-use taskpawl_tools::{Programs, Registry, Supervision};
+use taskpawl_tools::{
+    Confinement, Programs, Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision,
+};
 use tokio::sync::watch;
 
 use crate::approver::Approver;
 use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
+use crate::executor::Held;
 use crate::liveness::LiveRun;
 use crate::notify::{Notifier, Place};
 use crate::observer::{Observer, RunEvent};
@@ -30,6 +33,7 @@ pub struct Engine {
     pub(crate) tools: Arc<Registry>,
     pub(crate) project: Project,
     supervision: Supervision,
+    sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
 }
 
 /// Where the calls of an engine run, and where their output goes.
@@ -64,6 +68,9 @@ pub struct RunOptions {
     /// It finds what happened as JSON on its standard input, and the kind of it in `TASKPAWL_EVENT`; it may take 30 seconds, and
     /// what becomes of it does not change what becomes of the run. Plans may name others for their own tasks.
     pub notify: Vec<String>,
+    /// Whether that program is held to the sandbox of the calls, because somebody else named it than the user. Those that plans name
+    /// always are.
+    pub notify_in_sandbox: bool,
     /// How long it may take. Then nothing more starts, and what runs fails with the class `timeout`. Without it plans say so for
     /// their own tasks; likewise the next two.
     pub timeout: Option<Period>,
@@ -154,13 +161,22 @@ impl Engine {
     /// Returns an engine that runs the plan behind `manager` with `tools`. The manager that it offers knows which runs live.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let manager = recovery::watchful(manager, &tools, &project.files);
-        Self { manager, tools, project, supervision: Supervision::default() }
+        let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
+        Self { manager, tools, project, supervision: Supervision::default(), sandbox }
     }
 
     /// Sets who starts and owns the programs of a run.
     #[must_use]
     pub fn with_supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = supervision;
+        self
+    }
+
+    /// Sets what the programs of calls may do. Without it they may do whatever the user may. Of `places` the temporary directory is
+    /// the engine's business: each run has its own.
+    #[must_use]
+    pub fn with_sandbox(mut self, settings: SandboxSettings, places: SandboxPlaces) -> Self {
+        self.sandbox = Arc::new((settings, places));
         self
     }
 
@@ -195,16 +211,19 @@ impl Engine {
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
         let id = RunId::from(self.manager.source().new_id());
         let manager = self.manager.clone().with_run(id.clone());
-        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone())?;
+        let temporary = self.temporary_base();
+        let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
+        let confinement = Arc::new(self.confinement(live.temporary()));
         manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
         let programs = live.programs().clone();
-        let notifier = self.notifier(&id, &programs, &options);
+        let notifier = self.notifier(&id, &programs, &confinement, &options);
+        let held = Held { programs, confinement };
         // Boxed, so that whoever holds the future of a run does not hold all of this.
         let run =
-            Box::pin(Dispatcher::new(self, programs, manager.clone(), id.clone(), &options, notifier).run());
+            Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
         let (summary, notifier) = run.await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
@@ -239,15 +258,36 @@ impl Engine {
         self.run_all_ready(options).await
     }
 
-    fn notifier(&self, run: &RunId, programs: &Programs, options: &RunOptions) -> Notifier {
+    /// Returns where runs make their directories for temporary files; `None` is nowhere, because programs use those of the user.
+    fn temporary_base(&self) -> Option<PathBuf> {
+        let (settings, places) = &*self.sandbox;
+        let named = places.variables.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
+        let named = named.filter(|path| path.is_absolute() && path.is_dir());
+        (settings.mode != SandboxMode::Off).then(|| named.unwrap_or_else(|| PathBuf::from("/tmp")))
+    }
+
+    fn confinement(&self, temporary: Option<&Path>) -> Confinement {
+        let (settings, places) = &*self.sandbox;
+        let temporary = temporary.map(Path::to_owned);
+        Confinement::new(settings.clone(), SandboxPlaces { temporary, ..places.clone() })
+    }
+
+    fn notifier(
+        &self,
+        run: &RunId,
+        programs: &Programs,
+        confinement: &Arc<Confinement>,
+        options: &RunOptions,
+    ) -> Notifier {
         let place = Place {
             run: run.clone(),
             manager: self.manager.clone(),
             programs: programs.clone(),
+            confinement: Arc::clone(confinement),
             root: self.project.root.clone(),
             files: self.project.files.join("notify"),
         };
-        Notifier::new(place, options.notify.clone())
+        Notifier::new(place, options.notify.clone(), options.notify_in_sandbox)
     }
 
     fn missing_tool(&self, task: &Task) -> Option<String> {

@@ -12,7 +12,8 @@ use taskpawl_model::{
     is_too_deep,
 };
 use taskpawl_tools::{
-    CallContext, Programs, Progress, ProgressSink, RegisteredTool, ToolError, UsageSink, call_guarded,
+    CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, SandboxError,
+    ToolError, UsageSink, Widening, call_guarded,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +48,13 @@ pub(crate) struct Ended {
     pub(crate) inputs_changed: bool,
 }
 
+/// What starts the programs of a run, and what holds them.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) programs: Programs,
+    pub(crate) confinement: Arc<Confinement>,
+}
+
 /// Makes calls out of what the store recorded as started.
 #[derive(Debug)]
 pub(crate) struct Executor {
@@ -57,15 +65,15 @@ pub(crate) struct Executor {
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
-    programs: Programs,
+    held: Held,
     writers: Writers,
 }
 
 impl Executor {
-    /// Returns an executor whose calls start their programs by `programs`.
+    /// Returns an executor whose calls start their programs as `held` says.
     pub(crate) fn new(
         engine: &Engine,
-        programs: Programs,
+        held: Held,
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
@@ -77,7 +85,7 @@ impl Executor {
             observer,
             cancel: CancellationToken::new(),
             by_task: BTreeMap::new(),
-            programs,
+            held,
             writers: Writers::default(),
         }
     }
@@ -96,13 +104,17 @@ impl Executor {
         let output = self.output.clone();
         let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
         let source = Arc::clone(self.engine.manager.source());
+        let confinement = Arc::clone(&self.held.confinement);
         async move {
             let watch = Watch::begin(&root, writers, &started.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
             let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
             let args = Value::Object(args);
             let end = match tool {
-                Some(tool) => run(tool, context, args, &call.spec, &output, &limit).await,
+                Some(tool) => match confined(context, confinement, Widening::default()).await {
+                    Ok(context) => run(tool, context, args, &call.spec, &output, &limit).await,
+                    Err(error) => failed("sandbox", error.to_string(), None),
+                },
                 None => unknown_tool(&call.spec.tool_name),
             };
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
@@ -136,7 +148,7 @@ impl Executor {
         context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
-        context.programs = self.programs.clone();
+        context.programs = self.held.programs.clone();
         context
     }
 
@@ -192,6 +204,28 @@ impl Executor {
     pub(crate) fn forget(&mut self, key: Key) {
         self.by_task.remove(&key);
     }
+}
+
+/// Returns the context of a call that may do what `widening` says beside what everyone may.
+async fn confined(
+    mut context: CallContext,
+    confinement: Arc<Confinement>,
+    widening: Widening,
+) -> Result<CallContext, SandboxError> {
+    let held = match confinement.made(&widening) {
+        Some(known) => Ok(known),
+        // The project is looked through for what programs must not see.
+        None => match tokio::task::spawn_blocking(move || confinement.of_call(&widening)).await {
+            Ok(found) => found,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shuts down, and this future goes with it.
+                Err(_) => std::future::pending().await,
+            },
+        },
+    };
+    CallSandbox { sandbox: context.sandbox, environment: context.environment } = held?;
+    Ok(context)
 }
 
 /// Looks before and after a call which files change.

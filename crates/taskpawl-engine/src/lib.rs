@@ -26,6 +26,7 @@ mod prune;
 mod questions;
 mod recovery;
 mod summary;
+mod temporary;
 
 pub use approver::{Approver, Verdict};
 pub use engine::{Engine, Project, RunControl, RunOptions};

@@ -1,6 +1,6 @@
 //! Whether a run is alive: its lock tells, not a clock.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use taskpawl_model::RunId;
 use taskpawl_tools::{Programs, Supervision};
 
 use crate::error::RunError;
+use crate::temporary;
 
 /// How long a run that is dropped waits for the end of its programs. They are killed, and so gone in no time; one that hangs in
 /// the kernel must not hold up its host.
@@ -24,10 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct LiveRun {
     path: PathBuf,
     programs: Programs,
+    temporary: Option<PathBuf>,
 }
 
 impl LiveRun {
-    pub(crate) fn start(files: &Path, run: &RunId, supervision: Supervision) -> Result<Self, RunError> {
+    /// Starts a run. Its programs may have temporary files beneath `temporary`, if that is given.
+    pub(crate) fn start(
+        files: &Path,
+        run: &RunId,
+        supervision: Supervision,
+        temporary: Option<&Path>,
+    ) -> Result<Self, RunError> {
         let path = lock_path(files, run);
         let failed = |action, path: &Path, source| RunError::Files { action, path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
@@ -35,16 +43,18 @@ impl LiveRun {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(|source| failed("create", directory, source))?;
         }
-        let file = loop {
-            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-            let file = file.map_err(|source| failed("create", &path, source))?;
-            file.lock().map_err(|source| failed("lock", &path, source))?;
-            // Whoever took it for a leftover before it was locked has removed it: then nobody would see this lock.
-            if file.metadata().is_ok_and(|data| data.nlink() > 0) {
-                break file;
-            }
+        let mut file = locked(&path)?;
+        let make = |base: &Path| {
+            temporary::make(base, &mut file, &path, run)
+                .map_err(|source| failed("create a directory in", base, source))
         };
-        Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)) })
+        let temporary = temporary.map(make).transpose()?;
+        Ok(Self { path, programs: Programs::with_lock(supervision, Arc::new(file)), temporary })
+    }
+
+    /// Returns the directory for the temporary files of its programs.
+    pub(crate) fn temporary(&self) -> Option<&Path> {
+        self.temporary.as_deref()
     }
 
     pub(crate) fn programs(&self) -> &Programs {
@@ -55,8 +65,10 @@ impl LiveRun {
 impl Drop for LiveRun {
     fn drop(&mut self) {
         // Without its file the run counts as over, and a file that stays behind is harmless: it is locked for as long as
-        // anything of the run is alive.
-        if self.programs.close_within(PATIENCE) {
+        // anything of the run is alive, and leads whoever recovers the run to its temporary files.
+        if self.programs.close_within(PATIENCE)
+            && self.temporary.as_deref().is_none_or(|path| temporary::remove(path).is_ok())
+        {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -76,7 +88,7 @@ pub(crate) fn is_alive(files: &Path, run: &RunId) -> bool {
 pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
     let path = lock_path(files, run);
     let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
-    let file = match OpenOptions::new().read(true).write(true).open(&path) {
+    let mut file = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(file) => file,
         Err(error) => return gone(error),
     };
@@ -84,7 +96,38 @@ pub(crate) fn remove_lock(files: &Path, run: &RunId) -> io::Result<()> {
     if file.try_lock().is_err() {
         return Ok(());
     }
+    temporary::remove_by(&mut file)?;
     std::fs::remove_file(&path).or_else(gone)
+}
+
+/// Removes the temporary files of runs that died. What cannot be removed now is left to the next one who looks.
+pub(crate) fn clear_up(files: &Path) {
+    let locks = std::fs::read_dir(files.join("runs")).into_iter().flatten().flatten();
+    for path in
+        locks.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lock"))
+    {
+        let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
+        // Who looks whether the run lives takes this lock for the run's, so it is taken only where there is something to do.
+        let has_some = file.metadata().is_ok_and(|data| data.len() > 0);
+        if has_some && file.try_lock().is_ok() {
+            let _ = temporary::remove_by(&mut file);
+        }
+    }
+}
+
+/// Makes the lock file of a run and takes the lock.
+fn locked(path: &Path) -> Result<File, RunError> {
+    let failed = |action, source| RunError::Files { action, path: path.to_owned(), source };
+    loop {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = file.map_err(|source| failed("create", source))?;
+        file.lock().map_err(|source| failed("lock", source))?;
+        // Whoever took it for a leftover before it was locked has removed it: then nobody would see this lock.
+        if file.metadata().is_ok_and(|data| data.nlink() > 0) {
+            return Ok(file);
+        }
+    }
 }
 
 fn lock_path(files: &Path, run: &RunId) -> PathBuf {

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{ApprovalRequest, RunId, format_time};
-use taskpawl_tools::{End, Environment, Limits, Outcome, OutputFiles, Program, Programs, Sandbox};
+use taskpawl_tools::{CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +58,8 @@ pub(crate) struct Place {
     pub(crate) run: RunId,
     pub(crate) manager: Manager,
     pub(crate) programs: Programs,
+    /// What holds the programs that others named than the user.
+    pub(crate) confinement: Arc<Confinement>,
     pub(crate) root: PathBuf,
     /// The directory for what they print, as long as they run.
     pub(crate) files: PathBuf,
@@ -68,6 +71,8 @@ pub(crate) struct Notifier {
     place: Place,
     /// The program of the run, which is told everything; empty for none.
     argv: Vec<String>,
+    /// Whether it is held to the sandbox, as those of plans are.
+    is_held: bool,
     /// The programs of plans, which are told about their tasks, as far as these were met; empty for none.
     plans: BTreeMap<String, Vec<String>>,
     queue: VecDeque<Message>,
@@ -77,9 +82,9 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    pub(crate) fn new(place: Place, argv: Vec<String>) -> Self {
+    pub(crate) fn new(place: Place, argv: Vec<String>, is_held: bool) -> Self {
         let (plans, queue, running) = (BTreeMap::new(), VecDeque::new(), JoinSet::new());
-        Self { place, argv, plans, queue, count: 0, running }
+        Self { place, argv, is_held, plans, queue, count: 0, running }
     }
 
     /// Tells that a task waits for a decision.
@@ -187,14 +192,17 @@ impl Notifier {
         let text = self.text(&message);
         let variables =
             [("TASKPAWL_EVENT", message.kind.as_str()), ("TASKPAWL_RUN", self.place.run.as_str())];
-        let changes = variables.map(|(name, value)| (OsString::from(name), Some(OsString::from(value))));
+        let variables = variables.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        // A plan that names the program of the run is told with it, and gets no more by that.
+        let is_free = message.argv == self.argv && !self.is_held;
+        let held = if is_free { CallSandbox::default() } else { self.place.confinement.plain() };
         let program = Program {
             argv: message.argv,
             cwd: self.place.root.clone(),
-            environment: Environment::Inherit(changes.into_iter().collect()),
+            environment: held.environment.with(variables),
             stdin: Some(text.into_bytes()),
             output,
-            sandbox: Sandbox::Off,
+            sandbox: held.sandbox,
         };
         let programs = self.place.programs.clone();
         self.running.spawn(async move { tell(&programs, &program).await });

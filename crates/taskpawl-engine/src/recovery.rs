@@ -18,12 +18,14 @@ impl Engine {
     /// Takes back what dead runs and ended leases left behind, in one commit, and returns what that was.
     ///
     /// A call whose end nobody knows is started again only where that is safe; else its task is blocked until somebody decides. Runs
-    /// do this when they start. Two processes may do it at once.
+    /// do this when they start. What dead runs left of temporary files goes as well. Two processes may do it at once.
     ///
     /// # Errors
     /// The store failed.
     pub fn recover(&self) -> Result<Recovered, Error> {
-        self.recovery().carry_out(&self.manager, None)
+        let recovered = self.recovery().carry_out(&self.manager, None)?;
+        liveness::clear_up(&self.project.files);
+        Ok(recovered)
     }
 
     /// Returns what [`recover`](Self::recover) would take back now.

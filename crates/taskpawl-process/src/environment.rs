@@ -18,6 +18,16 @@ impl Default for Environment {
 }
 
 impl Environment {
+    /// Returns the environment with more variables, which replace those of the same names.
+    #[must_use]
+    pub fn with(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        match &mut self {
+            Self::Inherit(all) => all.extend(variables.into_iter().map(|(name, value)| (name, Some(value)))),
+            Self::Exactly(all) => all.extend(variables),
+        }
+        self
+    }
+
     /// Returns the `PATH` that the program will see, which is also the one it is looked up in.
     pub(crate) fn path(&self) -> Option<OsString> {
         let name = OsStr::new("PATH");

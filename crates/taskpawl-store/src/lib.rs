@@ -31,5 +31,7 @@ pub use committer::Committer;
 pub use error::StoreError;
 pub use examine::{Finding, Severity, examine, narrow_mode, wide_mode};
 pub use location::{Location, open};
-pub use placement::{CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy};
+pub use placement::{
+    CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy, state_directory,
+};
 pub use store::{Outcome, Reply, Store};

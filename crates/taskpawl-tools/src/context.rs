@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_process::Programs;
+use taskpawl_process::{Environment, Programs, Sandbox};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,11 @@ pub struct CallContext {
     pub usage: Option<UsageSink>,
     /// What starts programs, shared by the calls of one run. Without a run the call's own, with a supervisor.
     pub programs: Programs,
+    /// What the programs of the call may do. Whoever starts one hands it on; a tool that does its work in this process keeps to
+    /// [`root`](Self::root) by itself. Without a run [`Sandbox::Off`].
+    pub sandbox: Sandbox,
+    /// The variables that the programs of the call see, beside those of the call itself.
+    pub environment: Environment,
 }
 
 /// How much a call may print and how gently it is ended.
@@ -99,6 +104,8 @@ impl CallContext {
             progress: None,
             usage: None,
             programs: Programs::default(),
+            sandbox: Sandbox::default(),
+            environment: Environment::default(),
         }
     }
 

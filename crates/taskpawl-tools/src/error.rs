@@ -45,8 +45,16 @@ pub enum ToolError {
     /// A program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// A program could not be started because of its sandbox.
+    #[error("{source}; {hint}")]
+    OutsideSandbox {
+        /// What the system said.
+        source: SpawnError,
+        /// What the sandbox has to do with it, and what would let it start.
+        hint: String,
+    },
     /// A program ended with another exit code than those that count as success.
-    #[error("{}", exit_message(program, *code, *signal, stderr))]
+    #[error("{}", exit_message(program, *code, *signal, stderr, hint.as_deref()))]
     Exit {
         /// The program, as the call named it.
         program: String,
@@ -56,6 +64,8 @@ pub enum ToolError {
         signal: Option<i32>,
         /// The last line that it wrote to its standard error, fit for a terminal; may be empty.
         stderr: String,
+        /// What of its sandbox it ran into, as far as can be told, and what would let it through.
+        hint: Option<String>,
         /// What the call would have returned.
         result: Box<Value>,
     },
@@ -150,7 +160,7 @@ impl ToolError {
             Self::Io { .. } => "io",
             Self::OutsideRoot { .. } => "outside_root",
             Self::Protected { .. } => "protected",
-            Self::Spawn(_) => "spawn",
+            Self::Spawn(_) | Self::OutsideSandbox { .. } => "spawn",
             Self::Exit { .. } => "exit_code",
             Self::InvalidJson { .. } => "invalid_json",
             Self::Timeout { .. } => "timeout",
@@ -179,6 +189,7 @@ impl ToolError {
             | Self::OutsideRoot { .. }
             | Self::Protected { .. }
             | Self::Spawn(_)
+            | Self::OutsideSandbox { .. }
             | Self::Lost { .. }
             | Self::BlockedAddress { .. }
             | Self::Http { .. }
@@ -222,12 +233,13 @@ fn block_message(host: &str, port: u16, reason: &BlockReason) -> String {
     }
 }
 
-fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str) -> String {
+fn exit_message(program: &str, code: i32, signal: Option<i32>, stderr: &str, hint: Option<&str>) -> String {
     let how = match signal {
         Some(signal) => format!("`{program}` was ended by signal {signal}"),
         None => format!("`{program}` exited with code {code}"),
     };
-    if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
+    let how = if stderr.is_empty() { how } else { format!("{how}: {stderr}") };
+    hint.map_or(how.clone(), |hint| format!("{how}; {hint}"))
 }
 
 /// Why a tool could not be registered.

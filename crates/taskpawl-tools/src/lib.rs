@@ -28,6 +28,7 @@ mod error;
 mod guard;
 mod registry;
 mod root;
+mod sandbox;
 mod schema;
 mod text;
 mod tool;
@@ -38,6 +39,9 @@ pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use registry::{RegisteredTool, Registry};
+pub use sandbox::{
+    CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
+};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Level, Limits, Network, NetworkWall, Outcome, OutputFiles, Profile,
     Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, is_below_supervisor,

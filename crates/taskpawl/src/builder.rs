@@ -7,7 +7,7 @@ use taskpawl_model::Origin;
 use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
-use taskpawl_tools::{Registry, Supervision, Tool};
+use taskpawl_tools::{Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision, Tool};
 
 use crate::error::OpenError;
 use crate::facade::Taskpawl;
@@ -24,6 +24,9 @@ pub struct Builder {
     origin: Origin,
     source: Arc<dyn Source>,
     supervision: Supervision,
+    sandbox: SandboxSettings,
+    hidden: Vec<PathBuf>,
+    kept: Vec<PathBuf>,
     builtin: bool,
     #[cfg(feature = "http")]
     http: HttpAccess,
@@ -42,6 +45,9 @@ impl Builder {
             origin: Origin::Library,
             source: Arc::new(SystemSource),
             supervision: Supervision::default(),
+            sandbox: SandboxSettings::off(),
+            hidden: Vec::new(),
+            kept: Vec::new(),
             builtin: true,
             #[cfg(feature = "http")]
             http: HttpAccess::public(),
@@ -108,6 +114,31 @@ impl Builder {
         self
     }
 
+    /// Sets what programs may do that are started by calls. Default: in a sandbox without network they write to [`root`](Self::root)
+    /// and a temporary directory of their run alone, do not read the secrets of the user, and see those variables of this process that
+    /// are harmless. Where that cannot be enforced, no program is started; [`SandboxSettings::off`] lets them do whatever this process
+    /// may.
+    #[must_use]
+    pub fn sandbox(mut self, settings: SandboxSettings) -> Self {
+        self.sandbox = settings;
+        self
+    }
+
+    /// Hides a place of the host's own from programs, beside the store: whatever the sandbox is widened by, they neither read nor
+    /// write it.
+    #[must_use]
+    pub fn hidden_place(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hidden.push(path.into());
+        self
+    }
+
+    /// Protects a place of the host's own from programs: whatever the sandbox is widened by, they do not write it.
+    #[must_use]
+    pub fn protected_place(mut self, path: impl Into<PathBuf>) -> Self {
+        self.kept.push(path.into());
+        self
+    }
+
     /// Leaves the built-in tools out.
     #[must_use]
     pub fn without_builtin_tools(mut self) -> Self {
@@ -157,21 +188,52 @@ impl Builder {
                     tempfile::Builder::new().prefix("taskpawl-").tempdir().map_err(OpenError::Files)?;
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };
-        let project = Project {
-            id: self.project_id.unwrap_or(name),
-            root: root.map_err(OpenError::Root)?,
-            files,
-            host: self.host,
+        let root = root.map_err(OpenError::Root)?;
+        let places = if self.sandbox.mode == SandboxMode::Off {
+            SandboxPlaces::default()
+        } else {
+            let own = SandboxPlaces { own: self.hidden, kept: self.kept, ..SandboxPlaces::default() };
+            places(own, &root, &self.location, &files)
         };
+        let project = Project { id: self.project_id.unwrap_or(name), root, files, host: self.host };
         let manager =
             Manager::new(open(&self.location), self.actor).with_source(self.source).with_origin(self.origin);
-        let engine = Engine::new(manager, Arc::new(registry), project).with_supervision(self.supervision);
+        let engine = Engine::new(manager, Arc::new(registry), project)
+            .with_supervision(self.supervision)
+            .with_sandbox(self.sandbox, places);
         Ok(Taskpawl::new(engine, self.location, temporary))
     }
 }
 
+/// Adds where things are that matter to the sandbox of programs to what the host has said.
+fn places(mut places: SandboxPlaces, root: &Path, store: &Location, files: &Path) -> SandboxPlaces {
+    places.own.extend(store.path().into_iter().flat_map(store_files));
+    places.own.push(files.to_owned());
+    let (root, output) = (root.to_owned(), Some(files.join("output")));
+    SandboxPlaces { root, output, variables: std::env::vars_os().collect(), ..places }
+}
+
+/// Returns the files that a store consists of, now or soon, and the copies of it that stand beside it.
+fn store_files(store: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        ["", "-wal", "-shm", "-journal", ".lock"].iter().map(|ending| with_ending(store, ending)).collect();
+    let beside =
+        store.parent().and_then(|parent| std::fs::read_dir(parent).ok()).into_iter().flatten().flatten();
+    let name = store.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_copy = |path: &PathBuf| {
+        let own = path.file_name().unwrap_or_default().as_encoded_bytes();
+        own.starts_with(name) && own.ends_with(b".bak")
+    };
+    files.extend(beside.map(|entry| entry.path()).filter(is_copy));
+    files
+}
+
 fn files_beside(store: &Path) -> PathBuf {
-    let mut path = store.as_os_str().to_owned();
-    path.push(".files");
+    with_ending(store, ".files")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
     PathBuf::from(path)
 }

@@ -175,7 +175,7 @@ fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> 
 }
 
 /// Returns the directory of this program beneath the state directory of the user.
-fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
+pub fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
     let xdg = environment.xdg_state_home.as_ref().filter(|path| path.is_absolute()).cloned();
     let home = || environment.home.as_ref().map(|home| home.join(".local/state"));
     xdg.or_else(home).map(|state| state.join("taskpawl")).ok_or(PlacementError::NoStateDirectory)

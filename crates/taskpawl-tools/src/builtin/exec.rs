@@ -5,12 +5,15 @@ use std::path::Path;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl_process::{End, Environment, Limits, Outcome, OutputFiles, Program, Sandbox, SpawnError};
+use taskpawl_process::{
+    End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, SpawnError,
+};
 
 use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
+use crate::sandbox::{hint, hint_for_start};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -108,6 +111,7 @@ fn result_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
+            "sandbox": sandbox_schema(),
             "exitCode": {"type": "integer", "description": "128 plus the signal where one ended the program."},
             "stdout": {"type": "string"},
             "stderr": {"type": "string"},
@@ -118,7 +122,25 @@ fn result_schema() -> Value {
                 "description": "The whole output where it is truncated: of standard output, or of standard error if only that is.",
             },
         },
-        "required": ["exitCode", "stdout", "stderr", "truncated"],
+        "required": ["exitCode", "stdout", "stderr", "truncated", "sandbox"],
+        "additionalProperties": false,
+    })
+}
+
+fn sandbox_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "What held the program.",
+        "properties": {
+            "level": {"enum": ["off", "standard", "strict"]},
+            "network": {"enum": ["loopback", "none", "full"], "description": "`loopback` is one of its own."},
+            "gaps": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What was asked for and could not be enforced here.",
+            },
+        },
+        "required": ["level"],
         "additionalProperties": false,
     })
 }
@@ -140,7 +162,7 @@ pub(super) async fn run(
         environment: environment(cx, options.env),
         stdin: options.stdin.map(String::into_bytes),
         output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
-        sandbox: Sandbox::Off,
+        sandbox: cx.sandbox.clone(),
     };
     let limits = Limits {
         deadline: cx.deadline,
@@ -151,7 +173,7 @@ pub(super) async fn run(
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let report = report(&outcome);
-    ended(cx, name, &options.ok_exit_codes, outcome.end, &outcome, &report)?;
+    ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
     match options.parse {
         Some(Parse::Json) => {
             let result = with_json(name, &outcome, report)?;
@@ -169,7 +191,10 @@ fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {
         cx.report(error.to_string());
         return ToolError::Lost { message: error.to_string() };
     }
-    error.into()
+    match hint_for_start(&cx.sandbox, &error) {
+        Some(hint) => ToolError::OutsideSandbox { source: error, hint },
+        None => error.into(),
+    }
 }
 
 /// The call's own variables come last: a plan must not forge the key by which others recognise a repetition.
@@ -181,8 +206,9 @@ fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
         ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
     ];
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-    let changes = env.into_iter().chain(own);
-    Environment::Inherit(changes.map(|(name, value)| (OsString::from(name), Some(value.into()))).collect())
+    let changes =
+        env.into_iter().chain(own).map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    cx.environment.clone().with(changes)
 }
 
 fn report(outcome: &Outcome) -> Map<String, Value> {
@@ -195,25 +221,42 @@ fn report(outcome: &Outcome) -> Map<String, Value> {
     if let Some(file) = truncated.and_then(|stream| stream.file.as_ref()) {
         report.insert("outputFile".to_owned(), file.to_string_lossy().into());
     }
+    report.insert("sandbox".to_owned(), in_force(outcome.enforcement.as_deref()));
     report
+}
+
+/// Says what was in force around a program, as shortly as it can be said.
+fn in_force(enforcement: Option<&Enforcement>) -> Value {
+    let Some(enforcement) = enforcement else { return json!({"level": "off"}) };
+    let network = match enforcement.network {
+        NetworkWall::Namespace => "loopback",
+        NetworkWall::Filter => "none",
+        NetworkWall::Open => "full",
+    };
+    let mut said = json!({"level": enforcement.level, "network": network});
+    if !enforcement.gaps.is_empty() {
+        said["gaps"] = json!(enforcement.gaps);
+    }
+    said
 }
 
 fn ended(
     cx: &CallContext,
     name: &str,
     ok_exit_codes: &[i32],
-    end: End,
+    program: &Program,
     outcome: &Outcome,
     report: &Map<String, Value>,
 ) -> Result<(), ToolError> {
     let result = || Box::new(Value::Object(report.clone()));
-    match end {
+    match outcome.end {
         End::Exited if ok_exit_codes.contains(&outcome.code) => Ok(()),
         End::Exited => Err(ToolError::Exit {
             program: name.to_owned(),
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
+            hint: hint(&program.sandbox, &program.cwd, outcome.signal, &outcome.stderr.text),
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),

@@ -11,7 +11,10 @@ use crate::support::{Project, until};
 async fn exec_returns_exit_code_and_output() {
     let project = Project::new();
     let result = project.call("exec", json!({"argv": ["echo", "a  b", "$HOME"]})).await.unwrap();
-    assert_eq!(result, json!({"exitCode": 0, "stdout": "a  b $HOME\n", "stderr": "", "truncated": false}));
+    assert_eq!(
+        result,
+        json!({"exitCode": 0, "stdout": "a  b $HOME\n", "stderr": "", "truncated": false, "sandbox": {"level": "off"}})
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,16 @@
+//! Which sandbox the programs of a call get: what the user set, where the project lies, and what the call asks for, come to a
+//! profile. How it is enforced is the business of `taskpawl-process`.
+
+mod carve;
+mod confinement;
+mod dotenv;
+mod hint;
+mod places;
+mod settings;
+mod variables;
+mod worktree;
+
+pub use confinement::{CallSandbox, Confinement, SandboxError};
+pub(crate) use hint::{hint, hint_for_start};
+pub use places::SandboxPlaces;
+pub use settings::{SandboxMode, SandboxSettings, Widening};

@@ -1,0 +1,71 @@
+//! Places within places.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Returns a path without `.` and `..`, by its letters: whether a link is on the way does not matter to what it is called.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Returns whether a path is one of `places` or lies beneath one.
+pub(super) fn is_within(path: &Path, places: &[PathBuf]) -> bool {
+    places.iter().any(|place| path.starts_with(place))
+}
+
+/// Takes `places` out of the places that `closed` names: one that is named itself is gone, and one that holds it is replaced by
+/// everything in it that lies beside the way. A place above does not open those beneath it.
+pub(super) fn open_up(closed: Vec<PathBuf>, places: &[PathBuf]) -> Vec<PathBuf> {
+    places.iter().fold(closed, |closed, place| {
+        closed
+            .into_iter()
+            .flat_map(|one| if place.starts_with(&one) { beside(&one, place) } else { vec![one] })
+            .collect()
+    })
+}
+
+/// Returns everything in `directory` that is not on the way to `place`.
+fn beside(directory: &Path, place: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let way: Vec<&Path> = place.ancestors().take_while(|above| *above != directory).collect();
+    let above = std::iter::once(directory).chain(way.iter().rev().copied());
+    for (above, next) in above.zip(way.iter().rev()) {
+        let entries = std::fs::read_dir(above).into_iter().flatten().flatten();
+        found.extend(entries.map(|entry| entry.path()).filter(|path| path != next));
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_taken_out_of_those_that_hold_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["a/b/c", "a/b/d", "a/e"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        let opened = |closed: &[&str], place: &str| {
+            let closed = closed.iter().map(|name| at(name)).collect();
+            let left = open_up(closed, &[at(place)]);
+            left.iter()
+                .map(|path| path.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(opened(&["a"], "a/b/c"), ["a/b/d", "a/e"]);
+        assert_eq!(opened(&["a/b/c", "a/e"], "a/b/c"), ["a/e"]);
+        assert_eq!(opened(&["a/b"], "a"), ["a/b"], "a place above opens nothing");
+        assert_eq!(opened(&["a/b"], "a/bc"), ["a/b"]);
+        assert_eq!(opened(&["a/b"], "a/b/not/there"), ["a/b/c", "a/b/d"]);
+    }
+}

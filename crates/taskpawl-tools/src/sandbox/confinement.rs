@@ -1,0 +1,285 @@
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox};
+use thiserror::Error;
+
+use super::carve::{is_within, open_up};
+use super::places::SandboxPlaces;
+use super::settings::{SandboxMode, SandboxSettings, Widening};
+use super::{dotenv, variables, worktree};
+
+/// What holds the programs of one run: the settings at one place. Profiles are made when they are first asked for, and kept.
+#[derive(Debug)]
+pub struct Confinement {
+    settings: SandboxSettings,
+    places: SandboxPlaces,
+    made: Mutex<HashMap<Widening, CallSandbox>>,
+}
+
+/// What the programs of one call are held to.
+#[derive(Clone, Debug, Default)]
+pub struct CallSandbox {
+    /// What they may do.
+    pub sandbox: Sandbox,
+    /// What they see beside the variables of the call.
+    pub environment: Environment,
+}
+
+/// Why a call cannot have what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// A path is not there.
+    #[error("`{path}` in `sandbox.{field}` does not exist; make it first, or name a directory above it", path = path.display())]
+    NotThere {
+        /// `read` or `write`.
+        field: &'static str,
+        /// The path, absolute.
+        path: PathBuf,
+    },
+    /// A path belongs to taskpawl itself.
+    #[error("`{path}` in `sandbox.{field}` belongs to taskpawl itself, whose files programs leave alone", path = path.display())]
+    Own {
+        /// `read` or `write`.
+        field: &'static str,
+        /// The path, absolute.
+        path: PathBuf,
+    },
+}
+
+impl Confinement {
+    /// Returns what holds programs at `places` by `settings`.
+    pub fn new(settings: SandboxSettings, places: SandboxPlaces) -> Self {
+        Self { settings, places, made: Mutex::default() }
+    }
+
+    /// Returns what programs are held to that ask for nothing.
+    #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
+    pub fn plain(&self) -> CallSandbox {
+        self.of_call(&Widening::default()).expect("BUG: who asks for nothing cannot be refused")
+    }
+
+    /// As [`of_call`](Self::of_call), if that was asked for before: then nothing has to be looked up.
+    pub fn made(&self, widening: &Widening) -> Option<CallSandbox> {
+        let is_off = self.settings.mode == SandboxMode::Off;
+        if is_off { Some(CallSandbox::default()) } else { self.lock().get(widening).cloned() }
+    }
+
+    /// Returns what the programs of a call are held to that may do what `widening` says besides. Whether it may is decided before.
+    ///
+    /// # Errors
+    /// A path of the widening does not exist, or belongs to taskpawl.
+    pub fn of_call(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
+        if let Some(made) = self.made(widening) {
+            return Ok(made);
+        }
+        let profile = Arc::new(self.profile(widening)?);
+        let variables = variables::variables(&self.settings, &self.places, profile.network == Network::Full);
+        let made =
+            CallSandbox { sandbox: Sandbox::On(profile), environment: Environment::Exactly(variables) };
+        self.lock().insert(widening.clone(), made.clone());
+        Ok(made)
+    }
+
+    fn profile(&self, widening: &Widening) -> Result<Profile, SandboxError> {
+        let (settings, places) = (&self.settings, &self.places);
+        let asked_write = self.asked("write", &widening.write)?;
+        let asked_read = self.asked("read", &widening.read)?;
+        let named = |paths: &[PathBuf], asked: Vec<PathBuf>| {
+            let set = paths.iter().map(|path| places.absolute(path));
+            set.chain(asked).collect::<Vec<_>>()
+        };
+        let (may_write, may_read) = (named(&settings.write, asked_write), named(&settings.read, asked_read));
+        let common = worktree::common(&places.root);
+
+        let mut write = vec![places.root.clone()];
+        write.extend(places.temporary.clone());
+        write.extend(may_write.iter().cloned());
+        let mut read_only: Vec<PathBuf> = write.iter().flat_map(|path| SandboxPlaces::obeyed(path)).collect();
+        read_only = open_up(read_only, &may_write);
+        read_only.extend(places.kept.iter().cloned());
+        read_only.extend(settings.protect.iter().map(|path| places.absolute(path)));
+        if let Some(common) = common {
+            write.push(common.directory);
+            read_only.extend(open_up(common.obeyed, &may_write));
+        }
+
+        let mut read = places.readable();
+        read.extend(may_read.iter().cloned());
+        Ok(Profile {
+            level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
+            network: if settings.net || widening.net { Network::Full } else { Network::None },
+            hidden: self.hidden(&may_write, &may_read),
+            write: unique(write),
+            read: unique(read),
+            read_only: unique(read_only),
+            limits: ResourceLimits {
+                memory: settings.memory,
+                processes: settings.processes,
+                ..ResourceLimits::default()
+            },
+        })
+    }
+
+    /// Returns what is not read, by whom it was named or not.
+    fn hidden(&self, may_write: &[PathBuf], may_read: &[PathBuf]) -> Vec<PathBuf> {
+        let (settings, places) = (&self.settings, &self.places);
+        let mut hidden = places.secret();
+        hidden.extend(dotenv::files(&places.root));
+        let named = may_write.iter().chain(may_read).chain([&places.root]).cloned().collect::<Vec<_>>();
+        hidden = open_up(hidden, &named);
+        hidden.extend(settings.hide.iter().map(|path| places.absolute(path)));
+        hidden.extend(open_up(places.own.clone(), places.output.as_slice()));
+        unique(hidden)
+    }
+
+    /// Returns the paths that a call asks for, as absolute ones.
+    fn asked(&self, field: &'static str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
+        let paths = paths.iter().map(|path| self.places.absolute(path));
+        paths.map(|path| self.admitted(field, path)).collect()
+    }
+
+    fn admitted(&self, field: &'static str, path: PathBuf) -> Result<PathBuf, SandboxError> {
+        let is_kept = field == "write" && is_within(&path, &self.places.kept);
+        if is_kept || is_within(&path, &self.places.own) {
+            return Err(SandboxError::Own { field, path });
+        }
+        if path.exists() { Ok(path) } else { Err(SandboxError::NotThere { field, path }) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Widening, CallSandbox>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unique(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        settings: SandboxSettings,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let scene = Self { dir: tempfile::tempdir().unwrap(), settings: SandboxSettings::default() };
+            for name in [
+                "project/.git/hooks",
+                "home/.ssh",
+                "home/.docker/buildx",
+                "home/.docker/run",
+                "own/output",
+                "data",
+            ] {
+                fs::create_dir_all(scene.at(name)).unwrap();
+            }
+            for name in ["project/.env", "home/.docker/config.json", "own/tasks.db"] {
+                fs::write(scene.at(name), "").unwrap();
+            }
+            scene
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn profile(&self, widening: &Widening) -> Result<Arc<Profile>, SandboxError> {
+            let places = SandboxPlaces {
+                root: self.at("project"),
+                temporary: Some(self.at("tmp")),
+                own: vec![self.at("own")],
+                kept: vec![self.at("home/.config/taskpawl")],
+                output: Some(self.at("own/output")),
+                variables: [("HOME".into(), self.at("home").into())].into(),
+            };
+            let made = Confinement::new(self.settings.clone(), places).of_call(widening)?;
+            match made.sandbox {
+                Sandbox::On(profile) => Ok(profile),
+                Sandbox::Off => panic!("there is a sandbox"),
+            }
+        }
+
+        fn plain(&self) -> Arc<Profile> {
+            self.profile(&Widening::default()).unwrap()
+        }
+    }
+
+    #[test]
+    fn programs_write_to_the_project_and_their_temporary_directory_alone() {
+        let scene = Scene::new();
+        let profile = scene.plain();
+        assert_eq!(profile.write, [scene.at("project"), scene.at("tmp")]);
+        assert_eq!((profile.level, profile.network), (Level::Standard, Network::None));
+        for name in ["project/.git/hooks", "project/.git/config", "project/.taskpawl", "project/.mcp.json"] {
+            assert!(profile.read_only.contains(&scene.at(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn secrets_and_what_is_our_own_are_hidden_but_for_output() {
+        let scene = Scene::new();
+        let profile = scene.plain();
+        for name in ["home/.ssh", "home/.docker", "project/.env", "own/tasks.db"] {
+            assert!(is_within(&scene.at(name), &profile.hidden), "{name}");
+        }
+        assert!(profile.read.contains(&scene.at("home")));
+        assert!(!is_within(&scene.at("own/output"), &profile.hidden));
+        assert!(is_within(&scene.at("own/output"), &profile.read));
+    }
+
+    #[test]
+    fn what_is_named_is_open_and_nothing_above_it() {
+        let mut scene = Scene::new();
+        scene.settings.read = vec!["~/.docker/buildx".into(), ".env".into()];
+        scene.settings.write = vec![".git/config".into(), scene.at("home")];
+        let profile = scene.plain();
+        let is_hidden = |name: &str| is_within(&scene.at(name), &profile.hidden);
+        assert!(!is_hidden("home/.docker/buildx") && !is_hidden("project/.env"));
+        assert!(is_hidden("home/.docker/config.json") && is_hidden("home/.docker/run"));
+        assert!(is_hidden("home/.ssh"), "the home was named, not this");
+        assert!(!profile.read_only.contains(&scene.at("project/.git/config")));
+        assert!(profile.read_only.contains(&scene.at("project/.git/hooks")));
+        for name in ["home/.bashrc", "home/.config/taskpawl"] {
+            assert!(profile.read_only.contains(&scene.at(name)), "whoever may write the home: {name}");
+        }
+    }
+
+    #[test]
+    fn a_call_gets_what_it_asks_for_and_only_that() {
+        let scene = Scene::new();
+        let data = Widening { net: true, write: vec![scene.at("data")], read: Vec::new() };
+        let profile = scene.profile(&data).unwrap();
+        assert!(profile.write.contains(&scene.at("data")) && profile.network == Network::Full);
+        assert!(!scene.plain().write.contains(&scene.at("data")));
+    }
+
+    #[test]
+    fn a_call_cannot_ask_for_what_is_not_there_or_our_own() {
+        let scene = Scene::new();
+        let asked = |path: PathBuf| {
+            let widening = Widening { read: vec![path], ..Widening::default() };
+            scene.profile(&widening).unwrap_err().to_string().replace(scene.dir.path().to_str().unwrap(), "")
+        };
+        insta::assert_snapshot!(asked(scene.at("nowhere")), @"`/nowhere` in `sandbox.read` does not exist; make it first, or name a directory above it");
+        insta::assert_snapshot!(asked("../own/tasks.db".into()), @"`/own/tasks.db` in `sandbox.read` belongs to taskpawl itself, whose files programs leave alone");
+    }
+
+    #[test]
+    fn without_a_sandbox_nothing_is_held_back() {
+        let confinement = Confinement::new(SandboxSettings::off(), SandboxPlaces::default());
+        let held = confinement.of_call(&Widening { net: true, ..Widening::default() }).unwrap();
+        assert_eq!(held.sandbox, Sandbox::Off);
+        assert_eq!(held.environment, Environment::default());
+    }
+}

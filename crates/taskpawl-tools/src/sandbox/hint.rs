@@ -1,0 +1,184 @@
+//! Which denial made a program fail, from what it says and what it was held to.
+
+use std::path::{Path, PathBuf};
+
+use taskpawl_process::{Network, Profile, Sandbox, SpawnError};
+
+use super::carve::{is_within, plain};
+
+/// How many of the last lines that a program said are looked at.
+const LINES: usize = 40;
+
+const DENIED: [&str; 6] = [
+    "permission denied",
+    "read-only file system",
+    "operation not permitted",
+    "eacces",
+    "erofs",
+    "access is denied",
+];
+const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
+const UNREACHABLE: [&str; 13] = [
+    "network is unreachable",
+    "could not resolve",
+    "couldn't resolve",
+    "couldn't connect to server",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "failed to lookup address",
+    "dns error",
+    "address family not supported",
+    "enetunreach",
+    "eai_again",
+    "enotfound",
+    "no address associated with hostname",
+];
+
+/// Returns what of its sandbox a failed program ran into, and what would let it through.
+pub(crate) fn hint(sandbox: &Sandbox, cwd: &Path, signal: Option<i32>, stderr: &str) -> Option<String> {
+    let Sandbox::On(profile) = sandbox else { return None };
+    if signal == Some(rustix::process::Signal::SYS.as_raw()) {
+        return Some("it used a system call that the sandbox forbids".to_owned());
+    }
+    let mut lines = stderr.lines().rev().take(LINES);
+    lines.find_map(|line| of_line(profile, cwd, line))
+}
+
+/// Returns what of its sandbox keeps a program from being started.
+pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<String> {
+    let Sandbox::On(profile) = sandbox else { return None };
+    let (SpawnError::NotExecutable { program: path }
+    | SpawnError::NotFound { program: path }
+    | SpawnError::Start { program: path, .. }
+    | SpawnError::WorkingDirectory { path }) = error
+    else {
+        return None;
+    };
+    (path.exists() && !may_read(profile, path)).then(|| unreadable(path))
+}
+
+fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
+    let said = line.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
+    if profile.network == Network::None && says(&UNREACHABLE) {
+        return Some("programs have no network in the sandbox; `--allow-net` gives it to them".to_owned());
+    }
+    if says(&DENIED) {
+        return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
+    }
+    if says(&MISSING) {
+        let there = |path: &PathBuf| path.exists() && !may_read(profile, path);
+        return paths(line)
+            .iter()
+            .map(|path| plain(&cwd.join(path)))
+            .find(there)
+            .map(|path| unreadable(&path));
+    }
+    None
+}
+
+/// Returns why a path was denied, if the sandbox did it.
+fn denied(profile: &Profile, path: &Path) -> Option<String> {
+    let (shown, there) = (path.display(), there(path).display());
+    if is_within(path, &profile.hidden) {
+        return Some(format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it"));
+    }
+    if is_within(path, &profile.read_only) {
+        return Some(format!(
+            "`{shown}` is protected in the sandbox, because others obey it; `--allow-write {there}` opens it"
+        ));
+    }
+    if is_within(path, &profile.write) {
+        return None;
+    }
+    if is_within(path, &profile.read) {
+        return Some(format!(
+            "in the sandbox programs write to the project alone; `--allow-write {there}` opens this place"
+        ));
+    }
+    Some(unreadable(path))
+}
+
+fn unreadable(path: &Path) -> String {
+    let (shown, there) = (path.display(), there(path).display());
+    format!(
+        "`{shown}` is no place in the sandbox; `--allow-read {there}` or `--allow-write {there}` makes it one"
+    )
+}
+
+/// Returns the nearest place that can be named, because it exists.
+fn there(path: &Path) -> &Path {
+    path.ancestors().find(|above| above.exists()).unwrap_or(path)
+}
+
+fn may_read(profile: &Profile, path: &Path) -> bool {
+    !is_within(path, &profile.hidden) && (is_within(path, &profile.read) || is_within(path, &profile.write))
+}
+
+/// Returns what in a line may be a path: what is quoted, and what has a slash.
+fn paths(line: &str) -> Vec<PathBuf> {
+    let is_quote = |c: char| matches!(c, '\'' | '"' | '`' | '‘' | '’' | '“' | '”');
+    let quoted = line.split(is_quote).skip(1).step_by(2);
+    let is_border =
+        |c: char| c.is_whitespace() || is_quote(c) || matches!(c, '(' | ')' | '[' | ']' | ',' | ';' | '=');
+    let bare =
+        line.split(is_border).map(|word| word.trim_end_matches([':', '.'])).filter(|word| word.contains('/'));
+    let is_path = |text: &&str| !text.is_empty() && text.len() < 4096 && !text.contains("://");
+    // The part of a shell's `script: line 1: /etc/x: Permission denied` that is a path stands last.
+    let named = line.rsplit(": ").skip(1).filter(|part| part.starts_with('/'));
+    quoted.chain(named).chain(bare).filter(is_path).map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn said(stderr: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["p/sub", "p/.git/hooks", "home/.ssh", "srv"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        let profile = Profile {
+            write: vec![at("p")],
+            read: vec![at("home")],
+            hidden: vec![at("home/.ssh"), at("p/.env")],
+            read_only: vec![at("p/.git/hooks")],
+            ..Profile::default()
+        };
+        let top = dir.path().to_str().unwrap();
+        let stderr = stderr.replace("[]", top);
+        let said = hint(&Sandbox::On(Arc::new(profile)), &at("p/sub"), None, &stderr);
+        said.unwrap_or_default().replace(top, "[]")
+    }
+
+    #[test]
+    fn the_denial_is_found_in_what_a_program_says() {
+        insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
+        insta::assert_snapshot!(said("sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
+        insta::assert_snapshot!(said("bash: line 1: []/home/.ssh/id: Permission denied"), @"`[]/home/.ssh/id` is hidden in the sandbox; `--allow-read []/home/.ssh/id` shows it");
+        insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` shows it");
+        insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
+        insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
+    }
+
+    #[test]
+    fn what_the_sandbox_did_not_do_is_not_put_down_to_it() {
+        assert_eq!(said("cat: []/p/secret: Permission denied"), "");
+        assert_eq!(said("cat: nothing: No such file or directory"), "");
+        assert_eq!(said("Permission denied"), "");
+        assert_eq!(said("test []/home/x failed"), "");
+        let off =
+            hint(&Sandbox::Off, Path::new("/"), None, "touch: cannot touch '/etc/x': Permission denied");
+        assert_eq!(off, None);
+    }
+
+    #[test]
+    fn what_is_there_outside_and_not_inside_is_told() {
+        insta::assert_snapshot!(said("ls: cannot access '[]/srv': No such file or directory"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        assert_eq!(said("ls: cannot access '[]/srv/nothing': No such file or directory"), "");
+    }
+}

@@ -1,0 +1,287 @@
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::carve::plain;
+
+/// Where a project lies among everything else, and which variables the process has that starts its programs.
+#[derive(Clone, Debug, Default)]
+pub struct SandboxPlaces {
+    /// The root of the project.
+    pub root: PathBuf,
+    /// The directory for temporary files, which belongs to the run alone.
+    pub temporary: Option<PathBuf>,
+    /// What belongs to taskpawl itself: nothing lets programs in there.
+    pub own: Vec<PathBuf>,
+    /// What programs may read and never write, because it decides what they may do.
+    pub kept: Vec<PathBuf>,
+    /// Files that programs may read although they lie in `own`: the output of calls.
+    pub output: Option<PathBuf>,
+    /// The variables of this process, of which programs see some.
+    pub variables: BTreeMap<OsString, OsString>,
+}
+
+/// What every program needs to be one, and what is installed for all users.
+const SYSTEM: [&str; 25] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/sys",
+    "/snap",
+    "/nix/store",
+    "/nix/var/nix/profiles",
+    "/gnu/store",
+    "/home/linuxbrew",
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/run/NetworkManager/resolv.conf",
+    "/var/cache/fontconfig",
+    "/var/lib/alternatives",
+    "/var/lib/ca-certificates",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+];
+
+/// What of it only administrators should read: root without its powers still owns these files.
+const SYSTEM_SECRETS: [&str; 12] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/krb5.keytab",
+    "/etc/NetworkManager/system-connections",
+    "/etc/wireguard",
+    "/etc/letsencrypt",
+];
+
+/// What in a home tells others who the user is, or what the user did: keys, tokens, browsers, histories.
+const SECRETS: [&str; 72] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".gem/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".nuget/NuGet/NuGet.Config",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/gcloud",
+    ".config/git/credentials",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/rclone",
+    ".config/op",
+    ".config/sops",
+    ".config/age",
+    ".config/pip/pip.conf",
+    ".config/configstore",
+    ".config/fish/fish_variables",
+    ".boto",
+    ".s3cfg",
+    ".dockercfg",
+    ".vault-token",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".terraformrc",
+    ".terraform.d",
+    ".databrickscfg",
+    ".kaggle",
+    ".huggingface/token",
+    ".cache/huggingface/token",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".local/share/fish/fish_history",
+    ".local/share/opencode/auth.json",
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/Bitwarden",
+    ".config/1Password",
+    ".config/Signal",
+    ".config/Slack",
+    ".bash_history",
+    ".zsh_history",
+    ".history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+];
+
+/// What in a directory that programs may write is run or obeyed later, by a shell, an editor, git or an agent.
+const OBEYED: [&str; 27] = [
+    ".taskpawl",
+    "taskpawl.toml",
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/info/attributes",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/commands",
+    ".claude/agents",
+    ".claude/hooks",
+    ".gemini/settings.json",
+    ".cursor/mcp.json",
+    ".codex/config.toml",
+    ".vscode",
+    ".idea",
+    ".envrc",
+    ".gitconfig",
+    ".ripgreprc",
+    ".profile",
+    ".bash_profile",
+    ".bashrc",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".config/fish/config.fish",
+];
+
+/// Variables that name where a toolchain or its data lies.
+pub(super) const TOOLCHAINS: [&str; 31] = [
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOROOT",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "JDK_HOME",
+    "MAVEN_HOME",
+    "M2_HOME",
+    "GRADLE_HOME",
+    "KOTLIN_HOME",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "DOTNET_ROOT",
+    "NVM_DIR",
+    "NVM_BIN",
+    "FNM_DIR",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "NODE_PATH",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "SDKMAN_DIR",
+    "XDG_DATA_HOME",
+];
+
+/// Variables that name the certificates by which others are believed.
+pub(super) const CERTIFICATES: [&str; 9] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NIX_SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "AWS_CA_BUNDLE",
+];
+
+impl SandboxPlaces {
+    /// Returns the home of the user.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.directory("HOME")
+    }
+
+    /// Returns what everybody may read.
+    pub(super) fn readable(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        paths.extend(self.home());
+        let path = self.variables.get(OsStr::new("PATH"));
+        paths.extend(path.into_iter().flat_map(std::env::split_paths).filter(|path| is_place(path)));
+        paths.extend(TOOLCHAINS.iter().chain(&CERTIFICATES).filter_map(|name| self.directory(name)));
+        // A program that starts itself again, as taskpawl does in a call, has to find itself.
+        paths.extend(std::env::current_exe());
+        paths.extend(self.output.clone());
+        paths
+    }
+
+    /// Returns what nobody may read who does not name it.
+    pub(super) fn secret(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
+        paths.extend(host_keys());
+        if let Some(home) = self.home() {
+            paths.extend(SECRETS.iter().map(|name| home.join(name)));
+        }
+        if let Some(cargo) = self.directory("CARGO_HOME") {
+            paths.extend(["credentials", "credentials.toml"].map(|name| cargo.join(name)));
+        }
+        paths
+    }
+
+    /// Returns what nobody may write beneath `directory` who does not name it.
+    pub(super) fn obeyed(directory: &Path) -> impl Iterator<Item = PathBuf> {
+        OBEYED.iter().map(move |name| directory.join(name))
+    }
+
+    /// Returns a path as settings and plans write it as an absolute one.
+    pub(super) fn absolute(&self, path: &Path) -> PathBuf {
+        let path = match (path.strip_prefix("~"), self.home()) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => self.root.join(path),
+        };
+        plain(&path)
+    }
+
+    fn directory(&self, variable: &str) -> Option<PathBuf> {
+        self.variables.get(OsStr::new(variable)).map(PathBuf::from).filter(|path| is_place(path))
+    }
+}
+
+/// Returns whether a path says anything: an empty or relative one does not, and the root of everything says too much.
+fn is_place(path: &Path) -> bool {
+    path.is_absolute() && path.parent().is_some()
+}
+
+/// Returns the private keys of this machine, whose public halves everybody may read.
+fn host_keys() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.starts_with("ssh_host_") && path.extension().is_none_or(|end| end != "pub")
+    })
+}

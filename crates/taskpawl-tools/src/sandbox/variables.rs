@@ -1,0 +1,135 @@
+//! Which variables programs see.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use super::places::{CERTIFICATES, SandboxPlaces, TOOLCHAINS};
+use super::settings::SandboxSettings;
+
+/// Variables that say who the user is and how to speak with them, and how a toolchain is to behave. None of them holds a secret.
+const USUAL: [&str; 42] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TERM",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "TZ",
+    "PWD",
+    "CI",
+    "EDITOR",
+    "PAGER",
+    "DEBIAN_FRONTEND",
+    "SOURCE_DATE_EPOCH",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "RUSTFLAGS",
+    "CARGO_TERM_COLOR",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_OFFLINE",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYENV_VERSION",
+    "RBENV_VERSION",
+    "CONDA_DEFAULT_ENV",
+    "NODE_ENV",
+    "NIX_PATH",
+];
+
+/// Variables that say how to get to the network; some hold a password.
+const NETWORK: [&str; 8] = [
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+];
+
+/// Returns the variables that programs see of those that there are; those of `network` only where there is one.
+pub(super) fn variables(
+    settings: &SandboxSettings,
+    places: &SandboxPlaces,
+    has_network: bool,
+) -> BTreeMap<OsString, OsString> {
+    let own = settings.env.iter().map(String::as_str);
+    let network = NETWORK.into_iter().filter(|_| has_network);
+    let usual = USUAL.into_iter().chain(TOOLCHAINS).chain(CERTIFICATES).chain(network);
+    let patterns: Vec<&str> = usual.chain(own).collect();
+    let seen = places.variables.iter().filter(|(name, _)| patterns.iter().any(|pattern| fits(name, pattern)));
+    let mut seen: BTreeMap<_, _> = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(temporary) = &places.temporary {
+        seen.insert("TMPDIR".into(), temporary.into());
+    }
+    seen
+}
+
+fn fits(name: &OsStr, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.as_encoded_bytes().starts_with(beginning.as_bytes()),
+        None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_see_what_is_usual_and_what_is_named_and_nothing_else() {
+        let there = [
+            "PATH",
+            "LC_ALL",
+            "CARGO_HOME",
+            "CARGO_REGISTRY_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "SSH_AUTH_SOCK",
+            "HTTPS_PROXY",
+            "TMPDIR",
+            "APP_KEY",
+            "APP_MODE",
+            "TASKPAWL_STORE",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "LCD",
+        ];
+        let variables_of_process = there.map(|name| (OsString::from(name), OsString::from("x"))).into();
+        let places = SandboxPlaces {
+            temporary: Some("/tmp/own".into()),
+            variables: variables_of_process,
+            ..SandboxPlaces::default()
+        };
+        let seen = |env: &[&str], net| {
+            let env = env.iter().map(|&name| name.to_owned()).collect();
+            let settings = SandboxSettings { env, ..SandboxSettings::default() };
+            let names = variables(&settings, &places, net).into_iter().map(|(name, value)| {
+                let (name, value) = (name.into_string().unwrap(), value.into_string().unwrap());
+                if value == "x" { name } else { format!("{name}={value}") }
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(seen(&[], false), "CARGO_HOME LC_ALL PATH TMPDIR=/tmp/own");
+        assert_eq!(
+            seen(&["APP_*"], true),
+            "APP_KEY APP_MODE CARGO_HOME HTTPS_PROXY LC_ALL PATH TMPDIR=/tmp/own"
+        );
+        assert_eq!(seen(&["APP_MODE"], false), "APP_MODE CARGO_HOME LC_ALL PATH TMPDIR=/tmp/own");
+    }
+}

@@ -1,0 +1,80 @@
+//! The repository behind a git worktree, which lies outside the project.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What of a repository a worktree needs to be committed to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Common {
+    /// The directory that all worktrees share.
+    pub(super) directory: PathBuf,
+    /// What in it is run or obeyed later.
+    pub(super) obeyed: Vec<PathBuf>,
+}
+
+/// Returns the repository whose worktree `root` is.
+///
+/// A file `.git` is written by whoever wrote the project, so it is believed only where git itself has written that this is its
+/// worktree: into `worktrees/NAME/gitdir` of a directory that is a repository.
+pub(super) fn common(root: &Path) -> Option<Common> {
+    let link = fs::canonicalize(root).ok()?.join(".git");
+    let named = fs::read_to_string(&link).ok()?;
+    let own = fs::canonicalize(root.join(named.strip_prefix("gitdir:")?.trim())).ok()?;
+    let back = fs::read_to_string(own.join("gitdir")).ok()?;
+    let back = own.join(back.trim());
+    let is_mutual = fs::canonicalize(back.parent()?).ok()?.join(back.file_name()?) == link;
+    let worktrees = own.parent()?;
+    let directory = worktrees.parent()?;
+    let is_repository = directory.join("HEAD").is_file() && directory.join("objects").is_dir();
+    if !(is_mutual && is_repository && worktrees.ends_with("worktrees")) {
+        return None;
+    }
+    let obeyed = ["hooks", "config", "config.worktree", "info/attributes"].map(|name| directory.join(name));
+    let of_worktrees = fs::read_dir(worktrees).into_iter().flatten().flatten();
+    let of_worktrees = of_worktrees.map(|entry| entry.path().join("config.worktree"));
+    let obeyed = obeyed.into_iter().chain(of_worktrees).chain([link]).collect();
+    Some(Common { directory: directory.to_owned(), obeyed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repository(at: &Path) {
+        for name in ["objects", "worktrees/tree"] {
+            fs::create_dir_all(at.join(name)).unwrap();
+        }
+        fs::write(at.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+
+    #[test]
+    fn a_worktree_knows_its_repository_when_the_repository_knows_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let (main, tree) = (dir.join("main/.git"), dir.join("tree"));
+        repository(&main);
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", main.join("worktrees/tree").display())).unwrap();
+        assert_eq!(common(&tree), None, "it only says so itself");
+
+        fs::write(main.join("worktrees/tree/gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        let common = common(&tree).unwrap();
+        assert_eq!(common.directory, main);
+        for name in ["hooks", "config", "worktrees/tree/config.worktree"] {
+            assert!(common.obeyed.contains(&main.join(name)), "{name}");
+        }
+        assert!(common.obeyed.contains(&tree.join(".git")));
+    }
+
+    #[test]
+    fn a_file_that_names_any_other_directory_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let fake = root.join("fake");
+        fs::create_dir_all(&fake).unwrap();
+        fs::write(fake.join("gitdir"), root.join(".git").to_str().unwrap()).unwrap();
+        fs::write(fake.join("commondir"), "/").unwrap();
+        fs::write(root.join(".git"), "gitdir: fake").unwrap();
+        assert_eq!(common(&root), None);
+    }
+}
