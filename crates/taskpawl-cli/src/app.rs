@@ -1,6 +1,7 @@
 //! What commands have in common: opened when a command first needs it.
 
 use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::DateTime;
@@ -14,6 +15,7 @@ use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{Paint, quoted};
+use crate::toolbox::{self, Toolbox};
 
 /// The state of one command of the command line.
 #[derive(Debug)]
@@ -23,12 +25,20 @@ pub(crate) struct App {
     config: OnceCell<Config>,
     place: OnceCell<Place>,
     plans: OnceCell<Taskpawl>,
+    toolbox: OnceCell<Toolbox>,
 }
 
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
-        Self { global, environment, config: OnceCell::new(), place: OnceCell::new(), plans: OnceCell::new() }
+        Self {
+            global,
+            environment,
+            config: OnceCell::new(),
+            place: OnceCell::new(),
+            plans: OnceCell::new(),
+            toolbox: OnceCell::new(),
+        }
     }
 
     /// Returns whether data and errors are JSON.
@@ -138,20 +148,32 @@ impl App {
         }
     }
 
-    /// Returns a builder of the store with everything but the tools.
+    /// Returns the tools that calls may name, with where each comes from.
+    pub(crate) fn toolbox(&self) -> Result<&Toolbox, CliError> {
+        get_or_try_init(&self.toolbox, || Toolbox::of(self))
+    }
+
+    /// Returns a builder of the store with everything but the built-in tools.
     pub(crate) fn builder(&self) -> Result<Builder, CliError> {
         let place = self.place()?;
-        let mut builder = Taskpawl::builder_at(place.location.clone())
-            .root(&place.root)
+        let builder = self.builder_at(place.location.clone(), &place.root)?;
+        Ok(match &place.id {
+            Some(id) => builder.project_id(id),
+            None => builder,
+        })
+    }
+
+    /// Returns a builder of a store at any place, whose tools work in `root`, with everything but the built-in tools.
+    pub(crate) fn builder_at(&self, location: Location, root: &Path) -> Result<Builder, CliError> {
+        let builder = Taskpawl::builder_at(location)
+            .root(root)
             .actor(&self.config()?.actor)
             .host(self.environment.host())
             .origin(Origin::Cli)
             .http_access(self.config()?.http_access())
             .source(self.source()?);
-        if let Some(id) = &place.id {
-            builder = builder.project_id(id);
-        }
-        Ok(builder)
+        // Also commands that run nothing have to know what may be repeated after a crash.
+        Ok(toolbox::usable(self)?.into_iter().fold(builder, Builder::tool))
     }
 
     /// Returns the store for a command that only reads.

@@ -19,9 +19,11 @@ use crate::environment::Environment;
 use crate::text::nearest;
 
 mod hosts;
+mod own_tools;
 mod values;
 
 use hosts::Hosts;
+pub(crate) use own_tools::OwnTool;
 use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 
 /// When to use colours.
@@ -58,7 +60,7 @@ pub(crate) enum Key {
 /// Sections whose keys are names that people choose.
 pub(crate) const NAMED: [(&str, &str); 2] = [
     ("resources", "how much there is of a named resource, before what plans say"),
-    ("tools", "how many calls of a tool run at once: `concurrency`"),
+    ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
 ];
 
 /// What `hosts` of the tool that sends requests says.
@@ -206,6 +208,7 @@ pub(crate) struct Config {
     pub(crate) notify: Vec<String>,
     pub(crate) run: RunConfig,
     hosts: Hosts,
+    own_tools: Vec<OwnTool>,
     settings: Vec<Setting>,
 }
 
@@ -244,6 +247,8 @@ pub(crate) enum ConfigError {
     Syntax { path: PathBuf, source: Box<toml::de::Error> },
     #[error("`{}` line {line} has the unknown key `{key}`", .path.display())]
     UnknownKey { path: PathBuf, line: usize, key: String, hint: String },
+    #[error("{} line {line}: `{name}` {problem}", .path.display())]
+    Tool { path: PathBuf, line: usize, name: String, problem: String },
     #[error("{origin}{}: `{name}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")))]
     Value {
         origin: Origin,
@@ -261,6 +266,7 @@ impl ConfigError {
         match self {
             Self::UnknownKey { hint, .. } => hint.clone(),
             Self::Value { name, meaning, .. } => format!("`{name}` says {meaning}"),
+            Self::Tool { .. } => "`taskpawl tools --help` shows how a tool is described".to_owned(),
             Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
         }
     }
@@ -288,6 +294,7 @@ impl Config {
         if let Some(path) = user {
             config.read_file(&path, Layer::User)?;
         }
+        own_tools::check(&config.own_tools)?;
         for key in Key::ALL {
             if let Some(value) = environment.text(key.variable()) {
                 config.set(key, value, Origin::Variable(key.variable()), None)?;
@@ -329,6 +336,7 @@ impl Config {
             notify: Vec::new(),
             run: RunConfig::default(),
             hosts: Hosts::default(),
+            own_tools: Vec::new(),
             settings,
         }
     }
@@ -341,6 +349,11 @@ impl Config {
     /// Returns what the tool that sends requests may reach.
     pub(crate) fn http_access(&self) -> HttpAccess {
         self.hosts.access()
+    }
+
+    /// Returns the tools that the files describe, whether the project is trusted or not.
+    pub(crate) fn own_tools(&self) -> &[OwnTool] {
+        &self.own_tools
     }
 
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
@@ -397,6 +410,7 @@ impl Config {
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), ConfigError> {
         let entries = if let DeValue::Table(entries) = value.get_ref() { Some(entries) } else { None };
+        let mut is_described = false;
         for (key, value) in entries.into_iter().flatten() {
             let full = format!("tools.{name}.{}", key.get_ref());
             let at = key.span().start;
@@ -405,13 +419,8 @@ impl Config {
                 continue;
             }
             if key.get_ref() != "concurrency" {
-                let hint = "of a tool `concurrency` can be said, of `http_request` also `hosts`".to_owned();
-                return Err(ConfigError::UnknownKey {
-                    path: path.to_owned(),
-                    line: line(text, at),
-                    key: full,
-                    hint,
-                });
+                is_described = true;
+                continue;
             }
             let number = number_of(path, text, &full, NAMED[1].1, at, value, "a number of at least 1")?;
             if number == 0 {
@@ -424,6 +433,36 @@ impl Config {
             let expected = "a table such as { concurrency = 2 }";
             return Err(wrong(path, text, &format!("tools.{name}"), NAMED[1].1, at, value, expected));
         }
+        match entries.filter(|_| is_described) {
+            Some(entries) => self.read_own_tool(path, text, layer, name, at, value, entries),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the description of a tool.
+    #[expect(clippy::too_many_arguments, reason = "where the description is, and what it is")]
+    fn read_own_tool(
+        &mut self,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+        entries: &DeTable<'_>,
+    ) -> Result<(), ConfigError> {
+        if let Some(key) = own_tools::unknown_of_builtin(name, entries) {
+            return Err(ConfigError::UnknownKey {
+                path: path.to_owned(),
+                line: line(text, key.span().start),
+                key: format!("tools.{name}.{}", key.get_ref()),
+                hint: "of a tool `concurrency` can be said, of `http_request` also `hosts`".to_owned(),
+            });
+        }
+        let tool = own_tools::read(path, text, layer, name, at, value, entries)?;
+        let argv = serde_json::json!(tool.tool.template()).to_string();
+        self.note(format!("tools.{name}.argv"), argv, Origin::File(path.to_owned()));
+        self.own_tools.push(tool);
         Ok(())
     }
 

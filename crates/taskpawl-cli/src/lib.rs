@@ -17,6 +17,8 @@ mod output;
 mod report;
 mod schema;
 mod text;
+mod toolbox;
+mod trust;
 
 use std::process::ExitCode;
 

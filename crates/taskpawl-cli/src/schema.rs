@@ -87,13 +87,13 @@ pub(crate) fn config() -> Value {
     let resources = json!({"type": "object", "additionalProperties": capacity, "description": resources});
     properties.insert("resources".to_owned(), resources);
     let concurrency = json!({"concurrency": {"type": "integer", "minimum": 1}});
-    let tool = json!({"type": "object", "additionalProperties": false, "properties": concurrency});
-    let mut http = tool.clone();
+    let builtin = json!({"type": "object", "additionalProperties": false, "properties": concurrency});
+    let mut http = builtin.clone();
     http["properties"]["hosts"] = json!({"type": "array", "items": {"type": "string"}, "description": HOSTS});
     let tools = json!({
         "type": "object",
         "properties": {"http_request": http},
-        "additionalProperties": tool,
+        "additionalProperties": {"anyOf": [builtin, own_tool()]},
         "description": tools,
     });
     properties.insert("tools".to_owned(), tools);
@@ -103,6 +103,49 @@ pub(crate) fn config() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": properties,
+    })
+}
+
+/// Returns the schema of the description of a tool.
+fn own_tool() -> Value {
+    let text = json!({"type": "string"});
+    let hint = json!({"type": "boolean"});
+    let param = json!({
+        "type": "object",
+        "description": "Keywords of JSON Schema, and `required`, `flag` and `mayBeOption`",
+        "properties": {
+            "required": {"description": "Without it true, unless there is a default"},
+            "flag": {"type": "string", "description": "What a boolean stands for where it is true"},
+            "mayBeOption": {"type": "boolean", "description": "Whether its text may begin with `-`"},
+        },
+    });
+    json!({
+        "type": "object",
+        "required": ["description", "argv"],
+        "additionalProperties": false,
+        "properties": {
+            "description": text,
+            "argv": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"anyOf": [text, {"type": "array", "items": text}]},
+                "description": "The program and its arguments, with placeholders such as `{name}`",
+            },
+            "params": {"type": "object", "additionalProperties": param},
+            "schema": {"description": "In place of `params`: the JSON Schema of the arguments, or its text"},
+            "stdin": text,
+            "env": {"type": "object", "additionalProperties": text},
+            "cwd": text,
+            "parse": {"const": "json"},
+            "okExitCodes": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0, "maximum": 255}},
+            "readOnly": hint,
+            "idempotent": hint,
+            "destructive": hint,
+            "openWorld": hint,
+            "timeout": text,
+            "outputBytes": {"type": ["integer", "string"]},
+            "concurrency": {"type": "integer", "minimum": 1},
+        },
     })
 }
 
@@ -376,6 +419,15 @@ mod tests {
         {
             accepts(&registry, &plan).unwrap_or_else(|error| panic!("{error}"));
         }
+    }
+
+    #[test]
+    fn the_schema_of_a_tool_has_the_fields_that_descriptions_have() {
+        let schema = own_tool();
+        let mut fields: BTreeSet<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(fields.remove("concurrency"));
+        assert_eq!(fields, taskpawl::tools::CommandTool::FIELDS.iter().copied().collect());
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Executor {
         context
     }
 
-    /// Returns how long a call may take: its own time, and no longer than what is left of its task's and of the run's; and what
+    /// Returns how long a call may take: its own time, and no longer than its tool may and what is left of its task's and of the run's; and what
     /// is said when that is over.
     fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, String) {
         let now = self.engine.manager.source().now();
@@ -167,7 +167,11 @@ impl Executor {
         let of_task =
             started.deadline.map(|end| (until(end), "the `timeout` of its task is over".to_owned()));
         let of_run = deadline.map(|(end, limit)| (until(end), limit));
-        let ends = [own, of_task, of_run].into_iter().flatten();
+        let of_tool =
+            self.engine.tools.get(&started.call.spec.tool_name).and_then(|tool| tool.spec().timeout);
+        let of_tool = of_tool.map(|time| (time, format!("the `timeout` of the tool is {}", Period(time))));
+        let own = own.filter(|_| of_tool.is_none() || started.call.spec.timeout.is_some());
+        let ends = [own, of_tool, of_task, of_run].into_iter().flatten();
         ends.min_by_key(|(time, _)| *time).unwrap_or_default()
     }
 

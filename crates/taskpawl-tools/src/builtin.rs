@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::tool::{Tool, ToolSpec};
 
 mod edit_file;
-mod exec;
+pub(crate) mod exec;
 mod glob;
 mod grep;
 #[cfg(feature = "http")]
@@ -23,6 +23,8 @@ mod simple;
 mod walk;
 mod words;
 mod write_file;
+
+pub(crate) use simple::duration;
 
 /// Returns the one that sends requests.
 #[cfg(feature = "http")]

@@ -3,12 +3,14 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::registry::RegisteredTool;
 
-/// Runs one call of `tool` as everybody should: with checked arguments, held to its deadline, its panics caught.
+/// Runs one call of `tool` as everybody should: with checked arguments, held to its deadline and to the tool's own time, its panics
+/// caught.
 ///
 /// A tool that is cancelled or past its deadline has [`CallLimits::grace`](crate::CallLimits::grace) to end by itself
 /// (a program gets its `TERM` in this time); then its future is dropped and the call fails with
@@ -17,8 +19,14 @@ use crate::registry::RegisteredTool;
 /// # Cancel safety
 ///
 /// Dropping the future drops the tool's, which ends whatever the call has started.
-pub async fn call_guarded(tool: RegisteredTool, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+pub async fn call_guarded(
+    tool: RegisteredTool,
+    mut cx: CallContext,
+    args: Value,
+) -> Result<Value, ToolError> {
     tool.check_args(&args)?;
+    let end = tool.spec().timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    cx.deadline = [cx.deadline, end].into_iter().flatten().min();
     cx.check()?;
     let work = AssertUnwindSafe(async { tool.tool().call(cx.clone(), args).await }).catch_unwind();
     tokio::select! {

@@ -23,6 +23,7 @@
 //! ```
 
 mod builtin;
+mod command_tool;
 mod context;
 mod error;
 mod guard;
@@ -35,6 +36,7 @@ mod tool;
 
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
+pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;

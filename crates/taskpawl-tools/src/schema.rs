@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 mod check;
 mod suggest;
 
+pub(crate) use suggest::nearest;
+
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {

@@ -1,7 +1,8 @@
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::context::CallContext;
@@ -51,6 +52,9 @@ pub struct ToolSpec {
     pub result_schema: Option<Value>,
     /// How calls behave.
     pub hints: Hints,
+    /// How long a call may take at most; `None` leaves it to whoever calls.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
@@ -62,6 +66,7 @@ impl ToolSpec {
             args_schema,
             result_schema: None,
             hints: Hints::default(),
+            timeout: None,
         }
     }
 
@@ -69,6 +74,13 @@ impl ToolSpec {
     #[must_use]
     pub fn with_result(mut self, schema: Value) -> Self {
         self.result_schema = Some(schema);
+        self
+    }
+
+    /// Limits how long a call may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -95,4 +107,13 @@ pub struct Hints {
     pub destructive: bool,
     /// The call reaches beyond this machine.
     pub open_world: bool,
+}
+
+/// Writes a duration as configurations do.
+#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+fn as_text<S: Serializer>(timeout: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(timeout) = timeout else { return serializer.serialize_none() };
+    let millis = timeout.as_millis();
+    let text = if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") };
+    serializer.serialize_str(&text)
 }

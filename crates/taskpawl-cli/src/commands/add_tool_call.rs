@@ -2,10 +2,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::model::{Map, call_from_json};
-use taskpawl::tools::Registry;
 
 use crate::app::App;
-use crate::commands::{parse, print, tools};
+use crate::commands::{calls, parse, print};
 use crate::error::CliError;
 
 /// Add a tool call to a task, after those that it has
@@ -45,7 +44,7 @@ pub(crate) struct Args {
 /// Adds a call.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let call = call_from_json(&args.to_json()).map_err(taskpawl::Error::from)?;
-    tools::check_all(app, &Registry::builtin(), std::slice::from_ref(&call))?;
+    calls::check_all(app, std::slice::from_ref(&call))?;
     let id = app.manager()?.add_tool_call(&args.task, call)?;
     print::task(app, &id)
 }

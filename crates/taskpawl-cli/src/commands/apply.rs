@@ -7,11 +7,10 @@ use taskpawl::model::{
     ApplyReport, Origin, Plan, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan,
 };
 use taskpawl::store::{self, Location, PlacementError};
-use taskpawl::tools::Registry;
 use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
-use crate::commands::{parse, question, tools};
+use crate::commands::{calls, parse, question};
 use crate::error::{CliError, Problem};
 use crate::text::{clean, nearest, style};
 
@@ -131,11 +130,11 @@ impl PlanFile {
 
     /// Checks the tool calls against the tools of this program.
     pub(crate) fn check(&self, app: &App) -> Result<(), CliError> {
-        tools::warn_about_limits(app, &self.plan, &self.shown);
+        calls::warn_about_limits(app, &self.plan, &self.shown);
         if self.plan.tasks.iter().all(|task| task.calls.is_empty()) {
             return Ok(());
         }
-        tools::check_plan(app, &Registry::builtin(), &self.plan, &self.shown)
+        calls::check_plan(app, &self.plan, &self.shown)
     }
 
     /// Brings the plan into the store.

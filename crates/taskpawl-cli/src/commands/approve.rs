@@ -3,12 +3,11 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use taskpawl::model::{ApprovalRequest, CallSpec, Map, NewCall, Selector, TaskId};
-use taskpawl::tools::Registry;
 use taskpawl::{Approving, Manager};
 
 use crate::app::App;
 use crate::commands::question::{self, Extent};
-use crate::commands::{parse, print, select, tools};
+use crate::commands::{calls, parse, print, select};
 use crate::error::CliError;
 
 /// Let tasks start, or go on, that wait for a decision
@@ -66,7 +65,7 @@ fn check_args(app: &App, request: Option<ApprovalRequest>, instead: &Map) -> Res
     let calls = request.map(|request| request.calls).unwrap_or_default();
     let [call] = &calls[..] else { return Ok(()) };
     let spec = CallSpec { tool_name: call.tool.clone(), args: instead.clone(), ..CallSpec::default() };
-    tools::check_all(app, &Registry::builtin(), &[NewCall { id: None, spec }])
+    calls::check_all(app, &[NewCall { id: None, spec }])
 }
 
 fn answer(args: &Args) -> Option<Value> {

@@ -12,7 +12,8 @@ use crate::text::{Cell, Table, style};
 #[command(after_help = "\
 Layers, each over the one before: taskpawl.toml of the project, config.toml of the user, TASKPAWL_* variables, flags.
 [resources] says how much there is of each resource, as in gpu = 2; [tools.NAME] says how many
-calls of a tool run at once, as in concurrency = 1. [tools.http_request] says in hosts what
+calls of a tool run at once, as in concurrency = 1, or describes a tool of one's own (see
+`taskpawl tools --help`). [tools.http_request] says in hosts what
 it may reach, as in [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]: without it every
 public host, with it those alone. What the project lists takes hosts away and adds none.
 

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 use taskpawl::model::{CallSpec, Map, NewCall, NewTask, PlanTask, task_from_json};
-use taskpawl::tools::Registry;
 
 use crate::app::App;
-use crate::commands::{parse, tools};
+use crate::commands::{calls, parse};
 use crate::error::CliError;
 
 /// Fields that have a flag of their own, and `--set` for all others.
@@ -119,7 +118,7 @@ impl NewTaskArgs {
             });
         }
         if !calls.is_empty() {
-            tools::check_all(app, &Registry::builtin(), &calls)?;
+            calls::check_all(app, &calls)?;
         }
         let dependencies = self.needs.iter().cloned();
         let dependencies = dependencies.chain(needs_outside.iter().map(ToString::to_string)).collect();

@@ -40,10 +40,12 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;
+pub(crate) mod tools;
 pub(crate) mod unblock;
 pub(crate) mod undo;
 pub(crate) mod update;
 
+mod calls;
 mod fields;
 mod forecast;
 pub(crate) mod parse;
@@ -52,4 +54,3 @@ mod prompt;
 pub(crate) mod question;
 mod running;
 mod select;
-mod tools;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taskpawl::model::{Budget, Means, Period, Selector, Status};
-use taskpawl::tools::Registry;
 use taskpawl::{Approver, Manager, RunControl, RunError, RunOptions, RunSummary, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -73,7 +72,7 @@ impl RunArgs {
 
 /// Returns what a run of this program has.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
-    let tools = Registry::builtin().names().map(str::to_owned).collect();
+    let tools = app.toolbox()?.registry().names().map(str::to_owned).collect();
     Ok(Means { tools: Some(tools), capacities: app.config()?.run.resources.clone() })
 }
 
@@ -118,7 +117,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
     runtime.shutdown_background();
     let End::Run(ended) = end else { return Ok(ExitCode::from(signals.exit)) };
     let mut summary = (*ended)?;
-    if signals.requests > 0 {
+    if signals.has_come() {
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
@@ -244,18 +243,18 @@ async fn watch(plans: &Taskpawl, what: What, mut options: RunOptions, signals: &
 }
 
 /// The signals that end a run: the first lets what runs end, the second kills it, the third does not wait for that.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     control: RunControl,
     requests: u32,
     /// The exit code of the last one.
-    exit: u8,
+    pub(super) exit: u8,
 }
 
 impl Signals {
-    fn listen(control: RunControl) -> std::io::Result<Self> {
+    pub(super) fn listen(control: RunControl) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -266,8 +265,13 @@ impl Signals {
         })
     }
 
+    /// Returns whether there was one.
+    pub(super) fn has_come(&self) -> bool {
+        self.requests > 0
+    }
+
     /// Asks the run to stop for each signal, and returns at the third.
-    async fn escalate(&mut self) {
+    pub(super) async fn escalate(&mut self) {
         while self.requests < 3 {
             let least = tokio::select! {
                 _ = self.interrupt.recv() => { self.exit = 130; self.requests + 1 }

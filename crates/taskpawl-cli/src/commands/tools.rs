@@ -1,116 +1,320 @@
-//! Tool calls are checked against the tools of this program before they are kept.
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
 
-use std::collections::BTreeMap;
-
+use serde::Serialize;
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, undecided, unheeded};
-use taskpawl::tools::{Registry, ToolError};
+use taskpawl::model::{CallSpec, Map, NewCall, NewTask, Status, TaskSpec, ToolCall};
+use taskpawl::store::{Location, PlacementError};
+use taskpawl::tools::{CommandTool, Hints, ToolSpec};
+use taskpawl::{Approver, Observer, RunControl, RunEvent, RunOptions, Taskpawl};
 
 use crate::app::App;
-use crate::error::{CliError, Problem};
-use crate::text::nearest;
+use crate::commands::prompt::Prompt;
+use crate::commands::running::Signals;
+use crate::commands::{calls, parse};
+use crate::error::CliError;
+use crate::output::say;
+use crate::text::{Cell, Table, clean, clean_block, style};
+use crate::toolbox::ToolSource;
 
-/// What is said about one call.
-enum Finding {
-    /// Another program may know the tool, so this is only worth a warning.
-    UnknownTool(String),
-    Wrong {
-        field: String,
-        problem: String,
+/// Show the tools that calls can name, and try one by hand
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A tool of your own is a program with a template of its arguments, in config.toml:
+
+  [tools.pods]
+  description = \"Lists the pods of a namespace.\"
+  argv = [\"kubectl\", \"get\", \"pods\", \"-n\", \"{namespace}\", [\"-l\", \"{labels}\"], \"-o\", \"json\"]
+  parse = \"json\"                # standard output becomes the field json of the result
+  readOnly = true               # also idempotent, destructive, openWorld
+  timeout = \"30s\"               # also outputBytes = \"2MiB\", concurrency = 4
+  [tools.pods.params.namespace]
+  description = \"Where to look.\"
+  pattern = \"^[a-z0-9-]+$\"
+  [tools.pods.params.labels]
+  type = \"array\"
+  required = false
+
+Each element becomes one argument, whatever a value contains; one whose parameter is missing
+is left out, a list repeats it. An inner list is a group that comes and goes as one.
+docs/tools.md has every field; `taskpawl config path` says where the file is.
+
+Examples:
+  taskpawl tools list
+  taskpawl tools show exec
+  taskpawl tools call exec --args '{\"argv\": [\"date\"]}'")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List the tools, with where each comes from
+    List,
+    /// Show what a tool takes and how it behaves
+    Show {
+        /// The tool
+        #[arg(value_name = "TOOL")]
+        name: String,
+    },
+    /// Call a tool once, under the same rules as a run, and print its result; the plan is left alone
+    Call {
+        /// The tool
+        #[arg(value_name = "TOOL")]
+        name: String,
+        /// Its arguments, as a JSON object
+        #[arg(long, value_name = "JSON", value_parser = parse::object)]
+        args: Option<Map>,
     },
 }
 
-/// Checks calls that the command line describes. A tool that is unknown here is worth a warning.
-pub(super) fn check_all(app: &App, registry: &Registry, calls: &[NewCall]) -> Result<(), CliError> {
-    let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
-    check(app, registry, calls.iter().map(|call| (0, &call.spec)), place)
+/// A tool as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    #[serde(flatten)]
+    spec: &'a ToolSpec,
+    source: ToolSource,
+    /// False where nobody trusts the project that describes it.
+    usable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_bytes: Option<u64>,
 }
 
-/// Checks the calls of a plan that stands in `file`.
-pub(super) fn check_plan(app: &App, registry: &Registry, plan: &Plan, file: &str) -> Result<(), CliError> {
-    let calls = plan.tasks.iter().enumerate();
-    let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &call.spec)));
-    check(app, registry, calls, |index, path| {
-        let task = &plan.tasks[index];
-        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
-        let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
-        (Some(file.to_owned()), task.at, path)
-    })
+/// What came of a call.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Called<'a> {
+    tool: &'a str,
+    task_status: Status,
+    #[serde(flatten)]
+    call: &'a ToolCall,
 }
 
-/// Says once for each field what this version does not do about it.
-pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
-    let mut found: BTreeMap<(&str, &str), (&PlanTask, usize)> = BTreeMap::new();
-    for field in plan.extra.keys().filter(|field| *field != "description") {
-        app.out()
-            .warn(&format!("{file}: `{field}` is no field of a plan that this version knows; it is kept"));
-    }
-    for task in &plan.tasks {
-        let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());
-        for field in task.spec.extra.keys().chain(of_calls) {
-            found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
-        }
-        let calls = || task.calls.iter().map(|call| &call.spec);
-        let held = undecided(calls()).map(|field| (field, "evaluate it: the task will not start"));
-        let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
-        for key in unheeded.chain(held) {
-            found.entry(key).or_insert((task, 0)).1 += 1;
-        }
-    }
-    for ((field, what), (task, count)) in found {
-        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
-        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        let message = format!("`{field}` is kept, but this version does not {what}");
-        let path = format!("task `{name}`{more}");
-        app.out().warn(&Problem::at(Some(file), task.at, path, message).line());
+/// Shows tools, or calls one.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.what {
+        What::List => list(app),
+        What::Show { name } => show(app, name),
+        What::Call { name, args } => call(app, name, args.clone().unwrap_or_default()),
     }
 }
 
-fn check<'a>(
-    app: &App,
-    registry: &Registry,
-    calls: impl Iterator<Item = (usize, &'a CallSpec)>,
-    place: impl Fn(usize, &str) -> (Option<String>, Position, String),
-) -> Result<(), CliError> {
-    let mut problems = Vec::new();
-    for (index, call) in calls {
-        match look_at(registry, call) {
-            Some(Finding::UnknownTool(message)) => {
-                let (file, at, path) = place(index, "");
-                app.out().warn(&Problem::at(file.as_deref(), at, path, message).line());
-            }
-            Some(Finding::Wrong { field, problem }) => {
-                let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
-                problems.push(Problem::at(file.as_deref(), at, path, problem));
-            }
-            None => {}
-        }
-    }
-    if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
+fn all(app: &App) -> Result<Vec<Shown<'_>>, CliError> {
+    let toolbox = app.toolbox()?;
+    let usable = toolbox.registry().iter().map(|tool| {
+        let (spec, described) = (tool.spec(), toolbox.described(&tool.spec().name));
+        Shown::of(spec, toolbox.source(&spec.name), true, described)
+    });
+    let held = toolbox.held().map(|own| {
+        let source = ToolSource::File { path: own.file.clone() };
+        Shown::of(taskpawl::tools::Tool::spec(&*own.tool), source, false, Some(&own.tool))
+    });
+    let mut all: Vec<_> = usable.chain(held).collect();
+    all.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+    Ok(all)
 }
 
-fn look_at(registry: &Registry, call: &CallSpec) -> Option<Finding> {
-    let Some(tool) = registry.get(&call.tool_name) else {
-        let near = nearest(&call.tool_name, registry.names());
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Some(Finding::UnknownTool(format!("no tool `{}` is known here{hint}", call.tool_name)));
+impl<'a> Shown<'a> {
+    fn of(spec: &'a ToolSpec, source: ToolSource, usable: bool, described: Option<&CommandTool>) -> Self {
+        let argv = described.map(CommandTool::template);
+        Self { spec, source, usable, argv, output_bytes: described.and_then(CommandTool::output_bytes) }
+    }
+
+    fn from(&self) -> String {
+        let from = match &self.source {
+            ToolSource::Builtin => "built-in".to_owned(),
+            ToolSource::File { path } => path.display().to_string(),
+        };
+        if self.usable { from } else { format!("{from} (not trusted)") }
+    }
+}
+
+fn list(app: &App) -> Result<ExitCode, CliError> {
+    let (tools, out) = (all(app)?, app.out());
+    if out.is_json {
+        return out.data(&tools);
+    }
+    let mut table = Table::new(3);
+    for tool in &tools {
+        table.row(vec![
+            Cell::styled(&tool.spec.name, style::BOLD),
+            Cell::styled(tool.from(), style::DIM),
+            Cell::new(hints(tool.spec.hints)),
+            Cell::new(&tool.spec.description),
+        ]);
+    }
+    out.print(&table.render(out.paint, out.width))
+}
+
+fn hints(hints: Hints) -> String {
+    let words = [
+        (hints.read_only, "read-only"),
+        (hints.idempotent && !hints.read_only, "idempotent"),
+        (hints.destructive, "destructive"),
+        (hints.open_world, "open-world"),
+    ];
+    words.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect::<Vec<_>>().join(", ")
+}
+
+fn show(app: &App, name: &str) -> Result<ExitCode, CliError> {
+    let (tools, out) = (all(app)?, app.out());
+    let Some(tool) = tools.iter().find(|tool| tool.spec.name == name) else {
+        return Err(unknown(app, name)?);
     };
-    // What is still to be evaluated has no type yet.
-    if call.args.values().any(has_expression) {
-        return None;
+    if out.is_json {
+        return out.data(tool);
     }
-    match tool.check_args(&Value::Object(Map::clone(&call.args))) {
-        Err(ToolError::InvalidArgs { field, problem, .. }) => Some(Finding::Wrong { field, problem }),
-        Err(other) => Some(Finding::Wrong { field: "args".to_owned(), problem: other.to_string() }),
-        Ok(()) => None,
+    let spec = tool.spec;
+    let mut text = format!("{}\n{}\n", out.paint.style(style::BOLD, &clean(name)), clean(&spec.description));
+    let limit = |value: &Value| value.as_str().map(str::to_owned);
+    let timeout = serde_json::to_value(spec).ok().and_then(|spec| limit(&spec["timeout"]));
+    let facts = [
+        ("source", Some(tool.from())),
+        ("hints", Some(hints(spec.hints)).filter(|hints| !hints.is_empty())),
+        ("timeout", timeout),
+        ("output", tool.output_bytes.map(|bytes| format!("at most {bytes} bytes"))),
+        ("argv", tool.argv.as_ref().map(|argv| argv.join(" "))),
+    ];
+    for (label, fact) in facts.into_iter().filter_map(|(label, fact)| Some((label, fact?))) {
+        let _ = writeln!(text, "  {:<8}  {}", label, clean(&fact));
+    }
+    for (label, schema) in [("arguments", Some(&spec.args_schema)), ("result", spec.result_schema.as_ref())] {
+        let Some(fields) = schema.and_then(fields) else { continue };
+        let _ = writeln!(text, "{label}");
+        text.push_str(&fields.render(out.paint, out.width));
+    }
+    out.print(&text)
+}
+
+/// Returns a line for each field that a schema describes.
+fn fields(schema: &Value) -> Option<Table> {
+    let properties = schema["properties"].as_object().filter(|properties| !properties.is_empty())?;
+    let mut table = Table::new(3);
+    for (name, field) in properties {
+        let is_required =
+            schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name));
+        let default = field.get("default").map(|default| format!("default {default}"));
+        table.row(vec![
+            Cell::styled(format!("  {name}"), style::BOLD),
+            Cell::new(kind(field)),
+            Cell::styled(
+                if is_required { "required".to_owned() } else { default.unwrap_or_default() },
+                style::DIM,
+            ),
+            Cell::new(field["description"].as_str().unwrap_or_default()),
+        ]);
+    }
+    Some(table)
+}
+
+fn kind(field: &Value) -> String {
+    let joined = |values: &[Value]| {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        values.iter().map(text).collect::<Vec<_>>().join("|")
+    };
+    match (&field["type"], &field["enum"], field.get("const")) {
+        (_, Value::Array(values), _) => joined(values),
+        (_, _, Some(value)) => joined(std::slice::from_ref(value)),
+        (Value::String(kind), _, _) => kind.clone(),
+        (Value::Array(kinds), _, _) => joined(kinds),
+        _ => "any".to_owned(),
     }
 }
 
-fn has_expression(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains("${{"),
-        Value::Array(items) => items.iter().any(has_expression),
-        Value::Object(map) => map.values().any(has_expression),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
+    let message = app.toolbox()?.unknown(name);
+    Ok(CliError::usage_with(message, "`taskpawl tools list` shows all"))
+}
+
+/// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
+fn call(app: &App, name: &str, args: Map) -> Result<ExitCode, CliError> {
+    if app.toolbox()?.registry().get(name).is_none() {
+        return Err(unknown(app, name)?);
     }
+    let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
+    let new = NewCall { id: None, spec };
+    calls::check_all(app, std::slice::from_ref(&new))?;
+    let root = match app.place() {
+        Ok(place) => place.root.clone(),
+        Err(CliError::Place(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
+        Err(error) => return Err(error),
+    };
+    let files = tempfile::Builder::new().prefix("taskpawl-call-").tempdir().map_err(CliError::Runtime)?;
+    let plans = app.builder_at(Location::Memory, &root)?.files(files.path()).open()?;
+    let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
+    let task = plans.create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;
+    let left = go(app, &plans, task.id.as_str())?;
+    let task = plans.get_task(task.id.as_str())?;
+    let call = &task.metadata.tool_calls[0];
+    keep(files, call);
+    print(app, name, &Called { tool: name, task_status: task.status, call })?;
+    Ok(ExitCode::from(left))
+}
+
+/// Keeps the files of a call that its result refers to.
+fn keep(files: tempfile::TempDir, call: &ToolCall) {
+    let result = call.result.as_ref().map(Value::to_string).unwrap_or_default();
+    if result.contains(&*files.path().to_string_lossy()) {
+        let _: PathBuf = files.keep();
+    }
+}
+
+/// Says on standard error what the call says while it runs.
+#[derive(Debug)]
+struct Listener;
+
+impl Observer for Listener {
+    fn event(&self, event: &RunEvent) {
+        if let RunEvent::Progress { message, .. } | RunEvent::Warning { message } = event {
+            say(&clean(message));
+        }
+    }
+}
+
+fn go(app: &App, plans: &Taskpawl, task: &str) -> Result<u8, CliError> {
+    let control = RunControl::default();
+    let can_ask = app.terminal().can_ask() && !app.is_json();
+    let prompt = || Arc::new(Prompt::new(app.out().paint_err, None)) as Arc<dyn Approver>;
+    let options = RunOptions {
+        approver: can_ask.then(prompt),
+        observer: Some(Arc::new(Listener)),
+        control: control.clone(),
+        ..RunOptions::default()
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let mut signals = runtime.block_on(async { Signals::listen(control) }).map_err(CliError::Runtime)?;
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            ended = plans.execute_task(task, options) => Some(ended),
+            () = signals.escalate() => None,
+        }
+    });
+    runtime.shutdown_background();
+    match ended {
+        Some(summary) if !signals.has_come() => Ok(summary?.exit),
+        Some(_) | None => Ok(signals.exit),
+    }
+}
+
+fn print(app: &App, name: &str, called: &Called<'_>) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    if out.is_json {
+        return out.data(called);
+    }
+    if let Some(error) = &called.call.error {
+        say(&format!("{} `{name}`: {}", out.paint_err.style(style::ERROR, "failed:"), clean(error)));
+    } else if called.task_status != Status::Done {
+        say(&format!("the call was not made: its task is {}", called.task_status));
+    }
+    let Some(result) = &called.call.result else { return Ok(ExitCode::SUCCESS) };
+    let pretty = || serde_json::to_string_pretty(result).map_err(|error| CliError::Output(error.into()));
+    let text = result.as_str().map_or_else(pretty, |text| Ok(text.to_owned()))?;
+    out.print(&format!("{}\n", clean_block(&text)))
 }

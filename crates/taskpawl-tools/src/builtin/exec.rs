@@ -56,7 +56,7 @@ impl Tool for Exec {
 /// What `exec` and `shell` have in common.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Options {
+pub(crate) struct Options {
     cwd: Option<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -64,6 +64,19 @@ pub(super) struct Options {
     parse: Option<Parse>,
     #[serde(default = "only_zero")]
     ok_exit_codes: Vec<i32>,
+}
+
+impl Options {
+    /// Makes the options of a call whose fields are not arguments.
+    pub(crate) fn new(
+        cwd: Option<String>,
+        env: BTreeMap<String, String>,
+        stdin: Option<String>,
+        is_json: bool,
+        ok_exit_codes: Vec<i32>,
+    ) -> Self {
+        Self { cwd, env, stdin, parse: is_json.then_some(Parse::Json), ok_exit_codes }
+    }
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
@@ -107,7 +120,7 @@ pub(super) fn program_spec(name: &str, description: &str, what: &str, schema: Va
     ToolSpec::new(name, description, args).with_result(result_schema()).with_hints(hints)
 }
 
-fn result_schema() -> Value {
+pub(crate) fn result_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -146,7 +159,7 @@ fn sandbox_schema() -> Value {
 }
 
 /// Runs a program and turns how it ended into the result of the call. `name` is what errors call it.
-pub(super) async fn run(
+pub(crate) async fn run(
     cx: &CallContext,
     name: &str,
     argv: Vec<String>,

@@ -56,7 +56,8 @@ impl Tool for Sleep {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+/// Reads a duration such as `10ms`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|char: char| char.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);
     let seconds = match unit {

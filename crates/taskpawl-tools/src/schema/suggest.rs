@@ -1,7 +1,7 @@
 //! "Did you mean" for the names of fields.
 
 /// Returns the candidate that differs from `name` by the least, if it is near enough to be a slip.
-pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near =
         candidates.map(|candidate| (!is_abbreviation(name, candidate), distance(name, candidate), candidate));
     let (is_other, distance, candidate) = near.min()?;

@@ -8,6 +8,7 @@ mod guard;
 #[cfg(feature = "http")]
 mod http;
 mod outside;
+mod own_tools;
 mod programs;
 mod race;
 mod registry;

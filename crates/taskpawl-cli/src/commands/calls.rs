@@ -1,0 +1,114 @@
+//! Tool calls are checked against the tools of this program before they are kept.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, undecided, unheeded};
+use taskpawl::tools::ToolError;
+
+use crate::app::App;
+use crate::error::{CliError, Problem};
+use crate::toolbox::Toolbox;
+
+/// What is said about one call.
+enum Finding {
+    /// Another program may know the tool, so this is only worth a warning.
+    UnknownTool(String),
+    Wrong {
+        field: String,
+        problem: String,
+    },
+}
+
+/// Checks calls that the command line describes. A tool that is unknown here is worth a warning.
+pub(super) fn check_all(app: &App, calls: &[NewCall]) -> Result<(), CliError> {
+    let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
+    check(app, calls.iter().map(|call| (0, &call.spec)), place)
+}
+
+/// Checks the calls of a plan that stands in `file`.
+pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliError> {
+    let calls = plan.tasks.iter().enumerate();
+    let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &call.spec)));
+    check(app, calls, |index, path| {
+        let task = &plan.tasks[index];
+        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
+        let path = if path.is_empty() { format!("task `{name}`") } else { format!("task `{name}`: {path}") };
+        (Some(file.to_owned()), task.at, path)
+    })
+}
+
+/// Says once for each field what this version does not do about it.
+pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
+    let mut found: BTreeMap<(&str, &str), (&PlanTask, usize)> = BTreeMap::new();
+    for field in plan.extra.keys().filter(|field| *field != "description") {
+        app.out()
+            .warn(&format!("{file}: `{field}` is no field of a plan that this version knows; it is kept"));
+    }
+    for task in &plan.tasks {
+        let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());
+        for field in task.spec.extra.keys().chain(of_calls) {
+            found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
+        }
+        let calls = || task.calls.iter().map(|call| &call.spec);
+        let held = undecided(calls()).map(|field| (field, "evaluate it: the task will not start"));
+        let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
+        for key in unheeded.chain(held) {
+            found.entry(key).or_insert((task, 0)).1 += 1;
+        }
+    }
+    for ((field, what), (task, count)) in found {
+        let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let message = format!("`{field}` is kept, but this version does not {what}");
+        let path = format!("task `{name}`{more}");
+        app.out().warn(&Problem::at(Some(file), task.at, path, message).line());
+    }
+}
+
+fn check<'a>(
+    app: &App,
+    calls: impl Iterator<Item = (usize, &'a CallSpec)>,
+    place: impl Fn(usize, &str) -> (Option<String>, Position, String),
+) -> Result<(), CliError> {
+    let toolbox = app.toolbox()?;
+    let mut problems = Vec::new();
+    for (index, call) in calls {
+        match look_at(toolbox, call) {
+            Some(Finding::UnknownTool(message)) => {
+                let (file, at, path) = place(index, "");
+                app.out().warn(&Problem::at(file.as_deref(), at, path, message).line());
+            }
+            Some(Finding::Wrong { field, problem }) => {
+                let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
+                problems.push(Problem::at(file.as_deref(), at, path, problem));
+            }
+            None => {}
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
+}
+
+fn look_at(toolbox: &Toolbox, call: &CallSpec) -> Option<Finding> {
+    let Some(tool) = toolbox.registry().get(&call.tool_name) else {
+        return Some(Finding::UnknownTool(toolbox.unknown(&call.tool_name)));
+    };
+    // What is still to be evaluated has no type yet.
+    if call.args.values().any(has_expression) {
+        return None;
+    }
+    match tool.check_args(&Value::Object(Map::clone(&call.args))) {
+        Err(ToolError::InvalidArgs { field, problem, .. }) => Some(Finding::Wrong { field, problem }),
+        Err(other) => Some(Finding::Wrong { field: "args".to_owned(), problem: other.to_string() }),
+        Ok(()) => None,
+    }
+}
+
+fn has_expression(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${{"),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Object(map) => map.values().any(has_expression),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

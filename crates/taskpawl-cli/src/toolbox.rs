@@ -1,0 +1,93 @@
+//! The tools that calls may name here, and where each comes from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use taskpawl::tools::{CommandTool, Registry, Tool};
+
+use crate::app::App;
+use crate::config::OwnTool;
+use crate::error::CliError;
+use crate::text::nearest;
+use crate::trust;
+
+/// The tools of this program.
+#[derive(Debug)]
+pub(crate) struct Toolbox {
+    registry: Registry,
+    described: BTreeMap<String, OwnTool>,
+    /// Tools that the project describes, which nobody trusts.
+    held: BTreeMap<String, OwnTool>,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToolSource {
+    /// This program.
+    Builtin,
+    /// A file of the configuration.
+    File { path: PathBuf },
+}
+
+impl Toolbox {
+    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
+        let mut registry = Registry::builtin();
+        let (usable, held) = split(app)?;
+        for own in &usable {
+            registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
+        }
+        let by_name = |tools: Vec<OwnTool>| tools.into_iter().map(|own| (own.name.clone(), own)).collect();
+        Ok(Self { registry, described: by_name(usable), held: by_name(held) })
+    }
+
+    /// Returns the tools that can be called.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Returns the tools that cannot be called because nobody trusts the project that describes them.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &OwnTool> {
+        self.held.values()
+    }
+
+    /// Returns the description of a tool, if it is one that a file describes.
+    pub(crate) fn described(&self, name: &str) -> Option<&CommandTool> {
+        self.described.get(name).map(|own| &*own.tool)
+    }
+
+    /// Returns where a tool comes from that can be called.
+    pub(crate) fn source(&self, name: &str) -> ToolSource {
+        match self.described.get(name) {
+            Some(own) => ToolSource::File { path: own.file.clone() },
+            None => ToolSource::Builtin,
+        }
+    }
+
+    /// Says that there is no tool of this name, and what may have been meant.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        let hint = match (self.held.get(name), nearest(name, self.registry.names())) {
+            (Some(own), _) => format!("; {}", trust::missing(&own.file)),
+            (None, Some(near)) => format!("; did you mean `{near}`?"),
+            (None, None) => String::new(),
+        };
+        format!("no tool `{name}` is known here{hint}")
+    }
+}
+
+/// Returns the tools of the configuration that can be called.
+pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
+    Ok(split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>).collect())
+}
+
+/// Returns the tools of the configuration: those that can be called, and those that need trust first.
+fn split(app: &App) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
+    let all = app.config()?.own_tools();
+    let is_trusted = match all.iter().find(|own| own.is_of_project()) {
+        Some(own) => trust::is_given(app, &own.file)?,
+        None => false,
+    };
+    Ok(all.iter().cloned().partition(|own| is_trusted || !own.is_of_project()))
+}

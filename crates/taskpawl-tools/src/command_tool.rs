@@ -1,0 +1,162 @@
+//! Tools that are described instead of programmed: a program with a template of its arguments.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::builtin::exec::{Options, run};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::tool::{Tool, ToolSpec};
+
+mod definition;
+mod param;
+mod template;
+
+use param::Param;
+use template::{Argv, Template, Unfit};
+
+/// A tool that runs a program with arguments made from a template; no shell looks at them.
+///
+/// It is described by an object with the fields of `[tools.NAME]` in a configuration. Everything that holds for `exec` (the sandbox, the
+/// environment, limits, the shape of the result) holds for it too.
+///
+/// ```
+/// use serde_json::json;
+/// use taskpawl_tools::CommandTool;
+///
+/// let tool = CommandTool::new("pods", &json!({
+///     "description": "Lists pods.",
+///     "argv": ["kubectl", "get", "pods", "--namespace={namespace}", ["--selector", "{labels}"]],
+///     "params": {
+///         "namespace": {"description": "Where."},
+///         "labels": {"type": "array", "required": false},
+///     },
+///     "readOnly": true,
+/// })).unwrap();
+///
+/// let argv = tool.argv(&json!({"namespace": "a b; rm", "labels": ["x=1", "y=2"]})).unwrap();
+/// assert_eq!(argv[3..], ["--namespace=a b; rm", "--selector", "x=1", "--selector", "y=2"]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct CommandTool {
+    spec: ToolSpec,
+    params: BTreeMap<String, Param>,
+    argv: Argv,
+    stdin: Option<Template>,
+    cwd: Option<Template>,
+    env: BTreeMap<String, Template>,
+    is_json: bool,
+    ok_exit_codes: Vec<i32>,
+    output_bytes: Option<u64>,
+}
+
+/// What is wrong with the description of a tool.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("`{}` {problem}", self.field())]
+#[non_exhaustive]
+pub struct DefinitionError {
+    /// The way to the field, name by name; elements of lists by their numbers from 0.
+    pub at: Vec<String>,
+    /// What is wrong with it, to be read after its name.
+    pub problem: String,
+}
+
+impl DefinitionError {
+    /// Returns the field as it is written, such as `params.namespace.type`.
+    pub fn field(&self) -> String {
+        let mut field = String::new();
+        for step in &self.at {
+            let is_index = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+            match (is_index, field.is_empty()) {
+                (true, _) => field.extend(["[", step, "]"]),
+                (false, true) => field.push_str(step),
+                (false, false) => field.extend([".", step]),
+            }
+        }
+        crate::text::one_line(&field)
+    }
+}
+
+impl CommandTool {
+    /// The fields of a description.
+    pub const FIELDS: &'static [&'static str] = definition::FIELDS;
+
+    /// Makes a tool from its description.
+    ///
+    /// # Errors
+    /// A field is missing, unknown or wrong, or a placeholder names no parameter.
+    pub fn new(name: &str, description: &Value) -> Result<Self, DefinitionError> {
+        definition::read(name, description)
+    }
+
+    /// Returns the template of the arguments as it was written, each element and group as a text.
+    pub fn template(&self) -> Vec<String> {
+        self.argv.shown()
+    }
+
+    /// Returns the bytes that a call may print, where the tool says so.
+    pub fn output_bytes(&self) -> Option<u64> {
+        self.output_bytes
+    }
+
+    /// Returns the program with its arguments that a call would run.
+    ///
+    /// # Errors
+    /// A value would be taken for an option, or cannot be an argument.
+    pub fn argv(&self, args: &Value) -> Result<Vec<String>, ToolError> {
+        let values = self.values(args);
+        self.argv.fill(&self.params, &values).map_err(|unfit| self.refused(unfit))
+    }
+
+    /// Returns the values of the parameters that have one.
+    fn values<'a>(&'a self, args: &'a Value) -> BTreeMap<&'a str, &'a Value> {
+        let value = |(name, param): (&'a String, &'a Param)| {
+            let value = args.get(name).or(param.default.as_ref());
+            Some((name.as_str(), value.filter(|value| !value.is_null())?))
+        };
+        self.params.iter().filter_map(value).collect()
+    }
+
+    fn refused(&self, unfit: Unfit) -> ToolError {
+        let Unfit { param, problem } = unfit;
+        ToolError::InvalidArgs { tool: self.spec.name.clone(), field: format!("args.{param}"), problem }
+    }
+
+    fn options(&self, values: &BTreeMap<&str, &Value>) -> Result<Options, Unfit> {
+        let filled =
+            |template: &Option<Template>| template.as_ref().and_then(|template| template.fill(values));
+        let mut env = BTreeMap::new();
+        for (name, template) in &self.env {
+            let Some(value) = template.fill(values) else { continue };
+            if value.contains('\0') {
+                return Err(Unfit::nul(template.params().next().unwrap_or_default()));
+            }
+            env.insert(name.clone(), value);
+        }
+        Ok(Options::new(
+            filled(&self.cwd),
+            env,
+            filled(&self.stdin),
+            self.is_json,
+            self.ok_exit_codes.clone(),
+        ))
+    }
+}
+
+#[async_trait]
+impl Tool for CommandTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, mut cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        let words = self.argv(&args)?;
+        let options = self.options(&self.values(&args)).map_err(|unfit| self.refused(unfit))?;
+        let program = words.first().cloned().unwrap_or_default();
+        cx.limits.output_bytes = self.output_bytes.unwrap_or(cx.limits.output_bytes);
+        run(&cx, &program, words, options).await
+    }
+}

@@ -1,0 +1,220 @@
+//! Reads the description of a tool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::param::{self, Param};
+use super::template::{Argv, Template};
+use super::{CommandTool, DefinitionError};
+use crate::builtin::duration;
+use crate::builtin::exec::result_schema;
+use crate::schema::nearest;
+use crate::tool::{Hints, ToolSpec};
+
+pub(super) const FIELDS: &[&str] = &[
+    "description",
+    "argv",
+    "params",
+    "schema",
+    "stdin",
+    "env",
+    "cwd",
+    "parse",
+    "okExitCodes",
+    "readOnly",
+    "idempotent",
+    "destructive",
+    "openWorld",
+    "timeout",
+    "outputBytes",
+];
+
+type Read<T> = Result<T, DefinitionError>;
+
+pub(super) fn read(name: &str, description: &Value) -> Read<CommandTool> {
+    let fields = description.as_object().ok_or_else(|| wrong(&[], "has to be a table"))?;
+    if let Some(other) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+        return Err(unknown(&[other], other, FIELDS));
+    }
+    let (schema, params) = param::read(fields)?;
+    let about = required(fields, "description", "a text that says what the tool does")?;
+    let about = text_of(about, &["description"])?;
+    let spec = ToolSpec::new(name, about, schema).with_result(result_schema()).with_hints(hints(fields)?);
+    let tool = CommandTool {
+        spec: ToolSpec { timeout: timeout(fields)?, ..spec },
+        argv: argv(fields, &params)?,
+        params,
+        stdin: template(fields, "stdin")?,
+        cwd: template(fields, "cwd")?,
+        env: env(fields)?,
+        is_json: is_json(fields)?,
+        ok_exit_codes: ok_exit_codes(fields)?,
+        output_bytes: fields.get("outputBytes").map(output_bytes).transpose()?,
+    };
+    check_names(&tool, fields)?;
+    Ok(tool)
+}
+
+/// An error about a field.
+pub(super) fn wrong(at: &[&str], problem: impl Into<String>) -> DefinitionError {
+    DefinitionError { at: at.iter().map(|step| (*step).to_owned()).collect(), problem: problem.into() }
+}
+
+/// An error about a field that there is not.
+pub(super) fn unknown(at: &[&str], name: &str, fields: &[&str]) -> DefinitionError {
+    let all = || fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
+    let problem = match nearest(name, fields.iter().copied()) {
+        Some(near) => format!("is no field; did you mean `{near}`?"),
+        None => format!("is no field; the fields are {}", all()),
+    };
+    wrong(at, problem)
+}
+
+pub(super) fn text_of<'a>(value: &'a Value, at: &[&str]) -> Read<&'a str> {
+    value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| wrong(at, "has to be a text"))
+}
+
+pub(super) fn bool_of(value: &Value, at: &[&str]) -> Read<bool> {
+    value.as_bool().ok_or_else(|| wrong(at, "has to be true or false"))
+}
+
+fn required<'a>(fields: &'a Map<String, Value>, name: &str, expected: &str) -> Read<&'a Value> {
+    fields.get(name).ok_or_else(|| wrong(&[name], format!("is missing; it has to be {expected}")))
+}
+
+fn argv(fields: &Map<String, Value>, params: &BTreeMap<String, Param>) -> Read<Argv> {
+    const EXPECTED: &str = "the program and its arguments, such as [\"kubectl\", \"get\", \"{resource}\"]";
+
+    let argv = required(fields, "argv", EXPECTED)?;
+    let elements = argv.as_array().filter(|elements| !elements.is_empty());
+    let elements = elements.ok_or_else(|| wrong(&["argv"], format!("has to be {EXPECTED}")))?;
+    Argv::parse(elements, params).map_err(|(at, problem)| {
+        let at = std::iter::once("argv".to_owned()).chain(at).collect();
+        DefinitionError { at, problem }
+    })
+}
+
+fn template(fields: &Map<String, Value>, name: &str) -> Read<Option<Template>> {
+    fields.get(name).map(|value| template_of(value, &[name])).transpose()
+}
+
+fn template_of(value: &Value, at: &[&str]) -> Read<Template> {
+    let text = value.as_str().ok_or_else(|| wrong(at, "has to be a text"))?;
+    Template::parse(text).map_err(|problem| wrong(at, problem))
+}
+
+fn env(fields: &Map<String, Value>) -> Read<BTreeMap<String, Template>> {
+    let Some(env) = fields.get("env") else { return Ok(BTreeMap::new()) };
+    let env = env.as_object().ok_or_else(|| wrong(&["env"], "has to be a table of variables"))?;
+    let variable = |(name, value): (&String, &Value)| {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(wrong(&["env", name], "is no name of a variable"));
+        }
+        Ok((name.clone(), template_of(value, &["env", name])?))
+    };
+    env.iter().map(variable).collect()
+}
+
+fn is_json(fields: &Map<String, Value>) -> Read<bool> {
+    match fields.get("parse") {
+        None => Ok(false),
+        Some(parse) if parse == "json" => Ok(true),
+        Some(_) => Err(wrong(&["parse"], "has to be `json`, or has to be left out")),
+    }
+}
+
+fn ok_exit_codes(fields: &Map<String, Value>) -> Read<Vec<i32>> {
+    let Some(codes) = fields.get("okExitCodes") else { return Ok(vec![0]) };
+    let codes = codes.as_array().filter(|codes| !codes.is_empty()).map(|codes| {
+        let code = |code: &Value| code.as_u64().and_then(|code| u8::try_from(code).ok()).map(i32::from);
+        codes.iter().map(code).collect::<Option<Vec<i32>>>()
+    });
+    codes.flatten().ok_or_else(|| wrong(&["okExitCodes"], "has to be a list of numbers from 0 to 255"))
+}
+
+/// What nobody says is what is known of any program: it may do anything, and what only reads harms nothing.
+fn hints(fields: &Map<String, Value>) -> Read<Hints> {
+    let hint = |name: &str| fields.get(name).map(|value| bool_of(value, &[name])).transpose();
+    let read_only = hint("readOnly")?.unwrap_or(false);
+    let destructive = hint("destructive")?;
+    if read_only && destructive == Some(true) {
+        return Err(wrong(&["destructive"], "cannot be true beside `readOnly = true`"));
+    }
+    Ok(Hints {
+        read_only,
+        idempotent: hint("idempotent")?.unwrap_or(read_only),
+        destructive: destructive.unwrap_or(!read_only),
+        open_world: hint("openWorld")?.unwrap_or(true),
+    })
+}
+
+fn timeout(fields: &Map<String, Value>) -> Read<Option<Duration>> {
+    let Some(timeout) = fields.get("timeout") else { return Ok(None) };
+    let length = timeout.as_str().and_then(duration).filter(|timeout| !timeout.is_zero());
+    length.map(Some).ok_or_else(|| wrong(&["timeout"], "has to be a duration such as `30s`, `5m` or `2h`"))
+}
+
+fn output_bytes(value: &Value) -> Read<u64> {
+    let bytes = match value {
+        Value::String(text) => size(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.as_u64()
+        }
+    };
+    let bytes = bytes.filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| wrong(&["outputBytes"], "has to be a number of bytes, or a size such as `2MiB`"))
+}
+
+fn size(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let factor = match text[split..].trim_start() {
+        "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    text[..split].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Fails if a placeholder names no parameter, or nothing uses a parameter.
+fn check_names(tool: &CommandTool, fields: &Map<String, Value>) -> Read<()> {
+    let single = [("stdin", &tool.stdin), ("cwd", &tool.cwd)];
+    let single = single.into_iter().filter_map(|(name, template)| Some((name, template.as_ref()?)));
+    let named = single.flat_map(|(name, template)| template.params().map(move |param| (vec![name], param)));
+    let of_env = tool
+        .env
+        .iter()
+        .flat_map(|(name, template)| template.params().map(move |param| (vec!["env", name.as_str()], param)));
+    let of_argv = tool.argv.params().map(|param| (vec!["argv"], param));
+    let mut used = BTreeSet::new();
+    for (at, param) in named.chain(of_env).chain(of_argv) {
+        if !tool.params.contains_key(param) {
+            let near = nearest(param, tool.params.keys().map(String::as_str));
+            let hint = match near {
+                Some(near) => format!("did you mean `{{{near}}}`?"),
+                None => format!("describe it in `params.{param}`"),
+            };
+            return Err(wrong(
+                &at,
+                format!("has the placeholder `{{{param}}}`, which is no parameter; {hint}"),
+            ));
+        }
+        used.insert(param);
+    }
+    match tool.params.keys().find(|name| !used.contains(name.as_str())) {
+        Some(name) if fields.contains_key("schema") => Err(wrong(
+            &["schema", "properties", name],
+            format!("is used nowhere: `{{{name}}}` stands in no template"),
+        )),
+        Some(name) => {
+            Err(wrong(&["params", name], format!("is used nowhere: `{{{name}}}` stands in no template")))
+        }
+        None => Ok(()),
+    }
+}
