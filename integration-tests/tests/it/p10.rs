@@ -1,0 +1,172 @@
+//! A tool cannot write outside of its project, reach the network, read secrets, signal others, or change the store or the policy:
+//! a hundred ways out are tried, as the superuser and as anybody.
+
+mod world;
+
+use std::collections::BTreeMap;
+
+use integration_tests::escape::{Control, Promise, Way, ways};
+use serde_json::{Value, json};
+use taskpawl::Manager;
+use taskpawl::store::{Location, open};
+
+use self::world::{Around, NOBODY};
+use crate::support::{Figures, Run, skip};
+
+#[test]
+fn p10_default_sandbox() {
+    for user in users() {
+        let mut figures = Figures::of("p10_default_sandbox", 0);
+        let around = Around::new(user);
+        let before = around.untouchable();
+        let Some(found) = attempts(&around, &[]) else { return };
+        let has_mounts = found.has_mounts;
+        let is_held = |way: &Way| match way.promise {
+            Promise::Held => true,
+            Promise::HeldByMounts => has_mounts,
+            Promise::OpenByDefault | Promise::Open => false,
+        };
+        assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "they got out: {}", found.listing());
+        // What is said to be open is: else what is said to users is wrong.
+        let is_open = |way: &Way| matches!(way.promise, Promise::OpenByDefault | Promise::Open);
+        assert_eq!(
+            found.held_of(is_open),
+            Vec::<&str>::new(),
+            "they are said to be open: {}",
+            found.listing()
+        );
+        assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        if has_mounts {
+            assert_eq!(around.untouchable(), before);
+        }
+        figures.add(format!("{}: {} ways tried, {}", name_of(user), found.said.len(), found.summary()));
+    }
+}
+
+#[test]
+fn p10_strict_sandbox() {
+    for user in users() {
+        let mut figures = Figures::of("p10_strict_sandbox", 0);
+        let around = Around::new(user);
+        let before = around.untouchable();
+        let Some(found) = attempts(&around, &["--sandbox=strict"]) else { return };
+        assert_eq!(
+            found.out_of(|way| way.promise != Promise::Open),
+            Vec::<&str>::new(),
+            "{}",
+            found.listing()
+        );
+        assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        assert_eq!(around.untouchable(), before);
+        figures.add(format!("{}: {} ways tried, {}", name_of(user), found.said.len(), found.summary()));
+    }
+}
+
+/// The control: without the sandbox the same ways lead out.
+#[test]
+fn p10_without_sandbox() {
+    for user in users() {
+        let mut figures = Figures::of("p10_without_sandbox", 0);
+        let around = Around::new(user);
+        let found = attempts(&around, &["--sandbox=off"]).expect("it needs nothing");
+        let is_superuser = user.is_none() && rustix::process::geteuid().is_root();
+        let is_open = |way: &Way| match way.control {
+            Control::Everybody => true,
+            Control::Superuser => is_superuser,
+            Control::Depends => false,
+        };
+        assert_eq!(found.held_of(is_open), Vec::<&str>::new(), "{}", found.listing());
+        assert!(around.heard() >= 4, "only {} messages were heard", around.heard());
+        figures.add(format!(
+            "the control, {}: {} ways tried, {}",
+            name_of(user),
+            found.said.len(),
+            found.summary()
+        ));
+    }
+}
+
+/// The user of the harness, and where that is the superuser also somebody without any rights.
+fn users() -> Vec<Option<u32>> {
+    if rustix::process::geteuid().is_root() { vec![None, Some(NOBODY)] } else { vec![None] }
+}
+
+fn name_of(user: Option<u32>) -> String {
+    match user {
+        Some(user) => format!("as user {user}"),
+        None => format!("as user {}", rustix::process::geteuid().as_raw()),
+    }
+}
+
+/// What came of the attempts.
+struct Found {
+    /// The exit code and the last words, by the name of the way.
+    said: BTreeMap<&'static str, (i64, String)>,
+    has_mounts: bool,
+}
+
+impl Found {
+    fn out_of(&self, which: impl Fn(&Way) -> bool) -> Vec<&'static str> {
+        self.with_code(0, which)
+    }
+
+    fn held_of(&self, which: impl Fn(&Way) -> bool) -> Vec<&'static str> {
+        self.with_code(1, which)
+    }
+
+    fn with_code(&self, code: i64, which: impl Fn(&Way) -> bool) -> Vec<&'static str> {
+        let ways = ways().into_iter().filter(which);
+        ways.map(|way| way.name).filter(|name| self.said[name].0 == code).collect()
+    }
+
+    fn listing(&self) -> String {
+        let lines: Vec<_> = self.said.values().map(|(code, words)| format!("{code} {words}")).collect();
+        lines.join("\n")
+    }
+
+    fn summary(&self) -> String {
+        let count = |code| self.said.values().filter(|(found, _)| *found == code).count();
+        format!("{} held, {} out, {} not there on this machine", count(1), count(0), count(2))
+    }
+}
+
+/// Tries every way in one run, each as a call of a tool.
+fn attempts(around: &Around, flags: &[&str]) -> Option<Found> {
+    let program = around.world.project.join("escape");
+    let task = |way: &Way| {
+        let args = json!({"argv": [&program, "world.json", way.name], "okExitCodes": [0, 1, 2]});
+        json!({"id": way.name, "name": way.name, "call": {"exec": args}})
+    };
+    let tasks: Vec<Value> = ways().iter().map(task).collect();
+    let plan = around.world.store.with_file_name("plan.json");
+    std::fs::write(&plan, json!({"version": 1, "name": "escape", "tasks": tasks}).to_string()).unwrap();
+    let plan = plan.to_str().unwrap();
+    let args = [&["run-all-ready", "--jobs", "1", "--plan", plan][..], flags].concat();
+    let run = Run::of(&mut around.program(&args));
+    assert!(run.code.is_some_and(|code| code < 2), "{run:#?}");
+    let found = results(around);
+    if found.said.is_empty() {
+        skip("p10", format!("the sandbox cannot be had here: {}", run.stderr));
+        return None;
+    }
+    assert_eq!(found.said.len(), ways().len(), "{run:#?}");
+    Some(found)
+}
+
+fn results(around: &Around) -> Found {
+    let location = Location::parse(around.world.store.to_str().unwrap(), std::path::Path::new(""));
+    let manager = Manager::new(open(&location), "harness");
+    let mut found = Found { said: BTreeMap::new(), has_mounts: true };
+    for way in ways() {
+        let task = manager.get(way.name).unwrap();
+        let Some(result) = task.metadata.tool_calls.first().and_then(|call| call.result.clone()) else {
+            continue;
+        };
+        let Some(code) = result["exitCode"].as_i64() else { continue };
+        let words = result["stdout"].as_str().unwrap_or_default().trim().to_owned();
+        found.said.insert(way.name, (code, words));
+        let gaps = result["sandbox"]["gaps"].as_array().cloned().unwrap_or_default();
+        found.has_mounts &= !gaps.iter().any(|gap| gap.to_string().contains("mount"));
+    }
+    found
+}
