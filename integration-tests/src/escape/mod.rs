@@ -38,6 +38,8 @@ pub struct World {
     pub socket: PathBuf,
     /// And at this abstract one.
     pub abstract_name: String,
+    /// A file in the memory that all programs of the machine share.
+    pub shared_memory: PathBuf,
     /// A process that has nothing to do with the run.
     pub bystander: i32,
 }
@@ -49,8 +51,10 @@ pub enum Promise {
     Held,
     /// It is closed where the system allows a mount namespace.
     HeldByMounts,
-    /// It is open at the default level, and said to be. The strict one closes it.
-    OpenByDefault,
+    /// It is closed; that something came of the attempt is no proof, but what the harness sees of it.
+    SeenByHarness,
+    /// It is closed at the default level; at the strict one it leads to something else.
+    HeldByDefault,
     /// It is open, and said to be.
     Open,
 }

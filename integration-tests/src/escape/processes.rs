@@ -19,7 +19,8 @@ pub(super) const WAYS: &[Way] = &[
         let null = [process.as_fd().as_raw_fd().into(), 0, 0, 0, 0];
         system_call(libc::SYS_pidfd_send_signal, null).map(drop)
     }),
-    Way::held("signal-first", |_| signal(1)).open_to(Control::Superuser),
+    // In a bubble it is the bubble's own.
+    Way::held("signal-first", |_| signal(1)).open_to(Control::Superuser).promised(Promise::HeldByDefault),
     Way::held("signal-supervisor", |_| signal(supervisor()?)).promised(Promise::Open),
     Way::held("trace-bystander", |world| trace(world.bystander)).open_to(Control::Depends),
     Way::held("trace-engine", |_| trace(engine()?)).open_to(Control::Depends),

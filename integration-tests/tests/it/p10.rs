@@ -22,13 +22,13 @@ fn p10_default_sandbox() {
         let Some(found) = attempts(&around, &[]) else { return };
         let has_mounts = found.has_mounts;
         let is_held = |way: &Way| match way.promise {
-            Promise::Held => true,
+            Promise::Held | Promise::HeldByDefault => true,
             Promise::HeldByMounts => has_mounts,
-            Promise::OpenByDefault | Promise::Open => false,
+            Promise::SeenByHarness | Promise::Open => false,
         };
         assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "they got out: {}", found.listing());
         // What is said to be open is: else what is said to users is wrong.
-        let is_open = |way: &Way| matches!(way.promise, Promise::OpenByDefault | Promise::Open);
+        let is_open = |way: &Way| way.promise == Promise::Open;
         assert_eq!(
             found.held_of(is_open),
             Vec::<&str>::new(),
@@ -36,6 +36,7 @@ fn p10_default_sandbox() {
             found.listing()
         );
         assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        assert!(!around.has_shared_memory(), "it was written into the memory that all share");
         if has_mounts {
             assert_eq!(around.untouchable(), before);
         }
@@ -57,6 +58,7 @@ fn p10_strict_sandbox() {
             found.listing()
         );
         assert_eq!(around.heard(), 0, "somebody outside has heard something");
+        assert!(!around.has_shared_memory(), "it was written into the memory that all share");
         assert_eq!(around.untouchable(), before);
         figures.add(format!("{}: {} ways tried, {}", name_of(user), found.said.len(), found.summary()));
     }
@@ -76,6 +78,7 @@ fn p10_without_sandbox() {
             Control::Depends => false,
         };
         assert_eq!(found.held_of(is_open), Vec::<&str>::new(), "{}", found.listing());
+        assert!(around.has_shared_memory(), "the control");
         assert!(around.heard() >= 4, "only {} messages were heard", around.heard());
         figures.add(format!(
             "the control, {}: {} ways tried, {}",

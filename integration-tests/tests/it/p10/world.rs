@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// The user that owns a world where the harness may choose.
 pub(crate) const NOBODY: u32 = 65534;
 
+/// Where worlds are made: everybody may, and unlike `/tmp` programs in a sandbox see it, so that there is something to be held from.
+const PLACE: &str = "/var/tmp";
+
 /// Secrets beneath the home.
 const SECRETS: [&str; 9] = [
     ".ssh/id_ed25519",
@@ -64,7 +67,7 @@ pub(crate) struct Around {
 impl Around {
     /// Makes a world that belongs to a user.
     pub(crate) fn new(user: Option<u32>) -> Self {
-        let directory = tempfile::Builder::new().prefix("world-").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("world-").tempdir_in(PLACE).unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let place = fs::canonicalize(directory.path()).unwrap();
         let (home, project, outside) = (place.join("home"), place.join("project"), place.join("outside"));
@@ -91,6 +94,7 @@ impl Around {
                 socket: place.join("sockets/stream"),
                 abstract_name: format!("taskpawl-world-{}", std::process::id()),
                 bystander: 0,
+                shared_memory: Path::new("/dev/shm").join(place.file_name().unwrap()),
                 project,
                 home,
                 outside,
@@ -174,6 +178,11 @@ impl Around {
             .env("TASKPAWL_STORE", &self.world.store);
         as_user(&mut command, self.user);
         command
+    }
+
+    /// Returns whether something was written where all programs of the machine read it, and takes it away.
+    pub(crate) fn has_shared_memory(&self) -> bool {
+        fs::remove_file(&self.world.shared_memory).is_ok()
     }
 
     /// Returns everything that no tool may change, with what it says.
