@@ -54,6 +54,7 @@ pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enf
     enforcement.mounts = covered.is_some();
     privileges::limit(&profile.limits, namespaces.has_own_user, &mut enforcement.gaps)
         .map_err(|error| Refusal::step("setting limits", error))?;
+    privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
     let wall = walls::Wall { places: &places, covered, network: enforcement.network, outputs };
     enforcement.landlock = wall.raise(&mut enforcement.gaps)?;

@@ -82,6 +82,15 @@ fn all_secure_bits() -> CapabilitiesSecureBits {
     on | locked | Bits::KEEP_CAPS_LOCKED
 }
 
+/// Keeps from programs what this process was given open by whoever started the engine: what is open needs no path any more.
+#[expect(unsafe_code, reason = "there is no safe way to mark all descriptors at once")]
+pub(super) fn keep_descriptors() -> io::Result<()> {
+    // SAFETY: nothing is closed before another program takes the place of this one, which knows none of these numbers.
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Keeps programs from this process's memory and descriptors.
 pub(super) fn hide_from_programs() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)

@@ -121,6 +121,9 @@ fn denied() -> Result<Rules, BackendError> {
         one(SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?)
     };
     rules.insert(libc::SYS_clone, NAMESPACES.into_iter().map(makes).collect::<Result<_, _>>()?);
+    // Of the process itself it stays allowed.
+    let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![one(others)?]);
     let types = |command| one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, command)?);
     rules.insert(libc::SYS_ioctl, TERMINAL_COMMANDS.into_iter().map(types).collect::<Result<_, _>>()?);
     Ok(rules)
