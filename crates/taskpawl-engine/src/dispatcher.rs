@@ -514,7 +514,7 @@ impl Dispatcher {
             ended: self.ended,
             missing_tools: self.intake.missing_tools().clone(),
             never_fits: self.intake.never_fits().clone(),
-            unmet: self.state.limited().map(|(key, needs)| (key, held_text(needs))).collect(),
+            unmet: self.state.held_up_by_others().map(|(key, needs)| (key, held_text(needs))).collect(),
             ended_early,
             spent,
             cached: self.cached,
@@ -558,6 +558,7 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
 fn held_text(needs: &Needs) -> String {
     let resources = needs.resources.keys().map(|name| format!("resource `{name}`"));
     let paths = needs.writes.iter().map(|path| format!("`{path}`"));
-    let all: Vec<String> = resources.chain(paths).collect();
+    let items = needs.items.map(|(_, most)| format!("one of {most} places among the items of its list"));
+    let all: Vec<String> = resources.chain(paths).chain(items).collect();
     format!("needs {}, which somebody else holds", all.join(", "))
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub struct Manager {
     origin: Origin,
     run: Option<RunId>,
     liveness: Option<Arc<dyn Liveness>>,
+    capacities: BTreeMap<String, u32>,
 }
 
 /// How somebody says that a task ended.
@@ -58,6 +60,7 @@ impl Manager {
             origin: Origin::Library,
             run: None,
             liveness: None,
+            capacities: BTreeMap::new(),
         }
     }
 
@@ -72,6 +75,13 @@ impl Manager {
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
+        self
+    }
+
+    /// Says how much there is of resources, which comes before what plans say: claims keep to it.
+    #[must_use]
+    pub fn with_capacities(mut self, capacities: BTreeMap<String, u32>) -> Self {
+        self.capacities = capacities;
         self
     }
 
@@ -188,12 +198,12 @@ impl Manager {
 
     /// Takes a ready manual task for `lease`; the holder's own claim is renewed.
     pub fn claim(&self, id: &str, lease: Duration) -> Result<TaskId, Error> {
-        self.task(Command::Claim { id: Some(id.to_owned()), lease })
+        self.task(Command::Claim { id: Some(id.to_owned()), lease, capacities: self.capacities.clone() })
     }
 
     /// Takes the first ready manual task that is for this actor or for nobody in particular.
     pub fn claim_next(&self, lease: Duration) -> Result<TaskId, Error> {
-        self.task(Command::Claim { id: None, lease })
+        self.task(Command::Claim { id: None, lease, capacities: self.capacities.clone() })
     }
 
     /// Prolongs a claim: it lasts `lease` from now.

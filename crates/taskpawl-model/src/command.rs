@@ -64,6 +64,8 @@ pub enum Command {
         id: Option<TaskRef>,
         /// How long the lease lasts.
         lease: Duration,
+        /// How much there is of resources, where that is known from elsewhere than plans.
+        capacities: BTreeMap<String, u32>,
     },
     /// Prolongs a claim.
     Renew {
@@ -328,6 +330,8 @@ pub struct NewTask {
     pub dependencies: Vec<TaskRef>,
     /// The task above.
     pub parent: Option<TaskRef>,
+    /// The plan that it joins; without one that of the task above, if there is one.
+    pub plan: Option<String>,
 }
 
 /// A plan to bring into the store.

@@ -82,9 +82,9 @@ impl Parking {
         !self.elsewhere.is_empty()
     }
 
-    /// Returns the tasks that wait for what others hold, or for their turn, with what they need.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Key, &Needs)> {
-        self.limited.iter().map(|(key, limited)| (*key, &limited.needs))
+    /// Returns the tasks that wait for what others than this run hold, with what they need.
+    pub(crate) fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
+        self.elsewhere.iter().filter_map(|key| Some((*key, &self.limited.get(key)?.needs)))
     }
 
     pub(crate) fn next_alarm(&self) -> Option<Timestamp> {

@@ -87,6 +87,14 @@ pub enum Refusal {
         /// The task where it really hangs, and why.
         cause: Option<(TaskId, String)>,
     },
+    /// Others hold what the task needs.
+    #[error("task `{id}` needs what {} {}", names(.by), if .by.len() == 1 { "holds" } else { "hold" })]
+    Occupied {
+        /// The task.
+        id: TaskId,
+        /// Some of those that hold it.
+        by: Vec<TaskId>,
+    },
     /// Nothing is ready that an agent or a person could take.
     #[error("no manual task is ready")]
     NothingReady,
@@ -352,8 +360,8 @@ pub enum Refusal {
     },
 }
 
-fn names(params: &[String]) -> String {
-    params.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+fn names(names: &[impl std::fmt::Display]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// What happened to a task since a command that was to be undone.
@@ -415,6 +423,9 @@ impl Refusal {
             Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),
             Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
             Self::NotReady { id, .. } => Some(format!("`taskpawl explain {id}` shows the chain of causes and the commands that clear it")),
+            Self::Occupied { id, .. } => {
+                Some(format!("`taskpawl explain {id}` says what that is; claim it when they have ended"))
+            }
             Self::NothingReady => Some("`taskpawl list --status todo,blocked` shows what is left".to_owned()),
             Self::NotManual { id, by: "run", .. } => {
                 Some(format!("an agent or a person ends it: `taskpawl done {id}` or `taskpawl fail {id}`"))

@@ -241,9 +241,9 @@ impl State {
         self.parking.waits_for_others()
     }
 
-    /// Returns the tasks with limits that it holds or wants, with what they need: when the run is over, those that it did not get.
-    pub fn limited(&self) -> impl Iterator<Item = (Key, &Needs)> {
-        self.parking.waiting()
+    /// Returns the tasks that wait for what others than this run hold, with what they need.
+    pub fn held_up_by_others(&self) -> impl Iterator<Item = (Key, &Needs)> {
+        self.parking.held_up_by_others()
     }
 
     /// Returns whether the run would be over if nobody else brought work.

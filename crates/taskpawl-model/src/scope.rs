@@ -9,10 +9,10 @@ use crate::command::DecideError;
 use crate::refusal::Refusal;
 use crate::view::{Query, View, ViewError};
 
-/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id; the latter two stand for all below, too.
+/// One restriction, as `--only` takes it: `plan:NAME`, `label:NAME` or a task id; each stands for all below, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
-    /// The tasks of a plan.
+    /// The tasks of a plan, with all below them.
     Plan(String),
     /// The tasks with a label, with all below them.
     Label(String),
@@ -49,7 +49,10 @@ impl Selector {
     /// The id of a task is unknown or not unique, a plan or label selects nothing, or the view cannot be read.
     pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
         let keys = match self {
-            Self::Plan(name) => find(view, &Query { plan: Some(name.clone()), ..Query::default() })?,
+            Self::Plan(name) => {
+                let of_plan = find(view, &Query { plan: Some(name.clone()), ..Query::default() })?;
+                subtrees(view, of_plan.into_iter().collect())?
+            }
             Self::Label(name) => {
                 let labelled = find(view, &Query { labels: vec![name.clone()], ..Query::default() })?;
                 subtrees(view, labelled.into_iter().collect())?

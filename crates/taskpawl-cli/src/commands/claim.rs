@@ -46,7 +46,7 @@ impl LeaseArgs {
 /// Claims a task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let lease = args.lease.duration(app)?;
-    let manager = app.manager()?;
+    let manager = app.manager()?.clone().with_capacities(app.config()?.run.resources.clone());
     let id = match &args.id {
         Some(id) => manager.claim(id, lease)?,
         None => manager.claim_next(lease)?,

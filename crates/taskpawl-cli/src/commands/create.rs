@@ -1,6 +1,8 @@
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
 
+use taskpawl::model::NewTask;
+
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
 use crate::commands::print;
@@ -12,6 +14,7 @@ use crate::error::CliError;
 Examples:
   taskpawl create \"Write the report\" --priority high --due 2026-05-31
   taskpawl create Build --id build --run \"cargo build\" --timeout 10m
+  taskpawl create \"Fix the link\" --plan release --run ./fix-link
   taskpawl create Wait --needs build,tests --tool sleep --args '{\"duration\": \"1s\"}'")]
 pub(crate) struct Args {
     /// A short title; asked for on a terminal when it is left out
@@ -20,6 +23,9 @@ pub(crate) struct Args {
     /// The task that it is a subtask of
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
+    /// The plan that it joins, so that runs of that plan take it [default: that of the task above]
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
     #[command(flatten)]
     task: NewTaskArgs,
 }
@@ -31,7 +37,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         None => ask(app, "name")?,
     };
     let task = args.task.to_task(app, &name, args.parent.as_deref())?;
-    let id = app.manager()?.create(task)?;
+    let id = app.manager()?.create(NewTask { plan: args.plan.clone(), ..task })?;
     print::task(app, &id)
 }
 

@@ -123,6 +123,6 @@ impl NewTaskArgs {
         let dependencies = self.needs.iter().cloned();
         let dependencies = dependencies.chain(needs_outside.iter().map(ToString::to_string)).collect();
         let parent = parent.map(str::to_owned);
-        Ok(NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent })
+        Ok(NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan: None })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use taskpawl_model::{NewTask, TaskId, TaskSpec, parse_call};
+use taskpawl_engine::RunOptions;
+use taskpawl_model::{NewTask, Selector, TaskId, TaskSpec, parse_call};
 use tokio::join;
 
 use crate::support::{Lab, within};
@@ -121,4 +122,26 @@ async fn a_run_that_waits_for_agents_goes_on_when_they_are_done() {
         lab.done("m");
     });
     assert_eq!((lab.states(), summary.exit), ("m=done b=done".into(), 0));
+}
+
+#[tokio::test]
+async fn a_run_of_one_plan_takes_what_joins_it() {
+    let lab = Lab::new(
+        "tasks: [{id: a, call: {hold: {}}}, {id: b, needs: [a], subtasks: [{id: c, call: {ok: {}}}]}]",
+    );
+    let only = vec![Selector::Plan("p".to_owned())];
+    let new = |id: &str| {
+        let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
+        let calls = vec![parse_call("{toolName: ok}").unwrap()];
+        NewTask { id: TaskId::from(id), spec, calls, ..NewTask::default() }
+    };
+    let (summary, ()) = join!(lab.run_with(RunOptions { only, ..RunOptions::default() }), async {
+        assert_eq!(lab.next_start().await, "a/c1");
+        lab.manager.create(NewTask { plan: Some("p".to_owned()), ..new("d") }).unwrap();
+        assert_eq!(lab.next_start().await, "d/c1");
+        lab.manager.create(NewTask { parent: Some("b".to_owned()), ..new("e") }).unwrap();
+        lab.manager.create(new("f")).unwrap();
+        lab.release(1);
+    });
+    assert_eq!((summary.exit, lab.states()), (0, "a=done b=done c=done d=done e=done f=todo".into()));
 }

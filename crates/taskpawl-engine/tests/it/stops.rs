@@ -86,3 +86,19 @@ async fn a_dropped_run_leaves_no_process_and_the_next_one_recovers() {
     assert_eq!(lab.run().await.exit, 3);
     assert_eq!((lab.states(), lab.starts()), ("a=blocked{interrupted} b=done".into(), "b/c1:2".into()));
 }
+
+#[tokio::test]
+async fn what_waits_for_its_turn_in_a_run_that_is_stopped_waits_for_nobody_else() {
+    let lab = Lab::new(
+        "tasks: [{id: l, forEach: {in: [1, 2, 3], concurrency: 1}, call: {hold: {}}}, {id: r, resources: lock, call: {hold: {}}}, {id: s, resources: lock, call: {hold: {}}}]",
+    );
+    let (options, control) = with_control();
+    let (summary, ()) = join!(lab.run_with(options), async {
+        lab.next_start().await;
+        lab.next_start().await;
+        control.stop_with(143);
+        tokio::task::yield_now().await;
+        lab.release(2);
+    });
+    assert_eq!((summary.exit, &summary.waiting[..]), (143, &[][..]));
+}

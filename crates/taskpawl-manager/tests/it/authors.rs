@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::parse_call;
+use taskpawl_model::{NewTask, Selector, parse_call};
 
-use crate::support::{Desk, LEASE, fields, ids, refusal};
+use crate::support::{Desk, LEASE, fields, ids, new_task, refusal};
 
 fn update(
     manager: &Manager,
@@ -286,4 +286,27 @@ fn ids_are_found_by_prefix_and_likeness() {
     assert_eq!(desk.task("test").notes.len(), 1);
     let error = desk.manager.note("build-", "x").unwrap_err();
     assert!(refusal(error).is_about_ids());
+}
+
+#[test]
+fn a_task_joins_a_plan_by_its_name_or_below_one_of_its_tasks() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]");
+    let plan_of = |id: &str| desk.task(id).plan;
+    desk.accept(desk.manager.create(NewTask { plan: Some("p".to_owned()), ..new_task("d") }));
+    desk.create("e in=b");
+    desk.create("f");
+    assert_eq!(
+        [plan_of("d"), plan_of("e"), plan_of("f")],
+        [Some("p".to_owned()), Some("p".to_owned()), None]
+    );
+    desk.create("g in=f");
+    desk.accept(desk.manager.move_task("f", Some("b")));
+    assert_eq!(plan_of("f"), None, "it stays what it is");
+    let of_plan = desk.manager.select(&[Selector::Plan("p".to_owned())], &[]).unwrap();
+    assert_eq!(of_plan, ["a", "b", "c", "d", "e", "f", "g"]);
+    let said = desk.refuse(|manager| manager.create(NewTask { plan: Some("q".to_owned()), ..new_task("h") }));
+    assert!(said.contains("`plan:q` selects no task"), "{said}");
+    // It never stood in the file, so the file does not miss it.
+    assert!(desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
 }

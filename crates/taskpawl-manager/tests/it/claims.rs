@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use taskpawl_manager::{Ending, Error, Manager};
-use taskpawl_model::{Command, Event, EventKind, Key, TaskId, resolve};
+use taskpawl_model::{Command, Event, EventKind, Key, Means, TaskId, resolve};
 
 use crate::support::{Desk, LEASE, ids};
 
@@ -276,4 +276,31 @@ fn a_release_that_is_asked_for_twice_succeeds_twice() {
     let bob = desk.acting_as("bob");
     let refused = bob.refuse(|m| m.release(&ids(&["a"])));
     assert!(refused.starts_with("task `a` is `todo` and cannot become `todo` by `release`"), "{refused}");
+}
+
+#[test]
+fn what_others_hold_is_not_claimed() {
+    let desk = Desk::new();
+    desk.apply(
+        "resources: {gpu: 2}
+tasks: [{id: a, resources: {gpu: 2}}, {id: b, resources: gpu}, {id: c, writes: [out]}, {id: d, writes: [out/x]}, {id: e}]",
+    );
+    let ann = &desk.manager;
+    desk.accept(ann.claim("a", LEASE));
+    desk.accept(ann.claim("c", LEASE));
+    let said = desk.refuse(|manager| manager.claim("b", LEASE));
+    assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
+    let explained = ann.explain("b", &Means::default()).unwrap().first_cause.text;
+    assert_eq!(explained, "ready, but `gpu` is held by `a`");
+    assert_eq!(desk.accept(ann.claim_next(LEASE)).as_str(), "e", "what is held up is passed over");
+    let said = desk.refuse(|manager| manager.claim_next(LEASE));
+    assert!(said.starts_with("task `b` needs what `a` holds"), "{said}");
+    let more = ann.clone().with_capacities([("gpu".to_owned(), 3)].into());
+    desk.accept(more.claim("b", LEASE));
+    desk.accept(ann.release(&ids(&["b"])));
+    desk.accept(ann.release(&ids(&["c"])));
+    desk.accept(ann.claim("d", LEASE));
+    // Whoever has a lease that is over holds nothing.
+    desk.pass(61);
+    desk.accept(desk.acting_as("ben").manager.claim("b", LEASE));
 }

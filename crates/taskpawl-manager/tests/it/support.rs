@@ -329,6 +329,7 @@ pub(crate) fn new_task(text: &str) -> NewTask {
         calls: parsed.calls,
         dependencies,
         parent,
+        plan: None,
     }
 }
 

@@ -79,7 +79,8 @@ impl Draft<'_> {
         let parent = task.parent.as_deref().map(|id| self.resolve(id)).transpose()?;
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
-        let key = self.insert_new(&task.id, None, &task.spec, &task.context, &task.calls)?;
+        let plan = self.plan_of_new(task.plan.as_deref(), parent)?;
+        let key = self.insert_new(&task.id, plan.as_deref(), &task.spec, &task.context, &task.calls)?;
         if let Some(parent) = parent {
             self.put_below(key, parent)?;
         }
@@ -87,9 +88,20 @@ impl Draft<'_> {
             self.link(key, *on, parent.is_some())?;
         }
         self.check_references(key)?;
-        self.emit_created(key, parent, &dependencies, None)?;
+        self.emit_created(key, parent, &dependencies, plan.as_deref())?;
         self.answer.tasks.push(task.id.clone());
         Ok(())
+    }
+
+    fn plan_of_new(&self, given: Option<&str>, parent: Option<Key>) -> Decided<Option<String>> {
+        match (given, parent) {
+            (Some(name), _) if self.view.plan(name)?.is_none() => {
+                Err(Refusal::NothingSelected { selector: format!("plan:{name}") }.into())
+            }
+            (Some(name), _) => Ok(Some(name.to_owned())),
+            (None, Some(parent)) => Ok(self.task(parent)?.plan),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Makes a task without edges.

@@ -3,12 +3,13 @@
 //! A lease that has ended leaves the task to whoever writes next: another's claim takes it, a run gives it back. While nobody did,
 //! the work of its holder is not lost: the holder still reports, renews and claims as before.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
 use crate::gate::{Gate, GateState};
-use crate::record::{Node, Phase, TaskRecord, Work};
+use crate::record::{Phase, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};
@@ -16,7 +17,12 @@ use crate::view::Query;
 use crate::{Key, Period};
 
 impl Draft<'_> {
-    pub(super) fn claim(&mut self, id: &str, lease: Duration) -> Decided<()> {
+    pub(super) fn claim(
+        &mut self,
+        id: &str,
+        lease: Duration,
+        capacities: &BTreeMap<String, u32>,
+    ) -> Decided<()> {
         let key = self.resolve(id)?;
         let record = self.task(key)?;
         if let TaskState::InProgress { claim } = &record.body.state {
@@ -24,39 +30,57 @@ impl Draft<'_> {
             self.write_lease(key, lease)?;
         } else {
             self.refuse_unless_manual(key, &record, "claim")?;
+            if self.node(key)?.is_ready()
+                && let Some(refusal) = self.occupied(key, &record, capacities)?
+            {
+                return Err(refusal.into());
+            }
             self.take(key, &record, lease, "claim")?;
         }
         self.answer.tasks.push(record.id);
         Ok(())
     }
 
-    pub(super) fn claim_next(&mut self, lease: Duration) -> Decided<()> {
+    pub(super) fn claim_next(&mut self, lease: Duration, capacities: &BTreeMap<String, u32>) -> Decided<()> {
         let expired = self.view.leases(None)?;
         self.return_some_expired(&expired)?;
-        let mut first = self.first_ready_for_me()?;
-        for key in expired {
-            // The view does not know yet that these are free.
-            let node = self.node(key)?;
-            if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(key)?) {
-                first =
-                    first.into_iter().chain([node]).min_by_key(|node| (node.priority, node.due, node.key));
+        let mut occupied = None;
+        // Hardly ever is what comes first held up by others; then all are looked at.
+        for limit in [1, 0] {
+            for key in self.ready_for_me(&expired, limit)? {
+                let record = self.task(key)?;
+                if let Some(refusal) = self.occupied(key, &record, capacities)? {
+                    occupied.get_or_insert(refusal);
+                    continue;
+                }
+                self.take(key, &record, lease, "claim")?;
+                self.answer.tasks.push(record.id);
+                return Ok(());
             }
         }
-        let Some(Node { key, .. }) = first else { return Err(Refusal::NothingReady.into()) };
-        let record = self.task(key)?;
-        self.take(key, &record, lease, "claim")?;
-        self.answer.tasks.push(record.id);
-        Ok(())
+        Err(occupied.unwrap_or(Refusal::NothingReady).into())
     }
 
-    fn first_ready_for_me(&self) -> Decided<Option<Node>> {
+    /// Returns the first tasks that are ready for this actor, 0 for all, with those of leases that have just ended.
+    fn ready_for_me(&self, expired: &[Key], limit: usize) -> Decided<Vec<Key>> {
         let query = Query {
             ready: Some(vec![Work::Manual]),
             free_for: Some(self.context.actor.clone()),
-            limit: 1,
+            limit,
             ..Query::default()
         };
-        self.view.find(&query)?.first().map(|key| self.node(*key)).transpose()
+        let mut found =
+            self.view.find(&query)?.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
+        for key in expired {
+            // The view does not know yet that these are free.
+            let node = self.node(*key)?;
+            if node.is_ready() && node.work == Work::Manual && self.is_for_me(&self.task(*key)?) {
+                found.push(node);
+            }
+        }
+        found.sort_by_key(|node| (node.priority, node.due, node.key));
+        found.dedup_by_key(|node| node.key);
+        Ok(found.into_iter().map(|node| node.key).collect())
     }
 
     fn is_for_me(&self, record: &TaskRecord) -> bool {

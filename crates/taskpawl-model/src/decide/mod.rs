@@ -54,8 +54,8 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
             draft.refuse_loosened(false)
         }
         Command::Delete { ids } => draft.delete(ids),
-        Command::Claim { id: Some(id), lease } => draft.claim(id, *lease),
-        Command::Claim { id: None, lease } => draft.claim_next(*lease),
+        Command::Claim { id: Some(id), lease, capacities } => draft.claim(id, *lease, capacities),
+        Command::Claim { id: None, lease, capacities } => draft.claim_next(*lease, capacities),
         Command::Renew { id, lease } => draft.renew(id, *lease),
         Command::Release { ids } => draft.release(ids),
         Command::Done { ids, result, note, attempt } => {

@@ -3,13 +3,18 @@
 //! A run knows what its own tasks hold. What others hold is known here, within the commit that claims.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
 use crate::failure::without_value;
 use crate::record::{Phase, TaskRecord};
+use crate::refusal::Refusal;
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::{Key, RunId, TaskId, means, paths};
+
+/// How many of those that hold what is needed are named.
+const NAMED: usize = 5;
 
 /// A task that holds something.
 #[derive(Debug, Clone)]
@@ -39,7 +44,8 @@ impl Draft<'_> {
                 return Ok(false);
             }
         };
-        let needs = Needs { cache, ..self.needs_of(key, record)? };
+        let rules = Arc::clone(&self.room.rules);
+        let needs = Needs { cache, ..self.needs_of(key, record, &rules.capacities)? };
         if needs.cache.is_none() && !needs.has_limits() {
             if !is_held && record.body.progress.fingerprint.is_some() {
                 // It goes on where it stopped: what its first calls depended on may have changed since.
@@ -91,8 +97,34 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    fn needs_of(&mut self, key: Key, record: &TaskRecord) -> Decided<Needs> {
-        let capacities = &self.room.rules.capacities;
+    /// Returns why somebody cannot have a task now, if others hold what it needs. `given` is how much there is of resources, where
+    /// that is known from elsewhere than plans.
+    pub(super) fn occupied(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        given: &BTreeMap<String, u32>,
+    ) -> Decided<Option<Refusal>> {
+        let capacities = means::capacities(self.view, given)?;
+        let needs = self.needs_of(key, record, &capacities)?;
+        if !needs.has_limits() {
+            return Ok(None);
+        }
+        let leases = self.view.leases(None)?;
+        self.return_some_expired(&leases)?;
+        let held = self.held_beside(key)?;
+        let held: Vec<&Holder> = held.iter().collect();
+        let keys: BTreeSet<Key> = in_the_way(&held, &needs).into_iter().map(|holder| holder.key).collect();
+        let by = self.ids_of(&keys.into_iter().take(NAMED).collect::<Vec<_>>())?;
+        Ok((!by.is_empty()).then(|| Refusal::Occupied { id: record.id.clone(), by }))
+    }
+
+    fn needs_of(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        capacities: &BTreeMap<String, u32>,
+    ) -> Decided<Needs> {
         let of = |name: &String| means::capacity(capacities, name);
         let units = record.spec.resources.iter().filter(|(_, units)| **units > 0);
         let resources = units.map(|(name, units)| (name.clone(), Amount { units: *units, of: of(name) }));
@@ -116,9 +148,20 @@ impl Draft<'_> {
                 held.push(holder);
             }
         }
-        let found = conflict_with(&held, needs);
+        let found = in_the_way(&held, needs);
+        let found = (!found.is_empty()).then(|| found.iter().all(|holder| !holder.is_own));
         *self.holders()? = holders;
         Ok(found)
+    }
+
+    fn held_beside(&mut self, key: Key) -> Decided<Vec<Holder>> {
+        let mut held = Vec::new();
+        for holder in self.holders()?.clone() {
+            if holder.key != key && self.still_holds(&holder)? {
+                held.push(holder);
+            }
+        }
+        Ok(held)
     }
 
     /// Returns the tasks that hold something, as they were when this was asked first in the command, and those claimed since.
@@ -181,7 +224,8 @@ impl Holder {
     }
 }
 
-fn conflict_with(held: &[&Holder], needs: &Needs) -> Option<bool> {
+/// Returns who of those that hold something holds what is needed.
+fn in_the_way<'h>(held: &[&'h Holder], needs: &Needs) -> Vec<&'h Holder> {
     let mut in_the_way: Vec<&Holder> = Vec::new();
     for (name, amount) in &needs.resources {
         let units = |holder: &Holder| holder.resources.get(name).copied().unwrap_or(0);
@@ -200,5 +244,5 @@ fn conflict_with(held: &[&Holder], needs: &Needs) -> Option<bool> {
     in_the_way.extend(held.iter().copied().filter(|holder| {
         writes.iter().any(|path| holder.writes.iter().any(|other| paths::overlap(path, other)))
     }));
-    (!in_the_way.is_empty()).then(|| in_the_way.iter().all(|holder| !holder.is_own))
+    in_the_way
 }

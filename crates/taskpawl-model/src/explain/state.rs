@@ -105,7 +105,11 @@ fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskR
         return Ok(field.map_or(Reason::Moving {}, |field| Reason::Undecided { field: field.to_owned() }));
     }
     match node.work {
-        Work::Manual => return Ok(Reason::Unclaimed { assignee: task.spec.assignee.clone() }),
+        Work::Manual => {
+            let occupied = occupied(view, facts, task)?;
+            let unclaimed = || Reason::Unclaimed { assignee: task.spec.assignee.clone() };
+            return Ok(occupied.map_or_else(unclaimed, |(names, by)| Reason::Occupied { names, by }));
+        }
         Work::Automatic => return Ok(Reason::Moving {}),
         Work::Calls => {}
     }
@@ -152,11 +156,10 @@ pub(super) fn lacking(
 /// Returns whether a run that is restricted by these words takes a task.
 fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<bool> {
     let mut above = Some(node.key);
-    let mut is_self = true;
     while let Some(key) = above {
         let Some(task) = view.task(key)? else { return Ok(false) };
         let is_meant = |word: &String| match word.split_once(':') {
-            Some(("plan", name)) => is_self && task.plan.as_deref() == Some(name),
+            Some(("plan", name)) => task.plan.as_deref() == Some(name),
             Some(("label", name)) => task.spec.labels.iter().any(|label| label == name),
             _ => task.id.as_str().starts_with(word.as_str()),
         };
@@ -164,7 +167,6 @@ fn is_in_scope(view: &dyn View, node: &Node, scope: &[String]) -> ViewResult<boo
             return Ok(true);
         }
         above = view.node(key)?.and_then(|node| node.parent);
-        is_self = false;
     }
     Ok(false)
 }

@@ -151,7 +151,11 @@ fn open_again(store: &Arc<dyn Store>, open: Open<'_>) -> Arc<dyn Store> {
 }
 
 fn claim(id: &str) -> Request {
-    request(Command::Claim { id: Some(id.to_owned()), lease: Duration::from_mins(1) })
+    request(Command::Claim {
+        id: Some(id.to_owned()),
+        lease: Duration::from_mins(1),
+        capacities: std::collections::BTreeMap::new(),
+    })
 }
 
 fn a_new_store_is_empty(open: Open<'_>) {

@@ -73,8 +73,12 @@ impl Draw<'_> {
     fn command_of_agent(&mut self) -> Command {
         let (cascade, lease) = (self.random.chance(50), Duration::from_millis(self.random.below_u64(200)));
         match self.random.below(26) {
-            0..=2 => Command::Claim { id: Some(self.id_of(Self::may_be_taken)), lease },
-            3 => Command::Claim { id: None, lease },
+            0..=2 => Command::Claim {
+                id: Some(self.id_of(Self::may_be_taken)),
+                lease,
+                capacities: std::collections::BTreeMap::new(),
+            },
+            3 => Command::Claim { id: None, lease, capacities: std::collections::BTreeMap::new() },
             4 => Command::Renew { id: self.id_of(Self::is_held_by_hand), lease },
             5 => Command::Release { ids: vec![self.id_of(Self::is_held_by_hand)] },
             6..=9 => {

@@ -16,7 +16,7 @@ struct End {
 impl Reference {
     pub(super) fn carry_out(&mut self, command: &Command, context: &Context) -> Taken {
         match command {
-            Command::Claim { id, lease } => self.claim(id.as_deref(), *lease, context),
+            Command::Claim { id, lease, .. } => self.claim(id.as_deref(), *lease, context),
             Command::Renew { id, lease } => {
                 let key = self.find(id)?;
                 self.check_holder(key, context)?;

@@ -58,7 +58,13 @@ impl World {
     fn claim(&mut self, agent: usize, id: Option<String>) {
         let lease = Duration::from_millis(20 + self.random.below_u64(300));
         let actor = actor(agent);
-        let Ok(answer) = self.command(&actor, None, Command::Claim { id, lease }) else { return };
+        let Ok(answer) = self.command(
+            &actor,
+            None,
+            Command::Claim { id, lease, capacities: std::collections::BTreeMap::new() },
+        ) else {
+            return;
+        };
         let Some(task) = answer.tasks.into_iter().next() else { return };
         let attempt = self.record(&task).map_or(0, |record| record.body.attempt);
         self.note(|| format!("{actor} claims {task}, attempt {attempt}"));
