@@ -7,10 +7,11 @@ use std::sync::Arc;
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Location, Place};
-use taskpawl::{Builder, FixedSource, Manager, Source, SystemSource, Taskpawl};
+use taskpawl::{Builder, FixedSource, Manager, SandboxSettings, Source, SystemSource, Taskpawl};
 
 use crate::args::Global;
-use crate::config::{ColorWord, Config, Key};
+use crate::commands::sandbox::SandboxArgs;
+use crate::config::{self, ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
@@ -170,6 +171,7 @@ impl App {
             .actor(&self.config()?.actor)
             .host(self.environment.host())
             .origin(Origin::Cli)
+            .sandbox(SandboxSettings::off())
             .http_access(self.config()?.http_access())
             .source(self.source()?);
         // Also commands that run nothing have to know what may be repeated after a crash.
@@ -196,10 +198,30 @@ impl App {
         Ok(self.writer()?.manager())
     }
 
-    /// Returns the store with the built-in tools, for a command that runs them. A project that was moved is recorded.
-    pub(crate) fn runner(&self) -> Result<Taskpawl, CliError> {
+    /// Returns the store with the built-in tools, for a command that runs them held by `sandbox`. A project that was moved is recorded.
+    pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         self.place()?.record()?;
-        Ok(self.builder()?.open()?)
+        self.onlooker(sandbox)
+    }
+
+    /// As [`runner`](Self::runner), but changes nothing by itself.
+    pub(crate) fn onlooker(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
+        Ok(self.held(self.builder()?, sandbox)?.open()?)
+    }
+
+    /// Returns a builder whose programs are held by `sandbox`, and neither read the stores of the user nor change what decides.
+    pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
+        let mut builder = builder.sandbox(sandbox.settings(self)?);
+        if let Some(store) = self.place().ok().and_then(|place| place.location.path()) {
+            builder = builder.hidden_place(store);
+        }
+        if let Ok(state) = store::state_directory(&self.placement()) {
+            builder = builder.hidden_place(state);
+        }
+        for path in config::places(&self.environment) {
+            builder = builder.protected_place(path);
+        }
+        Ok(builder)
     }
 
     /// A mistyped path reads as an empty store: that is worth a remark.

@@ -20,7 +20,10 @@ use crate::text::nearest;
 
 mod hosts;
 mod own_tools;
+mod sandbox;
 mod values;
+
+pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
 
 use hosts::Hosts;
 pub(crate) use own_tools::OwnTool;
@@ -155,7 +158,8 @@ impl Key {
         let found = Self::ALL.into_iter().find(|key| key.as_str() == name);
         found.ok_or_else(|| {
             let all: Vec<_> = Self::ALL.iter().map(|key| format!("`{}`", key.as_str())).collect();
-            let named = NAMED.iter().map(|(section, _)| format!("`[{section}]`"));
+            let named = NAMED.iter().map(|(section, _)| *section).chain(["sandbox"]);
+            let named = named.map(|section| format!("`[{section}]`"));
             let all: Vec<_> = all.into_iter().chain(named).collect();
             match nearest(name, Self::ALL.iter().map(|key| key.as_str())) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -209,6 +213,7 @@ pub(crate) struct Config {
     pub(crate) run: RunConfig,
     hosts: Hosts,
     own_tools: Vec<OwnTool>,
+    sandbox: sandbox::Sandbox,
     settings: Vec<Setting>,
 }
 
@@ -249,6 +254,8 @@ pub(crate) enum ConfigError {
     UnknownKey { path: PathBuf, line: usize, key: String, hint: String },
     #[error("{} line {line}: `{name}` {problem}", .path.display())]
     Tool { path: PathBuf, line: usize, name: String, problem: String },
+    #[error("`{}` line {line}: the file of a project cannot give programs more by `{key}`", .path.display())]
+    Widens { path: PathBuf, line: usize, key: String },
     #[error("{origin}{}: `{name}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")))]
     Value {
         origin: Origin,
@@ -267,6 +274,10 @@ impl ConfigError {
             Self::UnknownKey { hint, .. } => hint.clone(),
             Self::Value { name, meaning, .. } => format!("`{name}` says {meaning}"),
             Self::Tool { .. } => "`taskpawl tools --help` shows how a tool is described".to_owned(),
+            Self::Widens { .. } => {
+                "take it out; what programs may do is said in the configuration of the user or by flags, see `taskpawl run --help`"
+                    .to_owned()
+            }
             Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
         }
     }
@@ -281,6 +292,13 @@ pub(crate) fn files(environment: &Environment) -> Files {
         project: project.into_iter().find(|path| path.is_file()),
         user: base.map(|base| base.join("taskpawl").join("config.toml")),
     }
+}
+
+/// Returns what of the configuration decides about programs, which must not change it.
+pub(crate) fn places(environment: &Environment) -> Vec<PathBuf> {
+    let Files { project, user } = files(environment);
+    let of_user = user.and_then(|path| path.parent().map(Path::to_owned));
+    project.into_iter().chain(of_user).chain([PathBuf::from("/etc/taskpawl")]).collect()
 }
 
 impl Config {
@@ -299,6 +317,9 @@ impl Config {
             if let Some(value) = environment.text(key.variable()) {
                 config.set(key, value, Origin::Variable(key.variable()), None)?;
             }
+        }
+        if let Some(mode) = environment.text(SANDBOX_VARIABLE) {
+            config.narrow_sandbox(&mode)?;
         }
         for (key, value) in flags {
             let flag = if *key == Key::Actor { "--actor" } else { "--color" };
@@ -337,6 +358,7 @@ impl Config {
             run: RunConfig::default(),
             hosts: Hosts::default(),
             own_tools: Vec::new(),
+            sandbox: sandbox::Sandbox::default(),
             settings,
         }
     }
@@ -344,6 +366,13 @@ impl Config {
     /// Returns the value of every key with where it comes from.
     pub(crate) fn settings(&self) -> &[Setting] {
         &self.settings
+    }
+
+    /// Returns whether it is the file of the project that names the program which is told about runs.
+    pub(crate) fn is_notify_of_project(&self, environment: &Environment) -> bool {
+        let project = files(environment).project.map(Origin::File);
+        let setting = self.settings.iter().find(|setting| setting.name == Key::RunNotify.as_str());
+        project.is_some() && setting.map(|setting| &setting.origin) == project.as_ref()
     }
 
     /// Returns what the tool that sends requests may reach.
@@ -374,6 +403,7 @@ impl Config {
                 let at = inner.span().start;
                 match name.get_ref().as_ref() {
                     "resources" => self.read_resource(path, &text, inner.get_ref(), at, value)?,
+                    "sandbox" => self.read_sandbox(path, &text, layer, inner.get_ref(), at, value)?,
                     "tools" => self.read_tool(path, &text, layer, inner.get_ref(), at, value)?,
                     _ => self.read_entry(path, &text, &full, at, value)?,
                 }

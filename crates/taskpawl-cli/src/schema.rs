@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use taskpawl::model::{ERROR_CLASSES, Mode, ParamType, PlanAccess, Priority, Trigger};
 
-use crate::config::{HOSTS, Key, NAMED};
+use crate::config::{HOSTS, Key, NAMED, SANDBOX};
 
 pub(crate) use crate::event_schema::event;
 
@@ -97,6 +97,7 @@ pub(crate) fn config() -> Value {
         "description": tools,
     });
     properties.insert("tools".to_owned(), tools);
+    properties.insert("sandbox".to_owned(), sandbox());
     json!({
         "$schema": DRAFT,
         "title": "The configuration of taskpawl",
@@ -145,6 +146,26 @@ fn own_tool() -> Value {
             "timeout": text,
             "outputBytes": {"type": ["integer", "string"]},
             "concurrency": {"type": "integer", "minimum": 1},
+        },
+    })
+}
+
+fn sandbox() -> Value {
+    let texts = |meaning: &str| json!({"type": "array", "items": {"type": "string"}, "description": meaning});
+    json!({
+        "type": "object",
+        "description": SANDBOX,
+        "additionalProperties": false,
+        "properties": {
+            "mode": {"enum": ["on", "strict", "off"], "description": "Whether there is a sandbox, and which"},
+            "net": {"type": "boolean", "description": "Whether programs use the network"},
+            "write": texts("Where programs write beside the project"),
+            "read": texts("What programs read beside the system, the home without its secrets, and the project"),
+            "env": texts("Variables that programs see beside the usual ones; NAME_* is all that begin so"),
+            "hide": texts("What programs do not read"),
+            "protect": texts("What programs do not write although it lies in the project"),
+            "memory": {"type": "string", "description": "How much memory programs use together, such as 4GiB"},
+            "processes": {"type": "integer", "minimum": 1, "description": "How many processes programs are together"},
         },
     })
 }

@@ -8,7 +8,8 @@ use taskpawl_model::{
     Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
 };
 use taskpawl_tools::{
-    Confinement, Programs, Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision,
+    Confinement, Enforcement, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces, SandboxSettings,
+    SpawnError, Supervision, probe,
 };
 use tokio::sync::watch;
 
@@ -256,6 +257,18 @@ impl Engine {
         self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
         options.only = vec![Selector::Task(task.id.to_string())];
         self.run_all_ready(options).await
+    }
+
+    /// Tries the sandbox of programs for real, and returns what of it can be enforced here; `None` where there is to be none. Blocks
+    /// for the time that it takes to start and end a process.
+    ///
+    /// # Errors
+    /// It cannot be enforced, so no program would be started; the error says what is missing and how to go on.
+    pub fn probe_sandbox(&self) -> Result<Option<Enforcement>, SpawnError> {
+        match self.confinement(None).plain().sandbox {
+            Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
+            Sandbox::Off => Ok(None),
+        }
     }
 
     /// Returns where runs make their directories for temporary files; `None` is nowhere, because programs use those of the user.

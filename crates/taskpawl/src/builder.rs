@@ -45,7 +45,7 @@ impl Builder {
             origin: Origin::Library,
             source: Arc::new(SystemSource),
             supervision: Supervision::default(),
-            sandbox: SandboxSettings::off(),
+            sandbox: SandboxSettings::default(),
             hidden: Vec::new(),
             kept: Vec::new(),
             builtin: true,

@@ -16,6 +16,9 @@ calls of a tool run at once, as in concurrency = 1, or describes a tool of one's
 `taskpawl tools --help`). [tools.http_request] says in hosts what
 it may reach, as in [\"api.example.com\", \"*.example.org\", \"127.0.0.1:8080\"]: without it every
 public host, with it those alone. What the project lists takes hosts away and adds none.
+[sandbox] says what programs may do: mode = on, strict or off; net = true; write, read, env, hide
+and protect are lists, memory = \"4GiB\" and processes = 500 are limits. The file of a project only
+narrows it: there mode cannot be off, net is false, and nothing is added to write, read and env.
 
 Examples:
   taskpawl config list --origin

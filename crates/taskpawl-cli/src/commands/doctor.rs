@@ -1,8 +1,10 @@
 use std::process::ExitCode;
 
 use taskpawl::store::{Finding, Severity};
+use taskpawl::tools::{Enforcement, NetworkWall, SpawnError};
 
 use crate::app::App;
+use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::text::{Style, clean_block, style};
 
@@ -10,7 +12,8 @@ use crate::text::{Style, clean_block, style};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of
-runs that died, files that are left over, the modes of files, and the file system. What is mended is mended without
+runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of
+programs can be enforced here. What is mended is mended without
 loss: a copy of the store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
 
 Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
@@ -26,8 +29,10 @@ pub(crate) struct Args {
 
 /// Looks for what is wrong.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let plans = if args.fix { app.runner()? } else { app.builder()?.open()? };
-    let found = plans.examine(args.fix)?;
+    let held = SandboxArgs::default();
+    let plans = if args.fix { app.runner(&held)? } else { app.onlooker(&held)? };
+    let mut found = plans.examine(args.fix)?;
+    found.push(of_sandbox(plans.engine().probe_sandbox()));
     let out = app.out();
     if out.is_json {
         out.data(&found)?;
@@ -50,6 +55,37 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("`taskpawl doctor --fix` mends what can be mended without loss");
     }
     Ok(exit(&found))
+}
+
+/// Says what keeps programs from doing harm on this machine.
+fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Finding {
+    let finding = |message: String, remedy: String| {
+        Finding::new("sandbox", Severity::Note, "programs", message, remedy)
+    };
+    match tried {
+        Ok(Some(enforcement)) => {
+            let network = match enforcement.network {
+                NetworkWall::Namespace => "a network of their own with a loopback alone",
+                NetworkWall::Filter => "no network",
+                NetworkWall::Open => "your network",
+            };
+            let mounts = if enforcement.mounts { ", mounts" } else { "" };
+            let landlock = enforcement.landlock;
+            let message = format!("they run in a sandbox: Landlock {landlock}{mounts}, {network}");
+            let gaps = if enforcement.gaps.is_empty() {
+                "everything that it should hold back is held back".to_owned()
+            } else {
+                format!("not enforced here: {}", enforcement.gaps.join("; "))
+            };
+            finding(message, gaps)
+        }
+        Ok(None) => {
+            let remedy = "`[sandbox] mode` in the configuration says so; `--sandbox on` puts a run into it";
+            finding("they run without a sandbox and may do whatever you may".to_owned(), remedy.to_owned())
+        }
+        Err(error @ SpawnError::Sandbox { .. }) => finding("none is started".to_owned(), error.to_string()),
+        Err(error) => finding("the sandbox cannot be tried".to_owned(), error.to_string()),
+    }
 }
 
 fn word(finding: &Finding) -> (&'static str, Style) {

@@ -37,6 +37,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod run_all_ready;
 pub(crate) mod runs;
+pub(crate) mod sandbox;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;

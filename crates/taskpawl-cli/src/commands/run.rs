@@ -22,5 +22,5 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    running::run(app, &app.runner()?, What::Task(args.id.clone()), &args.run)
+    running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
 }

@@ -51,11 +51,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        return running::run(app, &app.runner()?, What::Ready(args.only.clone()), &args.run);
+        return running::run(app, &app.runner(&args.run.sandbox)?, What::Ready(args.only.clone()), &args.run);
     };
     let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
-    let plans = app.runner()?;
+    let plans = app.runner(&args.run.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);
     let options = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
+use crate::commands::sandbox::SandboxArgs;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
@@ -45,6 +46,8 @@ pub(crate) struct RunArgs {
     /// How to show the run
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     format: Format,
+    #[command(flatten)]
+    pub(super) sandbox: SandboxArgs,
 }
 
 impl RunArgs {
@@ -60,7 +63,7 @@ impl RunArgs {
         let flags = [("--fail-fast", self.fail_fast), ("--no-cache", self.no_cache), ("--wait", self.wait)];
         let options = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
         let flags = flags.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name.to_owned());
-        options.flatten().chain(flags).collect()
+        options.flatten().chain(flags).chain(self.sandbox.words()).collect()
     }
 
     /// Returns how many calls run at once.
@@ -106,6 +109,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
         notify: app.config()?.notify.clone(),
+        notify_in_sandbox: app.config()?.is_notify_of_project(app.environment()),
         control: control.clone(),
         ..limits(app.config()?, args)
     };

@@ -13,6 +13,7 @@ use taskpawl::{Approver, Observer, RunControl, RunEvent, RunOptions, Taskpawl};
 use crate::app::App;
 use crate::commands::prompt::Prompt;
 use crate::commands::running::Signals;
+use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::output::say;
@@ -68,6 +69,8 @@ enum What {
         /// Its arguments, as a JSON object
         #[arg(long, value_name = "JSON", value_parser = parse::object)]
         args: Option<Map>,
+        #[command(flatten)]
+        sandbox: SandboxArgs,
     },
 }
 
@@ -101,7 +104,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::List => list(app),
         What::Show { name } => show(app, name),
-        What::Call { name, args } => call(app, name, args.clone().unwrap_or_default()),
+        What::Call { name, args, sandbox } => call(app, name, args.clone().unwrap_or_default(), sandbox),
     }
 }
 
@@ -233,7 +236,7 @@ fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
 }
 
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
-fn call(app: &App, name: &str, args: Map) -> Result<ExitCode, CliError> {
+fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
     if app.toolbox()?.registry().get(name).is_none() {
         return Err(unknown(app, name)?);
     }
@@ -246,7 +249,8 @@ fn call(app: &App, name: &str, args: Map) -> Result<ExitCode, CliError> {
         Err(error) => return Err(error),
     };
     let files = tempfile::Builder::new().prefix("taskpawl-call-").tempdir().map_err(CliError::Runtime)?;
-    let plans = app.builder_at(Location::Memory, &root)?.files(files.path()).open()?;
+    let builder = app.builder_at(Location::Memory, &root)?.files(files.path());
+    let plans = app.held(builder, sandbox)?.open()?;
     let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;
     let left = go(app, &plans, task.id.as_str())?;

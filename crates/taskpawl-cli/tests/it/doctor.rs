@@ -10,11 +10,12 @@ use crate::harness::Cli;
 fn a_sound_store_is_well() {
     let cli = Cli::new();
     cli.run(&["create", "a", "--id", "a"]).ok();
-    insta::assert_snapshot!(cli.run(&["doctor"]), @r"
-    $ taskpawl doctor
-    all is well
-    ");
-    assert_eq!(cli.run(&["doctor", "--json"]).ok().json()["data"], serde_json::json!([]));
+    assert!(cli.run(&["doctor"]).ok().stdout.ends_with("\nall is well\n"));
+    let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
+    // What this machine can enforce is no finding about the store.
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    assert_eq!((&found[0]["check"], &found[0]["severity"]), (&"sandbox".into(), &"note".into()), "{found}");
+    assert!(found[0]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
 }
 
 #[test]
@@ -30,11 +31,27 @@ fn what_can_be_mended_is_mended() {
     let later = cli.with("TASKPAWL_TEST_NOW", "2026-01-02T03:04:07Z");
     let found = later.run(&["doctor"]);
     assert_eq!(found.code, Some(1), "{found}");
-    insta::assert_snapshot!(found);
-    insta::assert_snapshot!(later.run(&["doctor", "--fix"]).ok());
+    insta::assert_snapshot!(without_sandbox(&found));
+    insta::assert_snapshot!(without_sandbox(&later.run(&["doctor", "--fix"]).ok()));
     let after = later.run(&["doctor"]).ok();
-    assert_eq!(after.stdout, "all is well\n");
+    assert_eq!(without_sandbox(&after), "$ taskpawl doctor\nall is well\n");
     assert_eq!(later.run(&["show", "a", "--json"]).ok().json()["data"]["status"], "todo");
+}
+
+/// Leaves out what differs from machine to machine.
+fn without_sandbox(run: &crate::harness::Run) -> String {
+    let text = run.to_string();
+    let mut lines = text.lines();
+    let mut kept = String::new();
+    while let Some(line) = lines.next() {
+        if line.starts_with("note     programs: ") {
+            lines.next();
+        } else {
+            kept += line;
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 #[test]

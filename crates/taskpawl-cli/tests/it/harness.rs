@@ -162,7 +162,7 @@ impl fmt::Display for Run {
         writeln!(f, "$ taskpawl {}", self.line)?;
         match serde_json::from_str::<Value>(&self.stdout) {
             Ok(value @ Value::Object(_)) => writeln!(f, "{value:#}")?,
-            _ => f.write_str(&self.stdout)?,
+            _ => f.write_str(&without_sandbox(&self.stdout))?,
         }
         for line in self.stderr.lines() {
             writeln!(f, "! {line}")?;
@@ -173,6 +173,14 @@ impl fmt::Display for Run {
             None => writeln!(f, "[killed]"),
         }
     }
+}
+
+/// Leaves out what was in force around a program: that differs from machine to machine.
+fn without_sandbox(text: &str) -> String {
+    const FIELD: &str = "\"sandbox\":{";
+    let mut parts = text.split(FIELD);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |kept, part| kept + FIELD + "…" + part.find('}').map_or("", |end| &part[end..]))
 }
 
 fn quoted(arg: &str) -> String {

@@ -22,6 +22,7 @@ mod plans;
 mod prune;
 mod reading;
 mod running;
+mod sandbox;
 mod signals;
 mod streams;
 mod terminal;

@@ -269,7 +269,7 @@ fn ended(
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
-            hint: hint(&program.sandbox, &program.cwd, outcome.signal, &outcome.stderr.text),
+            hint: hint(program, outcome),
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),

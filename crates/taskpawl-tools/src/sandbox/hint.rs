@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use taskpawl_process::{Network, Profile, Sandbox, SpawnError};
+use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
 
 use super::carve::{is_within, plain};
 
@@ -34,14 +34,25 @@ const UNREACHABLE: [&str; 13] = [
     "no address associated with hostname",
 ];
 
+/// Exit codes of `curl`, which may be told to say nothing, for hosts that cannot be found or reached.
+const CURL: [i32; 3] = [5, 6, 7];
+
+const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
+const NO_REOPENING: &str =
+    "output goes to a file, which is not opened anew in the sandbox: write `>&2`, not `> /dev/stderr`";
+
 /// Returns what of its sandbox a failed program ran into, and what would let it through.
-pub(crate) fn hint(sandbox: &Sandbox, cwd: &Path, signal: Option<i32>, stderr: &str) -> Option<String> {
-    let Sandbox::On(profile) = sandbox else { return None };
-    if signal == Some(rustix::process::Signal::SYS.as_raw()) {
+pub(crate) fn hint(program: &Program, outcome: &Outcome) -> Option<String> {
+    let Sandbox::On(profile) = &program.sandbox else { return None };
+    if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
         return Some("it used a system call that the sandbox forbids".to_owned());
     }
-    let mut lines = stderr.lines().rev().take(LINES);
-    lines.find_map(|line| of_line(profile, cwd, line))
+    let mut lines = outcome.stderr.text.lines().rev().take(LINES);
+    let said = lines.find_map(|line| of_line(profile, &program.cwd, line));
+    said.or_else(|| {
+        let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
+        (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
+    })
 }
 
 /// Returns what of its sandbox keeps a program from being started.
@@ -61,7 +72,7 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
     let said = line.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
     if profile.network == Network::None && says(&UNREACHABLE) {
-        return Some("programs have no network in the sandbox; `--allow-net` gives it to them".to_owned());
+        return Some(NO_NETWORK.to_owned());
     }
     if says(&DENIED) {
         return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
@@ -79,6 +90,9 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
 
 /// Returns why a path was denied, if the sandbox did it.
 fn denied(profile: &Profile, path: &Path) -> Option<String> {
+    if ["/dev/stdout", "/dev/stderr"].iter().any(|stream| path == Path::new(stream)) {
+        return Some(NO_REOPENING.to_owned());
+    }
     let (shown, there) = (path.display(), there(path).display());
     if is_within(path, &profile.hidden) {
         return Some(format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it"));
@@ -133,6 +147,8 @@ fn paths(line: &str) -> Vec<PathBuf> {
 mod tests {
     use std::sync::Arc;
 
+    use taskpawl_process::{Captured, End, Environment, OutputFiles};
+
     use super::*;
 
     fn said(stderr: &str) -> String {
@@ -150,8 +166,28 @@ mod tests {
         };
         let top = dir.path().to_str().unwrap();
         let stderr = stderr.replace("[]", top);
-        let said = hint(&Sandbox::On(Arc::new(profile)), &at("p/sub"), None, &stderr);
-        said.unwrap_or_default().replace(top, "[]")
+        of(Sandbox::On(Arc::new(profile)), at("p/sub"), 1, &stderr).unwrap_or_default().replace(top, "[]")
+    }
+
+    fn of(sandbox: Sandbox, cwd: PathBuf, code: i32, stderr: &str) -> Option<String> {
+        let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
+        let (argv, environment) = (vec!["curl".to_owned()], Environment::default());
+        let program = Program { argv, cwd, environment, stdin: None, output, sandbox };
+        let captured =
+            |text: &str| Captured { text: text.to_owned(), bytes: 0, truncated: false, file: None };
+        let (stdout, stderr) = (captured(""), captured(stderr));
+        hint(&program, &Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None })
+    }
+
+    #[test]
+    fn curl_may_be_silent_about_the_network() {
+        let of_curl = |network, code| {
+            let profile = Profile { network, ..Profile::default() };
+            of(Sandbox::On(Arc::new(profile)), "/".into(), code, "")
+        };
+        assert_eq!(of_curl(Network::None, 6).as_deref(), Some(NO_NETWORK));
+        assert_eq!(of_curl(Network::None, 22), None);
+        assert_eq!(of_curl(Network::Full, 6), None);
     }
 
     #[test]
@@ -162,6 +198,7 @@ mod tests {
         insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` shows it");
         insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
         insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        insta::assert_snapshot!(said("sh: 1: cannot create /dev/stderr: Permission denied"), @"output goes to a file, which is not opened anew in the sandbox: write `>&2`, not `> /dev/stderr`");
         insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
     }
 
@@ -171,8 +208,7 @@ mod tests {
         assert_eq!(said("cat: nothing: No such file or directory"), "");
         assert_eq!(said("Permission denied"), "");
         assert_eq!(said("test []/home/x failed"), "");
-        let off =
-            hint(&Sandbox::Off, Path::new("/"), None, "touch: cannot touch '/etc/x': Permission denied");
+        let off = of(Sandbox::Off, "/".into(), 1, "touch: cannot touch '/etc/x': Permission denied");
         assert_eq!(off, None);
     }
 

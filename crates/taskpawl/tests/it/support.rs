@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
-use taskpawl::{Builder, Supervision, Taskpawl, async_trait};
+use taskpawl::{Builder, SandboxSettings, Supervision, Taskpawl, async_trait};
 
 /// Does nothing, and counts how often.
 #[derive(Debug)]
@@ -40,7 +40,8 @@ impl Tool for Count {
 /// Returns a builder for a store in memory.
 pub(crate) fn memory() -> Builder {
     // What executes a test binary again runs its tests again.
-    Taskpawl::builder(":memory:").supervision(Supervision::Off)
+    // Without a supervisor there is nobody to put programs into a sandbox.
+    Taskpawl::builder(":memory:").supervision(Supervision::Off).sandbox(SandboxSettings::off())
 }
 
 /// Returns a store in memory with the plan `text` applied.

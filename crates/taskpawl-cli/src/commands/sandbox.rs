@@ -1,0 +1,87 @@
+//! The flags by which a command says what programs may do.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use taskpawl::{SandboxMode, SandboxSettings};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::text::quoted;
+
+/// Flags of the commands that start programs.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are help texts")]
+#[command(next_help_heading = "What programs may do")]
+pub(crate) struct SandboxArgs {
+    /// Run programs in the sandbox (on), in one that shows them nothing else (strict, needs bwrap), or in none (off)
+    /// [env: TASKPAWL_SANDBOX, which cannot say off] [default: on]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    sandbox: Option<Mode>,
+    /// Let programs use the network
+    #[arg(long)]
+    allow_net: bool,
+    /// Let programs write to this file or directory too; also to one that is protected, if it is named itself
+    #[arg(long, value_name = "PATH")]
+    allow_write: Vec<PathBuf>,
+    /// Let programs read this file or directory too; also one that is hidden, as .env is, if it is named itself
+    #[arg(long, value_name = "PATH")]
+    allow_read: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    On,
+    Strict,
+    Off,
+}
+
+impl SandboxArgs {
+    /// Returns what programs may do: what the command line says, else the configuration.
+    pub(crate) fn settings(&self, app: &App) -> Result<SandboxSettings, CliError> {
+        let mut settings = app.config()?.sandbox();
+        match self.sandbox {
+            Some(Mode::On) => settings.mode = SandboxMode::On,
+            Some(Mode::Strict) => settings.mode = SandboxMode::Strict,
+            Some(Mode::Off) => settings.mode = SandboxMode::Off,
+            None => {}
+        }
+        let widens = self.allow_net || !self.allow_write.is_empty() || !self.allow_read.is_empty();
+        if self.sandbox == Some(Mode::Off) && widens {
+            let hint = "leave `--sandbox off` out: the others widen the sandbox, and are all that is needed";
+            return Err(CliError::usage_with("without a sandbox there is nothing to allow", hint));
+        }
+        settings.net |= self.allow_net;
+        let directory = &app.environment().directory;
+        settings.write.extend(places("--allow-write", directory, &self.allow_write)?);
+        settings.read.extend(places("--allow-read", directory, &self.allow_read)?);
+        Ok(settings)
+    }
+
+    /// Returns these options as words of a command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mode = self.sandbox.and_then(|mode| Some(mode.to_possible_value()?.get_name().to_owned()));
+        let mode = mode.into_iter().flat_map(|mode| ["--sandbox".to_owned(), mode]);
+        let net = self.allow_net.then(|| "--allow-net".to_owned());
+        let paths = |flag: &'static str, paths: &[PathBuf]| {
+            let words = paths.iter().flat_map(|path| [flag.to_owned(), path.display().to_string()]);
+            words.collect::<Vec<_>>()
+        };
+        let (write, read) =
+            (paths("--allow-write", &self.allow_write), paths("--allow-read", &self.allow_read));
+        mode.chain(net).chain(write).chain(read).collect()
+    }
+}
+
+/// Returns the places that a flag names. One that is not there is most likely mistyped, and nothing can be allowed about it.
+fn places(flag: &str, directory: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let there = |path: &PathBuf| {
+        let path = directory.join(path);
+        if path.exists() {
+            return Ok(path);
+        }
+        let message = format!("`{flag}` names {}, which does not exist", quoted(&path.display().to_string()));
+        Err(CliError::usage_with(message, "make it first, or name the directory that it shall be in"))
+    };
+    paths.iter().map(there).collect()
+}

@@ -1,0 +1,235 @@
+//! What programs may do, from flags and files to what becomes of them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::Cli;
+
+/// Runs a command as the only task of a plan and returns what is known of its call.
+fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
+    let plan = serde_json::json!({"tasks": [{"id": "a", "run": command}]}).to_string();
+    cli.file("plan.json", &plan);
+    let all = [&["--store", ":memory:", "run-all-ready", "--plan", "plan.json", "--format", "ndjson"], flags]
+        .concat();
+    let run = cli.run(&all);
+    let store = cli.path("one.db");
+    let _ = fs::remove_file(&store);
+    let store = store.to_str().unwrap().to_owned();
+    let kept = [&["--store", &store, "run-all-ready", "--plan", "plan.json", "--quiet"], flags].concat();
+    let second = cli.run(&kept);
+    assert_eq!(run.code, second.code, "{run}\n{second}");
+    cli.run(&["--store", &store, "show", "a", "--json"]).ok().json()["data"]["metadata"]["toolCalls"][0]
+        .clone()
+}
+
+fn text<'a>(call: &'a Value, field: &str) -> &'a str {
+    call["result"][field].as_str().unwrap_or_else(|| panic!("{call}"))
+}
+
+fn error(call: &Value) -> &str {
+    call["error"].as_str().unwrap_or_else(|| panic!("it did not fail: {call}"))
+}
+
+/// Whether hidden and protected files can be covered here; where they cannot, every result says so.
+fn has_mounts(call: &Value) -> bool {
+    let gaps = call["result"]["sandbox"]["gaps"].to_string();
+    let lacks = gaps.contains("not hidden") || gaps.contains("not read-only");
+    if lacks {
+        eprintln!("SKIPPED: this machine cannot cover files: {gaps}");
+    }
+    !lacks
+}
+
+#[test]
+fn programs_write_to_the_project_and_a_directory_of_their_own() {
+    let cli = Cli::new().with_programs();
+    let outside = cli.path("outside");
+    fs::create_dir(&outside).unwrap();
+    let command =
+        format!("echo x > inside && echo y > $TMPDIR/y && echo $TMPDIR && echo z > {}/z", outside.display());
+    let denied = call(&cli, &command, &[]);
+    assert!(cli.path("work/inside").exists() && !outside.join("z").exists());
+    let hint = format!("`--allow-write {}` opens this place", outside.display());
+    assert!(error(&denied).contains(&hint), "{denied}");
+    assert_eq!(denied["result"]["sandbox"]["level"], "standard");
+    let temporary = text(&denied, "stdout").trim();
+    assert!(temporary.contains("/taskpawl-") && !fs::exists(temporary).unwrap(), "{temporary}");
+
+    let allowed = call(&cli, &command, &["--allow-write", "../outside"]);
+    assert_eq!(allowed["status"], "succeeded", "{allowed}");
+    assert!(outside.join("z").exists());
+}
+
+#[test]
+fn secrets_are_not_read_unless_they_are_named() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir(cli.path(".ssh")).unwrap();
+    fs::write(cli.path(".ssh/id"), "key").unwrap();
+    fs::write(cli.path("notes"), "plain").unwrap();
+    let key = cli.path(".ssh/id");
+    assert_eq!(text(&call(&cli, "cat ~/notes", &[]), "stdout"), "plain");
+    let denied = call(&cli, "cat ~/.ssh/id", &[]);
+    assert!(error(&denied).contains("is hidden in the sandbox; `--allow-read"), "{denied}");
+    let shown = call(&cli, "cat ~/.ssh/id", &["--allow-read", key.to_str().unwrap()]);
+    assert_eq!(text(&shown, "stdout"), "key");
+
+    cli.file(".env", "TOKEN=1");
+    let hidden = call(&cli, "cat .env || exit 3", &[]);
+    if has_mounts(&hidden) {
+        assert!(!text(&hidden, "stdout").contains("TOKEN"), "{hidden}");
+    }
+    assert_eq!(text(&call(&cli, "cat .env", &["--allow-read", ".env"]), "stdout"), "TOKEN=1");
+}
+
+#[test]
+fn the_store_is_not_read_whatever_is_allowed() {
+    let cli = Cli::new().with_programs();
+    cli.run(&["create", "a"]).ok();
+    let (home, store) = (cli.path(""), cli.path("one.db"));
+    let command = format!("head -c 6 {}; cat {}/one.db-wal; true", store.display(), home.display());
+    for flags in
+        [vec![], vec!["--allow-read", home.to_str().unwrap()], vec!["--allow-read", store.to_str().unwrap()]]
+    {
+        fs::write(&store, "").unwrap();
+        let tried = call(&cli, &command, &flags);
+        assert_eq!(text(&tried, "stdout"), "", "{flags:?}: {tried}");
+    }
+}
+
+#[test]
+fn what_others_obey_is_not_written() {
+    let cli = Cli::new().with_programs();
+    cli.file(".git/hooks/pre-commit", "old");
+    cli.file(".git/HEAD", "ref: refs/heads/main");
+    let denied = call(&cli, "echo new > .git/HEAD; echo new > .git/hooks/pre-commit", &[]);
+    assert_eq!(fs::read_to_string(cli.path("work/.git/HEAD")).unwrap(), "new\n");
+    if has_mounts(&denied) {
+        assert_eq!(fs::read_to_string(cli.path("work/.git/hooks/pre-commit")).unwrap(), "old");
+        assert!(error(&denied).contains("because others obey it"), "{denied}");
+    }
+    call(&cli, "echo new > .git/hooks/pre-commit", &["--allow-write", ".git/hooks"]);
+    assert_eq!(fs::read_to_string(cli.path("work/.git/hooks/pre-commit")).unwrap(), "new\n");
+}
+
+#[test]
+fn programs_see_variables_of_a_list() {
+    let cli = Cli::new().with_programs().with("LANG", "C").with("DEPLOY_KEY", "secret").with("STAGE", "test");
+    let seen = |cli: &Cli, flags: &[&str]| {
+        let listed = call(cli, "env", flags);
+        let names = text(&listed, "stdout")
+            .lines()
+            .filter_map(|line| line.split_once('=').map(|(name, _)| name.to_owned()));
+        names.collect::<Vec<_>>()
+    };
+    let usual = seen(&cli, &[]);
+    assert!(
+        usual.contains(&"LANG".to_owned())
+            && !usual.iter().any(|name| name.contains("DEPLOY") || name == "STAGE")
+    );
+    assert!(seen(&cli, &["--sandbox", "off"]).contains(&"DEPLOY_KEY".to_owned()));
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    fs::write(cli.path(".config/taskpawl/config.toml"), "[sandbox]\nenv = [\"STAGE\"]\n").unwrap();
+    let named = seen(&cli, &[]);
+    assert!(named.contains(&"STAGE".to_owned()) && !named.contains(&"DEPLOY_KEY".to_owned()));
+}
+
+#[test]
+fn servers_of_a_call_are_reached_and_those_of_others_are_not() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let cli = Cli::new().with_programs();
+    let command = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port}'");
+    assert_eq!(call(&cli, &command, &[])["status"], "failed");
+    assert_eq!(call(&cli, &command, &["--allow-net"])["status"], "succeeded");
+}
+
+#[test]
+fn what_cannot_be_enforced_is_not_started() {
+    let cli = Cli::new().with("PATH", "/nowhere");
+    let refused = call(&cli, "/bin/true", &["--sandbox", "strict"]);
+    insta::assert_snapshot!(error(&refused), @"the sandbox of the program cannot be enforced: `bwrap` is in no directory of PATH; install it (the package is called `bubblewrap`), or use the sandbox without `strict`, or let programs do whatever you may by `--sandbox=off`");
+}
+
+#[test]
+fn the_user_decides_and_the_project_narrows() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    let user = |text: &str| fs::write(cli.path(".config/taskpawl/config.toml"), text).unwrap();
+    let mode = |cli: &Cli| cli.run(&["config", "get", "sandbox.mode"]).stdout;
+    user("[sandbox]\nmode = \"off\"\nnet = true\nwrite = [\"~/.cache\"]\n");
+    assert_eq!(mode(&cli), "off\n");
+    assert_eq!(call(&cli, "true", &[])["result"]["sandbox"]["level"], "off");
+    cli.file("taskpawl.toml", "[sandbox]\nmode = \"on\"\nnet = false\n");
+    assert_eq!(mode(&cli), "on\n");
+    assert_eq!(call(&cli, "true", &[])["result"]["sandbox"]["level"], "standard");
+    insta::assert_snapshot!(cli.run(&["config", "get", "sandbox.net"]).stdout, @"false");
+
+    for line in ["mode = \"off\"", "net = true", "write = [\"/\"]", "read = [\"/\"]", "env = [\"A\"]"] {
+        cli.file("taskpawl.toml", &format!("[sandbox]\n{line}\n"));
+        let refused = cli.run(&["list"]);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(
+            refused.stderr.contains("the file of a project cannot give programs more by `sandbox."),
+            "{refused}"
+        );
+    }
+    let cli = Cli::new().with("TASKPAWL_SANDBOX", "off");
+    let refused = cli.run(&["list"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("`--sandbox off` and the file of the user turn it off"), "{refused}");
+}
+
+#[test]
+fn a_flag_that_says_nothing_is_refused() {
+    let cli = Cli::new();
+    for (flags, said) in [
+        (["--sandbox", "off", "--allow-net"], "without a sandbox there is nothing to allow"),
+        (["--sandbox", "on", "--allow-write=nowhere"], "which does not exist"),
+    ] {
+        let refused = cli.run(&[&["run-all-ready"], &flags[..]].concat());
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+}
+
+#[test]
+fn who_is_told_of_a_run_runs_as_who_named_it() {
+    let cli = Cli::new().with_programs();
+    let tell =
+        |name: &str| format!("[run]\nnotify = [\"sh\", \"-c\", \"echo $TASKPAWL_EVENT > ~/{name}\"]\n");
+    cli.file("taskpawl.toml", &tell("by-project"));
+    call(&cli, "true", &[]);
+    assert!(!cli.path("by-project").exists(), "the project may not write to the home");
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    fs::write(cli.path(".config/taskpawl/config.toml"), tell("by-user")).unwrap();
+    call(&cli, "true", &[]);
+    assert_eq!(fs::read_to_string(cli.path("by-user")).unwrap(), "finished\n");
+}
+
+#[test]
+fn a_worktree_is_committed_in() {
+    let cli = Cli::new().with_programs();
+    let git = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main";
+    let made = std::process::Command::new("sh")
+        .current_dir(cli.path(""))
+        .env("HOME", cli.path(""))
+        .args(["-c", &format!("{git} init -q main && cd main && {git} commit -q --allow-empty -m x && {git} worktree add -q ../tree")])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    fs::remove_dir(cli.path("work")).unwrap();
+    fs::rename(cli.path("tree"), cli.path("work")).unwrap();
+    let repaired = std::process::Command::new("git")
+        .current_dir(cli.path("main"))
+        .args(["worktree", "repair", "../work"])
+        .output();
+    assert!(repaired.unwrap().status.success());
+    let committed =
+        call(&cli, &format!("{git} commit -q --allow-empty -m y && {git} log --oneline | wc -l"), &[]);
+    assert_eq!(text(&committed, "stdout").trim(), "2", "{committed}");
+    let hooked = call(&cli, "echo new > ../main/.git/hooks/pre-commit", &[]);
+    if has_mounts(&hooked) {
+        assert_eq!(hooked["status"], "failed", "{hooked}");
+    }
+}
