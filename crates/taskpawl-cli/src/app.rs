@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Location, Place};
+use taskpawl::tools::{CEILING, Policy, PolicyFiles};
 use taskpawl::{Builder, FixedSource, Manager, SandboxSettings, Source, SystemSource, Taskpawl};
 
 use crate::args::Global;
@@ -18,6 +19,9 @@ use crate::output::Output;
 use crate::text::{Paint, quoted};
 use crate::toolbox::{self, Toolbox};
 
+/// The policy of a project, at its root.
+pub(crate) const PROJECT_POLICY: &str = "taskpawl-policy.toml";
+
 /// The state of one command of the command line.
 #[derive(Debug)]
 pub(crate) struct App {
@@ -25,6 +29,7 @@ pub(crate) struct App {
     environment: Environment,
     config: OnceCell<Config>,
     place: OnceCell<Place>,
+    policy: OnceCell<Policy>,
     plans: OnceCell<Taskpawl>,
     toolbox: OnceCell<Toolbox>,
 }
@@ -32,14 +37,8 @@ pub(crate) struct App {
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
-        Self {
-            global,
-            environment,
-            config: OnceCell::new(),
-            place: OnceCell::new(),
-            plans: OnceCell::new(),
-            toolbox: OnceCell::new(),
-        }
+        let (config, place, policy, plans, toolbox) = Default::default();
+        Self { global, environment, config, place, policy, plans, toolbox }
     }
 
     /// Returns whether data and errors are JSON.
@@ -154,6 +153,23 @@ impl App {
         get_or_try_init(&self.toolbox, || Toolbox::of(self))
     }
 
+    /// Returns the files of the policy, whether they exist or not.
+    pub(crate) fn policy_files(&self) -> PolicyFiles {
+        let user = config::files(&self.environment).user.map(|file| file.with_file_name("policy.toml"));
+        let root = self.place().map_or(&self.environment.directory, |place| &place.root);
+        PolicyFiles { ceiling: Some(CEILING.into()), user, project: Some(root.join(PROJECT_POLICY)) }
+    }
+
+    /// Returns what decides which calls run, which ask first and which never run.
+    pub(crate) fn policy(&self) -> Result<&Policy, CliError> {
+        get_or_try_init(&self.policy, || {
+            let root = self.place().map_or(&self.environment.directory, |place| &place.root);
+            Ok(Policy::load(&self.policy_files())?
+                .in_directory(root)
+                .confined_by(&SandboxSettings::default()))
+        })
+    }
+
     /// Returns a builder of the store with everything but the built-in tools.
     pub(crate) fn builder(&self) -> Result<Builder, CliError> {
         let place = self.place()?;
@@ -173,6 +189,7 @@ impl App {
             .origin(Origin::Cli)
             .sandbox(SandboxSettings::off())
             .http_access(self.config()?.http_access())
+            .policy(self.policy()?.clone())
             .source(self.source()?);
         // Also commands that run nothing have to know what may be repeated after a crash.
         Ok(toolbox::usable(self)?.into_iter().fold(builder, Builder::tool))

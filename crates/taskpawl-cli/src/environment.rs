@@ -85,6 +85,12 @@ impl Terminal {
     }
 }
 
+/// Returns whether this process has a controlling terminal: somebody started it by hand, and not a program in the background,
+/// whatever its streams are.
+pub(crate) fn has_controlling_terminal() -> bool {
+    std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").is_ok()
+}
+
 /// Returns whether this process may read from its terminal now; where there is none, nothing stands against it.
 pub(crate) fn is_in_foreground() -> bool {
     let foreground = rustix::termios::tcgetpgrp(std::io::stdin());

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use taskpawl::model::{PlanErrors, Position, Refusal, Since, Touch};
 use taskpawl::store::{PlacementError, StoreError};
+use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
 
 use crate::commands::history;
@@ -29,6 +30,12 @@ pub(crate) enum CliError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The policy is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// Only a person decides, and there is no terminal of one.
+    #[error("`{by}` is for a person at a terminal, and there is none here")]
+    NoTerminal { by: &'static str },
     /// A file that the command line names cannot be read or written.
     #[error("failed to {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -176,8 +183,13 @@ impl CliError {
 
     fn class(&self) -> Class {
         match self {
-            Self::Clap(_) | Self::Usage { .. } | Self::Config(_) | Self::File { .. } => Class::Usage,
-            Self::Plan { .. } | Self::Calls { .. } => Class::Refused,
+            Self::Clap(_)
+            | Self::Usage { .. }
+            | Self::Config(_)
+            | Self::Policy(_)
+            | Self::Open(OpenError::Policy(_))
+            | Self::File { .. } => Class::Usage,
+            Self::Plan { .. } | Self::Calls { .. } | Self::NoTerminal { .. } => Class::Refused,
             Self::Reference { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
@@ -193,6 +205,11 @@ impl CliError {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => Some(error.hint()),
+            Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint(),
+            Self::NoTerminal { .. } => Some(
+                "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
+                    .to_owned(),
+            ),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
@@ -217,6 +234,8 @@ impl CliError {
             Self::Clap(_)
             | Self::Usage { .. }
             | Self::Config(_)
+            | Self::Policy(_)
+            | Self::NoTerminal { .. }
             | Self::File { .. }
             | Self::Command(_)
             | Self::Place(_)

@@ -1,20 +1,109 @@
-//! Whether the tools that a project describes may be called: somebody else may have written them.
+//! Whether files of a project that describe tools or servers are trusted: somebody else may have written them.
+//!
+//! Trust is for one file with one content. It is kept with the state of the user, outside everything that tools may write.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use taskpawl::model::Timestamp;
+use taskpawl::tools::content_hash;
 
 use crate::app::App;
 use crate::error::CliError;
 
+/// What is trusted.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Trusted {
+    /// By the path of the file.
+    files: BTreeMap<PathBuf, Entry>,
+}
+
+/// A file that is trusted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The SHA-256 of its content, in hexadecimal.
+    pub(crate) sha256: String,
+    /// Since when.
+    pub(crate) at: Timestamp,
+}
+
 /// Returns whether the user trusts this file of a project, as it is now.
-#[expect(clippy::unnecessary_wraps, reason = "the record of what is trusted may be unreadable")]
-pub(crate) fn is_given(_app: &App, _file: &Path) -> Result<bool, CliError> {
-    Ok(false)
+pub(crate) fn is_given(app: &App, file: &Path) -> Result<bool, CliError> {
+    let Some(entry) = Trusted::read(app)?.files.remove(&real(file)) else { return Ok(false) };
+    Ok(hash(file).is_ok_and(|now| now == entry.sha256))
 }
 
 /// Says what to do about a file that is not trusted.
 pub(crate) fn missing(file: &Path) -> String {
     format!(
-        "`{}` of the project describes it, and is not trusted: move the description to your own file",
+        "`{}` of the project describes it, and is not trusted as it is now: `taskpawl trust` shows it and asks",
         file.display()
     )
+}
+
+/// Returns the hash of a file.
+pub(crate) fn hash(file: &Path) -> io::Result<String> {
+    Ok(content_hash(&fs::read(file)?))
+}
+
+/// The same file is the same by every path.
+fn real(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
+impl Trusted {
+    pub(crate) fn read(app: &App) -> Result<Self, CliError> {
+        let Some(path) = path(app) else { return Ok(Self::default()) };
+        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns what is recorded about a file.
+    pub(crate) fn entry(&self, file: &Path) -> Option<&Entry> {
+        self.files.get(&real(file))
+    }
+
+    pub(crate) fn insert(&mut self, file: &Path, sha256: String, at: Timestamp) {
+        self.files.insert(real(file), Entry { sha256, at });
+    }
+
+    /// Returns whether it was trusted.
+    pub(crate) fn remove(&mut self, file: &Path) -> bool {
+        self.files.remove(&real(file)).is_some()
+    }
+
+    /// Writes the whole record beside itself and then in its place.
+    pub(crate) fn write(&self, app: &App) -> Result<(), CliError> {
+        let Some(path) = path(app) else {
+            return Err(CliError::usage_with("there is no place for what is trusted", "set HOME"));
+        };
+        let failed = |source| CliError::File { action: "write", path: path.clone(), source };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let text = serde_json::to_string_pretty(self).expect("BUG: a record is always valid JSON");
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        written.and_then(|()| fs::rename(&new, &path)).map_err(failed)
+    }
+}
+
+fn path(app: &App) -> Option<PathBuf> {
+    let environment = app.environment();
+    let home = || environment.path("HOME").map(|home| home.join(".local").join("state"));
+    let base = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(home)?;
+    Some(base.join("taskpawl").join("trust.json"))
 }

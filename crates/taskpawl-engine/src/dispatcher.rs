@@ -159,6 +159,7 @@ impl Dispatcher {
     fn begin(&mut self) -> Result<Event, RunError> {
         self.engine.recover()?;
         self.free_missing_tools()?;
+        self.engine.ask_by_policy()?;
         let beginning = self.manager.read(|view| self.intake.begin(view))?;
         let asked = self.manager.read(|view| Ok(self.questions.begin(view, self.intake.scope())?))?;
         self.tell_asked(asked)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use taskpawl_manager::Manager;
+use taskpawl_model::recovery::questions_of_policy;
 use taskpawl_model::{
     Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
 };
@@ -254,6 +255,7 @@ impl Engine {
             let tasks = vec![self.manager.read(|view| resolve(view, task.id.as_str()))?];
             self.manager.command(Command::ToolsKnown { tasks })?;
         }
+        self.ask_by_policy()?;
         self.manager.command(Command::RunOne { id: task.id.to_string(), missing_tool })?;
         options.only = vec![Selector::Task(task.id.to_string())];
         self.run_all_ready(options).await
@@ -283,6 +285,16 @@ impl Engine {
         let (settings, places) = &*self.sandbox;
         let temporary = temporary.map(Path::to_owned);
         Confinement::new(settings.clone(), SandboxPlaces { temporary, ..places.clone() })
+    }
+
+    /// Lets the policy of now decide what waits since it was another one.
+    pub(crate) fn ask_by_policy(&self) -> Result<(), RunError> {
+        let Some(gatekeeper) = self.manager.gatekeeper() else { return Ok(()) };
+        let tasks = self.manager.read(|view| Ok(questions_of_policy(view, gatekeeper.version())?))?;
+        if !tasks.is_empty() {
+            self.manager.command(Command::PolicyKnown { tasks })?;
+        }
+        Ok(())
     }
 
     fn notifier(

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Period, StartedCall, Timestamp, add_usage, cost,
-    is_too_deep,
+    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Period, SandboxRequest, StartedCall, Timestamp,
+    add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
     CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, SandboxError,
@@ -108,10 +108,10 @@ impl Executor {
         async move {
             let watch = Watch::begin(&root, writers, &started.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
-            let StartedCall { key, attempt, call, args, plan, cache, .. } = started;
+            let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
             let end = match tool {
-                Some(tool) => match confined(context, confinement, Widening::default()).await {
+                Some(tool) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, &output, &limit).await,
                     Err(error) => failed("sandbox", error.to_string(), None),
                 },
@@ -208,6 +208,13 @@ impl Executor {
     pub(crate) fn forget(&mut self, key: Key) {
         self.by_task.remove(&key);
     }
+}
+
+/// Returns what a call may do that was allowed what it asks for.
+fn widening(allowed: Option<SandboxRequest>) -> Widening {
+    let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
+    let paths = |texts: Vec<String>| texts.into_iter().map(PathBuf::from).collect();
+    Widening { net, read: paths(read), write: paths(write) }
 }
 
 /// Returns the context of a call that may do what `widening` says beside what everyone may.

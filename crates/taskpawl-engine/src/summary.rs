@@ -424,8 +424,9 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     match reason {
         BlockedReason::Dependency { ids } => format!("cannot start because of {}", list(ids)),
         BlockedReason::Waiting { ids } => format!("waits for {}", list(ids)),
-        BlockedReason::Approval { call, ask, options, .. } => {
-            question_text(call.as_ref(), ask.as_deref(), options)
+        BlockedReason::Approval { call, ask, options, why, .. } => {
+            let question = question_text(call.as_ref(), ask.as_deref(), options);
+            why.as_ref().map_or_else(|| question.clone(), |why| format!("{question}: {why}"))
         }
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {

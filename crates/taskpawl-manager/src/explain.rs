@@ -29,7 +29,7 @@ impl Manager {
 
     /// Says what a run would do and how it would end; writes nothing.
     pub fn forecast(&self, options: &ForecastOptions) -> Result<Forecast, Error> {
-        self.read(|view| forecast(view, options))
+        self.read(|view| forecast(view, &self.judged(options)))
     }
 
     /// Says what a run would do after a plan was applied; writes nothing, neither the plan nor what the run does.
@@ -43,8 +43,14 @@ impl Manager {
         let request = self.request(self.apply_command(plan, name, apply));
         self.read(|view| {
             let decision = decide(view, &request.command, &request.context)?;
-            forecast(&Overlay::new(view, &decision.changes), options)
+            forecast(&Overlay::new(view, &decision.changes), &self.judged(options))
         })
+    }
+
+    /// Who judges calls when they start judges them in forecasts.
+    fn judged(&self, options: &ForecastOptions) -> ForecastOptions {
+        let gatekeeper = options.gatekeeper.clone().or_else(|| self.gatekeeper().cloned());
+        ForecastOptions { gatekeeper, ..options.clone() }
     }
 
     /// Returns the critical path of the tasks that the selectors select; with `left`, of those alone that have not ended.

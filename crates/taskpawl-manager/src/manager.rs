@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Map, NewCall, NewTask, Origin, Plan, Request, RunId,
-    TaskId, Undone,
+    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Map, NewCall, NewTask, Origin, Plan, Request,
+    RunId, TaskId, Undone,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -26,6 +26,7 @@ pub struct Manager {
     run: Option<RunId>,
     liveness: Option<Arc<dyn Liveness>>,
     capacities: BTreeMap<String, u32>,
+    gatekeeper: Option<Arc<dyn Gatekeeper>>,
 }
 
 /// How somebody says that a task ended.
@@ -61,6 +62,7 @@ impl Manager {
             run: None,
             liveness: None,
             capacities: BTreeMap::new(),
+            gatekeeper: None,
         }
     }
 
@@ -89,6 +91,14 @@ impl Manager {
     #[must_use]
     pub fn with_liveness(mut self, liveness: Arc<dyn Liveness>) -> Self {
         self.liveness = Some(liveness);
+        self
+    }
+
+    /// Lets `gatekeeper` judge calls before they start. Without one only their authors say what asks. Everybody who writes to a
+    /// store should have the same one: what asks may be decided with any command.
+    #[must_use]
+    pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        self.gatekeeper = Some(gatekeeper);
         self
     }
 
@@ -121,6 +131,11 @@ impl Manager {
         &self.actor
     }
 
+    /// Returns who judges calls before they start.
+    pub fn gatekeeper(&self) -> Option<&Arc<dyn Gatekeeper>> {
+        self.gatekeeper.as_ref()
+    }
+
     pub(crate) fn liveness(&self) -> Option<&dyn Liveness> {
         self.liveness.as_deref()
     }
@@ -137,6 +152,7 @@ impl Manager {
             actor: self.actor.clone(),
             run: self.run.clone(),
             origin: self.origin,
+            gatekeeper: self.gatekeeper.clone(),
         };
         Request { command, context }
     }

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::gatekeeper::Gatekeeper;
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
-use crate::spec::{Map, NewCall, Origin, Retry, TaskSpec, Timestamp};
+use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
 use crate::{CallId, Key, Period, Plan, RunId, TaskId};
@@ -17,7 +18,7 @@ use crate::{CallId, Key, Period, Plan, RunId, TaskId};
 pub type TaskRef = String;
 
 /// Who asks, and when. Rules read no clock.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Context {
     /// The time of the command.
     pub now: Timestamp,
@@ -27,6 +28,8 @@ pub struct Context {
     pub run: Option<RunId>,
     /// What calls that it adds are marked with.
     pub origin: Origin,
+    /// Who judges calls that are about to start; without one only their authors say what asks.
+    pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
 }
 
 /// A command with who asks for it.
@@ -247,6 +250,11 @@ pub enum Command {
         /// The tasks.
         tasks: Vec<Key>,
     },
+    /// Asks about tasks that wait for a decision by the policy of now: anew, or not any more.
+    PolicyKnown {
+        /// The tasks.
+        tasks: Vec<Key>,
+    },
 }
 
 impl Command {
@@ -287,7 +295,8 @@ impl Command {
             | Self::Settle
             | Self::ReturnExpired { .. }
             | Self::ExpireApprovals { .. }
-            | Self::ToolsKnown { .. } => Vec::new(),
+            | Self::ToolsKnown { .. }
+            | Self::PolicyKnown { .. } => Vec::new(),
         }
     }
 
@@ -574,6 +583,8 @@ pub struct StartedCall {
     pub plan: Option<String>,
     /// The paths that its task says it writes.
     pub writes: Vec<String>,
+    /// What it asks of the sandbox and has been allowed; `None` where nobody judges calls.
+    pub sandbox: Option<SandboxRequest>,
     /// What the success of its task depends on, with the fingerprint that it was claimed with.
     pub cache: Option<CacheInputs>,
 }

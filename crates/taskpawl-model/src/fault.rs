@@ -19,6 +19,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "protected",
     "blocked_address",
     "secret",
+    "denied",
     "http",
     "http_status",
     "expression",

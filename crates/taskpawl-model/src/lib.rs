@@ -14,6 +14,7 @@ mod fault;
 mod flow;
 mod forecast;
 mod gate;
+mod gatekeeper;
 mod graph;
 mod id;
 mod intake;
@@ -58,6 +59,7 @@ pub use forecast::{
     HypothesisError, Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
 };
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
+pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use limits::{MAX_DEPTH, is_too_deep, undecided, unheeded};

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::spec::{Map, Origin, Timestamp};
+use crate::spec::{Map, Origin, SandboxRequest, Timestamp};
 use crate::{CallId, TaskId};
 
 /// A question that a task or a call asks before it starts.
@@ -24,6 +24,9 @@ pub struct ApprovalRequest {
     /// The question in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
+    /// Why it is asked although its author does not say so: the rule, and where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The answers to choose from; none stands for yes or no.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -57,8 +60,22 @@ pub struct AskedCall {
     /// The arguments whose values nobody knows before other calls have run: they stand as their author wrote them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// What it asks of the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRequest>,
     /// Who added it.
     pub origin: Origin,
+}
+
+/// What a decision is about.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// The calls; those of a list as they were written.
+    pub(crate) calls: Vec<AskedCall>,
+    /// The elements of the list.
+    pub(crate) items: Option<Vec<Value>>,
+    /// The arguments of the calls for each of these.
+    pub(crate) args_of_items: Vec<Map>,
 }
 
 impl ApprovalRequest {
@@ -68,15 +85,28 @@ impl ApprovalRequest {
     }
 }
 
-/// Returns the hash of what would run.
-pub(crate) fn hash(task: &TaskId, calls: &[AskedCall], items: Option<&[Value]>) -> String {
-    let calls: Vec<Value> = calls
-        .iter()
-        .map(|call| json!({"task": call.task, "call": call.call, "tool": call.tool, "args": call.args}))
-        .collect();
+/// Returns the hash of what would run, under a version of the policy.
+pub(crate) fn hash(task: &TaskId, subject: &Subject, policy: Option<&str>) -> String {
+    let calls: Vec<Value> = subject.calls.iter().map(call_to_hash).collect();
+    let mut whole = json!({"task": task, "calls": calls, "items": subject.items});
+    // What is not there leaves no trace: earlier versions hashed without it.
+    if !subject.args_of_items.is_empty() {
+        whole["argsOfItems"] = json!(subject.args_of_items);
+    }
+    if let Some(policy) = policy {
+        whole["policy"] = policy.into();
+    }
     let mut text = String::new();
-    canonical(&json!({"task": task, "calls": calls, "items": items}), &mut text);
+    canonical(&whole, &mut text);
     hex(&Sha256::digest(text))
+}
+
+fn call_to_hash(call: &AskedCall) -> Value {
+    let mut hashed = json!({"task": call.task, "call": call.call, "tool": call.tool, "args": call.args});
+    if let Some(sandbox) = &call.sandbox {
+        hashed["sandbox"] = json!(sandbox);
+    }
+    hashed
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -132,6 +132,9 @@ pub struct Granted {
     /// The arguments to run with instead of those that were asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map>,
+    /// The version of the policy under which it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
 }
 
 /// A recorded success.

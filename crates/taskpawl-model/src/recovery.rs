@@ -215,6 +215,24 @@ pub fn open_questions(view: &dyn View) -> ViewResult<Vec<(Key, Option<Timestamp>
     Ok(open)
 }
 
+/// Returns the tasks about which a policy asks, or that were asked about under another one: it may say something else now.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn questions_of_policy(view: &dyn View, version: &str) -> ViewResult<Vec<Key>> {
+    let mut found = Vec::new();
+    for (key, _) in open_questions(view)? {
+        let task = view.task(key)?;
+        let reason = task.as_ref().and_then(|task| task.body.state.blocked_reason());
+        if let Some(BlockedReason::Approval { policy, why, .. }) = reason
+            && (why.is_some() || policy.as_deref() != Some(version))
+        {
+            found.push(key);
+        }
+    }
+    Ok(found)
+}
+
 struct Planner<'a> {
     view: &'a dyn View,
     is_alive: &'a dyn Fn(&RunId) -> bool,

@@ -93,6 +93,12 @@ pub enum BlockedReason {
         /// When the question no longer stands.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Timestamp>,
+        /// Why it is asked although its author does not say so: the rule, and where it stands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// The version of the policy under which it is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<String>,
     },
     /// No tool of that name is known here.
     MissingTool {

@@ -295,7 +295,8 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Settle
         | Command::ReturnExpired { .. }
         | Command::ExpireApprovals { .. }
-        | Command::ToolsKnown { .. } => false,
+        | Command::ToolsKnown { .. }
+        | Command::PolicyKnown { .. } => false,
     }
 }
 

@@ -27,6 +27,7 @@ mod command_tool;
 mod context;
 mod error;
 mod guard;
+mod policy;
 mod registry;
 mod root;
 mod sandbox;
@@ -40,6 +41,10 @@ pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;
+pub use policy::{
+    CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, Policy, PolicyCall, PolicyError, PolicyFiles,
+    Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
+};
 pub use registry::{RegisteredTool, Registry};
 pub use sandbox::{
     CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,

@@ -7,10 +7,13 @@ use taskpawl_model::Origin;
 use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
-use taskpawl_tools::{Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision, Tool};
+use taskpawl_tools::{
+    CEILING, Policy, PolicyFiles, Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision, Tool,
+};
 
 use crate::error::OpenError;
 use crate::facade::Taskpawl;
+use crate::keeper::PolicyKeeper;
 
 /// Says how a [`Taskpawl`] is opened. Everything but the store has a default.
 #[derive(Debug)]
@@ -27,6 +30,7 @@ pub struct Builder {
     sandbox: SandboxSettings,
     hidden: Vec<PathBuf>,
     kept: Vec<PathBuf>,
+    policy: Option<Policy>,
     builtin: bool,
     #[cfg(feature = "http")]
     http: HttpAccess,
@@ -48,6 +52,7 @@ impl Builder {
             sandbox: SandboxSettings::default(),
             hidden: Vec::new(),
             kept: Vec::new(),
+            policy: None,
             builtin: true,
             #[cfg(feature = "http")]
             http: HttpAccess::public(),
@@ -139,6 +144,16 @@ impl Builder {
         self
     }
 
+    /// Sets which calls run, which ask first and which never run. Default: the ceiling of the machine, where it has one, and
+    /// else what holds without any file: what this program and its plans add runs, what agents add asks.
+    ///
+    /// Every process that writes to the store should have the same policy.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
     /// Leaves the built-in tools out.
     #[must_use]
     pub fn without_builtin_tools(mut self) -> Self {
@@ -196,8 +211,15 @@ impl Builder {
             places(own, &root, &self.location, &files)
         };
         let project = Project { id: self.project_id.unwrap_or(name), root, files, host: self.host };
-        let manager =
-            Manager::new(open(&self.location), self.actor).with_source(self.source).with_origin(self.origin);
+        let policy = match self.policy {
+            Some(policy) => policy,
+            None => Policy::load(&PolicyFiles { ceiling: Some(CEILING.into()), ..PolicyFiles::default() })?,
+        };
+        let policy = policy.or_confined_by(&self.sandbox).in_directory(&project.root);
+        let manager = Manager::new(open(&self.location), self.actor)
+            .with_source(self.source)
+            .with_origin(self.origin)
+            .with_gatekeeper(Arc::new(PolicyKeeper(policy)));
         let engine = Engine::new(manager, Arc::new(registry), project)
             .with_supervision(self.supervision)
             .with_sandbox(self.sandbox, places);

@@ -1,6 +1,6 @@
 use std::io;
 
-use taskpawl_tools::RegistryError;
+use taskpawl_tools::{PolicyError, RegistryError};
 
 /// A store or an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,9 @@ pub enum OpenError {
     /// No directory for locks and output files could be made.
     #[error("failed to make a directory for output files")]
     Files(#[source] io::Error),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// A tool cannot be registered.
     #[error(transparent)]
     Tool(#[from] RegistryError),

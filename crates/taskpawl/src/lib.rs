@@ -25,6 +25,7 @@
 mod builder;
 mod error;
 mod facade;
+mod keeper;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;

@@ -13,6 +13,8 @@ use crate::error::CliError;
 /// Let tasks start, or go on, that wait for a decision
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+It takes a terminal: a script or an agent approves nothing, and is refused with 7. A rule of the policy
+lets run what needs no yes each time: `taskpawl policy --help`.
 Only what is asked about is approved: if its arguments change before it starts, it asks again.
 `taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first.
 
@@ -48,7 +50,11 @@ pub(crate) struct Args {
 
 /// Approves.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    question::refuse_within_call(app, "approve")?;
+    if args.dry_run {
+        question::refuse_within_call(app, "approve")?;
+    } else {
+        question::refuse_without_person(app, "approve")?;
+    }
     if !args.only.is_empty() {
         return found(app, args);
     }

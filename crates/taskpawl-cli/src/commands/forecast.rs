@@ -44,9 +44,10 @@ fn text(out: &Output, forecast: &Forecast) -> String {
     }
     if !forecast.approvals.is_empty() {
         heading(out, &mut text, "asks for approval first");
-        add_list(&mut text, &forecast.approvals, |asked| match &asked.call {
-            Some(call) => format!("{}, call {call}", asked.task),
-            None => asked.task.to_string(),
+        add_list(&mut text, &forecast.approvals, |asked| {
+            let call = asked.call.as_ref().map(|call| format!(", call {call}")).unwrap_or_default();
+            let why = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{}{call}{why}", asked.task)
         });
     }
     if !forecast.open.is_empty() {

@@ -213,6 +213,7 @@ mod tests {
             plan: None,
             call: None,
             ask: None,
+            why: None,
             options: options.iter().map(|option| (*option).to_owned()).collect(),
             expires_at: None,
             on_expiry: None,

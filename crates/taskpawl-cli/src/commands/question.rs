@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, format_time};
+use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, format_time};
 use taskpawl::{Error, Manager};
 
 use crate::app::App;
+use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
 use crate::text::{Paint, clean, clean_block, cut, quoted, style};
 
@@ -46,6 +47,12 @@ pub(crate) fn manager(app: &App) -> Result<Manager, CliError> {
     Ok(if is_within_call(app) { manager.with_origin(Origin::Agent) } else { manager })
 }
 
+/// Refuses to decide where there is no terminal of a person. That programs of a run do not decide is told apart.
+pub(crate) fn refuse_without_person(app: &App, by: &'static str) -> Result<(), CliError> {
+    refuse_within_call(app, by)?;
+    if has_controlling_terminal() { Ok(()) } else { Err(CliError::NoTerminal { by }) }
+}
+
 /// Returns a question with everything that would run.
 pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> String {
     let mut text = paint.style(style::BOLD, &clean(request.task.as_str()));
@@ -55,6 +62,9 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
     text.push('\n');
     if let Some(ask) = &request.ask {
         let _ = writeln!(text, "  {}", clean(ask));
+    }
+    if let Some(why) = &request.why {
+        let _ = writeln!(text, "  because {}", clean(why));
     }
     let calls = match extent {
         Extent::Full => &request.calls[..],
@@ -82,11 +92,23 @@ fn add_call(text: &mut String, request: &ApprovalRequest, call: &AskedCall, exte
     let task = if call.task == request.task { String::new() } else { format!("{}/", call.task) };
     let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
     let _ = writeln!(text, "  {}", paint.style(style::HINT, &clean(&line)));
+    if let Some(sandbox) = &call.sandbox {
+        let _ = writeln!(text, "    asks of the sandbox: {}", clean(&wishes(sandbox)));
+    }
     for (name, value) in &call.args {
         let is_unknown = call.unknown.contains(name);
         let note = if is_unknown { " (not known yet)" } else { "" };
         argument(text, &format!("{}{note}", clean(name)), value, extent);
     }
+}
+
+/// Says what a call asks of the sandbox.
+fn wishes(sandbox: &SandboxRequest) -> String {
+    let net = sandbox.net.then(|| "the network".to_owned());
+    let paths =
+        |verb: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("to {verb} {}", paths.join(", ")));
+    let all = [net, paths("read", &sandbox.read), paths("write", &sandbox.write)];
+    all.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Text of several lines keeps them; everything else is JSON.

@@ -7,7 +7,7 @@ use crate::error::CliError;
 /// Cancel tasks, with all below them, that wait for a decision
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`taskpawl retry ID` lets a rejected task ask again.
+It takes a terminal, as `approve` does. `taskpawl retry ID` lets a rejected task ask again.
 
 Examples:
   taskpawl reject deploy --reason \"not on a Friday\"")]
@@ -22,6 +22,6 @@ pub(crate) struct Args {
 
 /// Rejects.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    question::refuse_within_call(app, "reject")?;
+    question::refuse_without_person(app, "reject")?;
     print::tasks(app, &app.manager()?.reject(&args.ids, args.reason.clone())?)
 }

@@ -78,6 +78,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         jobs: args.run.jobs(app)?,
         means: running::means(app)?,
         what_if: args.what_if.clone(),
+        ..ForecastOptions::default()
     };
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;

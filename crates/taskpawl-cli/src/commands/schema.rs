@@ -28,6 +28,8 @@ enum What {
     Call,
     /// A file of the configuration
     Config,
+    /// A policy file
+    Policy,
     /// A change, as `history` exports it
     Event,
 }
@@ -39,6 +41,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         What::Task => schema::task(),
         What::Call => schema::call(),
         What::Config => schema::config(),
+        What::Policy => taskpawl::tools::policy_schema(),
         What::Event => schema::event(),
     };
     let out = app.out();

@@ -19,10 +19,26 @@ tasks:
 ";
 
 fn asking() -> Cli {
-    let cli = Cli::new().with_programs();
+    let cli = Cli::new().with_programs().at_a_terminal();
     cli.file("release.yaml", PLAN);
     assert_eq!(cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]).code, Some(3));
     cli
+}
+
+#[test]
+fn without_a_terminal_nobody_decides() {
+    let cli = Cli::new().with_programs().without_a_terminal();
+    cli.file("release.yaml", PLAN);
+    cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
+    let refused = cli.session(&[&["approve", "deploy"], &["reject", "deploy", "--json"], &["trust"]]);
+    insta::assert_snapshot!(refused, @"");
+    // Looking takes no person, and a terminal on a stream is none of a person.
+    cli.run(&["approve", "--only", "plan:release", "--dry-run"]).ok();
+    let (_person, program) = terminal();
+    let mut command = cli.command(&cli.path("work"), &["approve", "deploy"]);
+    command.stdin(program.try_clone().unwrap()).stdout(Stdio::null()).stderr(Stdio::null());
+    assert_eq!(command.status().unwrap().code(), Some(7));
+    assert_eq!(cli.by_person(&["approve", "deploy"]).code, Some(0));
 }
 
 #[test]
@@ -82,8 +98,8 @@ fn a_run_of_another_process_goes_on_when_somebody_decides() {
         text.push_str(&String::from_utf8_lossy(&buffer[..count]));
         if text.matches("\"type\":\"asked\"").count() == 2 && !decided {
             decided = true;
-            cli.run(&["approve", "deploy"]).ok();
-            cli.run(&["approve", "paint", "--answer", "blue"]).ok();
+            cli.by_person(&["approve", "deploy"]).ok();
+            cli.by_person(&["approve", "paint", "--answer", "blue"]).ok();
         }
     }
     assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
@@ -92,7 +108,7 @@ fn a_run_of_another_process_goes_on_when_somebody_decides() {
 
 #[test]
 fn a_person_at_the_terminal_is_asked() {
-    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1").at_a_terminal();
     cli.file("release.yaml", PLAN);
     let (mut person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::terminal::terminal;
+
 /// A home, a directory to work in, and a store beside it.
 #[derive(Debug)]
 pub(crate) struct Cli {
@@ -17,6 +19,8 @@ pub(crate) struct Cli {
     runs: Cell<u64>,
     variables: Vec<(String, String)>,
     has_clock: bool,
+    /// `None` stands for whatever the tests have.
+    has_terminal: Cell<Option<bool>>,
 }
 
 impl Cli {
@@ -31,7 +35,13 @@ impl Cli {
     pub(crate) fn without_store() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
-        Self { home, runs: Cell::new(0), variables: Vec::new(), has_clock: false }
+        Self {
+            home,
+            runs: Cell::new(0),
+            variables: Vec::new(),
+            has_clock: false,
+            has_terminal: Cell::new(None),
+        }
     }
 
     /// Sets a variable for all runs.
@@ -44,6 +54,33 @@ impl Cli {
     pub(crate) fn with_clock(mut self) -> Self {
         self.has_clock = true;
         self
+    }
+
+    /// Lets a person start the programs: they have a controlling terminal, which is their standard input, too.
+    pub(crate) fn at_a_terminal(self) -> Self {
+        self.has_terminal.set(Some(true));
+        self
+    }
+
+    /// Lets nobody start the programs: they have no controlling terminal, also where the tests have one.
+    pub(crate) fn without_a_terminal(self) -> Self {
+        self.has_terminal.set(Some(false));
+        self
+    }
+
+    /// Runs the program to its end as [`at_a_terminal`](Self::at_a_terminal).
+    pub(crate) fn by_person(&self, args: &[&str]) -> Run {
+        let before = self.has_terminal.replace(Some(true));
+        let run = self.run(args);
+        self.has_terminal.set(before);
+        run
+    }
+
+    /// Writes the policy of the user.
+    pub(crate) fn policy(&self, text: &str) {
+        let path = self.path(".config/taskpawl/policy.toml");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 
     /// Lets tools find programs.
@@ -67,7 +104,16 @@ impl Cli {
 
     /// Returns a command that is ready to be started in `directory`.
     pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_taskpawl"));
+        let program = env!("CARGO_BIN_EXE_taskpawl");
+        let mut command = match self.has_terminal.get() {
+            None => Command::new(program),
+            // It begins a session of its own, whose terminal is its standard input, if it has one.
+            Some(has_terminal) => {
+                let mut command = Command::new("/usr/bin/setsid");
+                command.args(has_terminal.then_some("--ctty")).arg(program);
+                command
+            }
+        };
         // Every process starts to count ids anew, so each gets a seed of its own.
         self.runs.set(self.runs.get() + 1);
         command
@@ -105,10 +151,20 @@ impl Cli {
     pub(crate) fn run_in(&self, directory: &Path, args: &[&str], input: &str) -> Run {
         let mut command = self.command(directory, args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // The person's end is open until the program has ended: it would be told that they hung up.
+        let person = (self.has_terminal.get() == Some(true)).then(|| {
+            let (mut person, program) = terminal();
+            person.write_all(input.as_bytes()).unwrap();
+            command.stdin(program);
+            person
+        });
         let mut child = command.spawn().unwrap();
         // A program that does not read its input is gone before it is written.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = stdin.write_all(input.as_bytes());
+        }
         let output = child.wait_with_output().unwrap();
+        drop((command, person));
         let text = |bytes: Vec<u8>| {
             let home = self.path("");
             let home = home.to_str().unwrap().trim_end_matches('/');

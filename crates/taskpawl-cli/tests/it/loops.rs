@@ -38,6 +38,7 @@ tasks:
 #[test]
 fn a_plan_with_every_loop_runs_to_its_end() {
     let cli = cli_with_a_clock();
+    cli.policy("[origins]\nagent = \"sandboxed\"\n");
     cli.file("plan.yaml", PLAN);
     cli.run(&["apply", "plan.yaml"]).ok();
     let run = cli.run(&["run-all-ready", "--quiet"]);

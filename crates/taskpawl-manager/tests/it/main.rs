@@ -17,6 +17,7 @@ mod flow;
 mod forecast;
 mod gates;
 mod hand;
+mod judged;
 mod limits;
 mod loops;
 mod recovery;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
 use taskpawl_model::{
-    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Key, Map, NewTask, Query, Refusal, Report,
-    Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task, read_task,
+    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Gatekeeper, Key, Map, NewTask, Query, Refusal,
+    Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task,
+    read_task,
 };
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::broken_invariants;
@@ -57,6 +58,12 @@ impl Desk {
 
     pub(crate) fn acting_as(&self, actor: &str) -> Self {
         Self { manager: self.manager.clone().with_actor(actor), clock: Arc::clone(&self.clock) }
+    }
+
+    /// Returns the same desk, where calls are judged.
+    pub(crate) fn judged_by(&self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        let manager = self.manager.clone().with_gatekeeper(gatekeeper);
+        Self { manager, clock: Arc::clone(&self.clock) }
     }
 
     pub(crate) fn pass(&self, seconds: i64) {

@@ -9,14 +9,16 @@ use crate::command::{Context, DecideError};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::flow;
-use crate::question::{ApprovalRequest, AskedCall, hash};
+use crate::gatekeeper::requested;
+use crate::question::{ApprovalRequest, AskedCall, Subject, hash};
 use crate::record::{CallRecord, Granted, Phase, TaskRecord};
 use crate::refusal::Refusal;
-use crate::secret::asks_for_secrets;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
 use crate::status::{BlockedReason, Cause, TaskState};
 use crate::view::View;
 use crate::{CallId, Key, format_time};
+
+use super::judged::ON_EXPIRY;
 
 /// The name in the context of a task under which its expressions find the answer.
 pub(super) const ANSWER: &str = "approval";
@@ -37,21 +39,33 @@ struct Open {
     hash: String,
     options: Vec<String>,
     expires_at: Option<Timestamp>,
+    why: Option<String>,
+    policy: Option<String>,
 }
 
 impl Open {
     fn of(state: &TaskState) -> Option<Self> {
-        let Some(BlockedReason::Approval { call, hash, options, expires_at, .. }) = state.blocked_reason()
+        let Some(BlockedReason::Approval { call, hash, ask: _, options, expires_at, why, policy }) =
+            state.blocked_reason().cloned()
         else {
             return None;
         };
-        let (call, hash, options) = (call.clone(), hash.clone(), options.clone());
-        Some(Self { call, hash, options, expires_at: *expires_at })
+        Some(Self { call, hash, options, expires_at, why, policy })
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
+}
+
+/// What is asked with a question.
+struct Asking {
+    hash: String,
+    /// Why, where its author does not say so.
+    why: Option<String>,
+    policy: Option<String>,
+    /// What is said about it in the history.
+    text: Option<String>,
 }
 
 /// What counts when nobody has decided in time.
@@ -65,8 +79,13 @@ enum OnExpiry {
 /// # Errors
 /// The view cannot be read.
 pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequest>, DecideError> {
-    let context =
-        Context { now: Timestamp::default(), actor: String::new(), run: None, origin: Origin::Library };
+    let context = Context {
+        now: Timestamp::default(),
+        actor: String::new(),
+        run: None,
+        origin: Origin::Library,
+        gatekeeper: None,
+    };
     let mut draft = Draft::new(view, &context);
     if draft.find_node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
         return Ok(None);
@@ -84,14 +103,20 @@ impl Draft<'_> {
     /// known and none of the calls of its task runs. Where other arguments were approved, the call has them after this.
     pub(crate) fn ask_approval(&mut self, key: Key, call: Option<usize>) -> Decided<bool> {
         let record = self.task(key)?;
-        if !self.asks(key, &record, call)? {
-            self.take_args_of_task(key, &record, call)?;
+        let why = self.rules_ask(key, &record, call)?;
+        let author_asks = self.author_asks(key, &record, call)?;
+        let has_args = !author_asks && self.take_args_of_task(key, &record, call)?;
+        if has_args || (why.is_none() && !author_asks) {
             return Ok(true);
         }
-        let (calls, items) = self.work(key, &record, call)?;
-        let hash = hash(&record.id, &calls, items.as_deref());
-        match self.granted(key, &record, call)? {
-            Some(granted) if granted.hash == hash => {
+        let subject = self.subject(key, &record, call)?;
+        let before = self.granted(key, &record, call)?;
+        let policy = self.policy_version(before.as_ref().and_then(|granted| granted.policy.as_ref()));
+        let hash = hash(&record.id, &subject, policy.as_deref());
+        // Silence decides only what nobody but the author asks.
+        let counts = |granted: &Granted| granted.hash == hash && (why.is_none() || granted.by != ON_EXPIRY);
+        match before {
+            Some(granted) if counts(&granted) => {
                 if let (Some(position), Some(args)) = (call, granted.args) {
                     self.update_call(key, position, |call| call.body.args = Some(args))?;
                 }
@@ -99,7 +124,7 @@ impl Draft<'_> {
             }
             before => {
                 let text = before.map(|_| "what was approved has changed".to_owned());
-                self.ask(key, &record, call, hash, text)?;
+                self.ask(key, &record, call, Asking { hash, why, policy, text })?;
                 Ok(false)
             }
         }
@@ -111,24 +136,33 @@ impl Draft<'_> {
         call.body.approval.is_none() && question_of(record, Some(call)).is_some()
     }
 
-    pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
+    /// Returns whether a call asks, as its author or the rules say.
+    pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
+        let call = Some(position);
+        Ok(self.author_asks(key, record, call)? || self.rules_ask(key, record, call)?.is_some())
+    }
+
+    /// Returns whether who approved gave a call other arguments: those that it has until then do not count.
+    pub(super) fn has_other_args(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
+        let of_task = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
+        let of_call = self.calls(key)?[position].body.approval.as_ref();
+        Ok(of_call.into_iter().chain(of_task).any(|granted| granted.args.is_some()))
+    }
+
+    fn author_asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         Ok(match call {
-            Some(position) => {
-                let CallRecord { spec, origin, .. } = &self.calls(key)?[position];
-                spec.approval.is_some() || is_raw(spec) || asks_for_secrets(*origin, spec)
-            }
+            Some(position) => self.calls(key)?[position].spec.approval.is_some(),
             None => record.spec.approval.is_some(),
         })
     }
 
-    /// A task of which one call was asked about may have been approved with other arguments for that.
-    fn take_args_of_task(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<()> {
+    /// A task of which one call was asked about may have been approved with other arguments for that: then it has these.
+    fn take_args_of_task(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
         let granted = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
         let args = granted.and_then(|granted| granted.args.clone());
-        if let (Some(position), Some(args)) = (call, args) {
-            self.update_call(key, position, |call| call.body.args = Some(args))?;
-        }
-        Ok(())
+        let (Some(position), Some(args)) = (call, args) else { return Ok(false) };
+        self.update_call(key, position, |call| call.body.args = Some(args))?;
+        Ok(true)
     }
 
     fn granted(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<Option<Granted>> {
@@ -138,14 +172,8 @@ impl Draft<'_> {
         })
     }
 
-    fn ask(
-        &mut self,
-        key: Key,
-        record: &TaskRecord,
-        call: Option<usize>,
-        hash: String,
-        text: Option<String>,
-    ) -> Decided<()> {
+    fn ask(&mut self, key: Key, record: &TaskRecord, call: Option<usize>, asking: Asking) -> Decided<()> {
+        let Asking { hash, why, policy, text } = asking;
         let call = call.map(|position| self.calls(key).map(|calls| calls[position].clone())).transpose()?;
         let question = question_of(record, call.as_ref());
         let expires_at = question.and_then(|question| question.expires).and_then(|period| {
@@ -158,10 +186,22 @@ impl Draft<'_> {
             ask: question.map(|question| question.ask.clone()),
             options: question.map(|question| question.options.clone()).unwrap_or_default(),
             expires_at,
+            why,
+            policy,
         };
         self.set_state(key, TaskState::Blocked { reason }, Cause::Ask, text)?;
         self.take_grant_away(key, call.as_ref())?;
         self.answer.asked.push(key);
+        Ok(())
+    }
+
+    /// Lets the policy of now decide what tasks wait for.
+    pub(super) fn policy_known(&mut self, tasks: &[Key]) -> Decided<()> {
+        for key in tasks {
+            if self.find_node(*key)?.is_some() {
+                self.refresh_question(*key)?;
+            }
+        }
         Ok(())
     }
 
@@ -171,7 +211,10 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(false) };
         let position = self.position_of(key, open.call.as_ref())?;
-        if position.is_some() == open.call.is_some() && self.asks(key, &record, position)? {
+        if position.is_some() == open.call.is_some()
+            && (self.author_asks(key, &record, position)?
+                || self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?.is_some())
+        {
             return Ok(false);
         }
         let text = "nothing asks for a decision any more".to_owned();
@@ -187,12 +230,15 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let Some(open) = Open::of(&record.body.state) else { return Ok(()) };
         let position = self.position_of(key, open.call.as_ref())?;
-        let (calls, items) = self.work(key, &record, position)?;
-        let hash = hash(&record.id, &calls, items.as_deref());
+        let why = self.rules_still_ask(key, &record, position, (open.why, open.policy.as_ref()))?;
+        let subject = self.subject(key, &record, position)?;
+        let policy = self.policy_version(open.policy.as_ref());
+        let hash = hash(&record.id, &subject, policy.as_deref());
         if hash == open.hash {
             return Ok(());
         }
-        self.ask(key, &record, position, hash, Some("what was asked about has changed".to_owned()))
+        let text = Some("what was asked about has changed".to_owned());
+        self.ask(key, &record, position, Asking { hash, why, policy, text })
     }
 
     /// Writes a decision down, and the answer where expressions find it. A plain yes about a call leaves the answer to an earlier
@@ -256,14 +302,15 @@ impl Draft<'_> {
 
     fn request(&mut self, key: Key) -> Decided<Option<ApprovalRequest>> {
         let record = self.task(key)?;
-        let Some(BlockedReason::Approval { call, hash, ask, options, expires_at }) =
+        let Some(BlockedReason::Approval { call, hash, ask, options, expires_at, why, policy: _ }) =
             record.body.state.blocked_reason().cloned()
         else {
             return Ok(None);
         };
         let position = self.position_of(key, call.as_ref())?;
         let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
-        let (calls, items) = self.work(key, &record, position)?;
+        let on_expiry = on_expiry.filter(|_| why.is_none());
+        let Subject { calls, items, .. } = self.subject(key, &record, position)?;
         let (task, name, plan) = (record.id, record.spec.name, record.plan);
         let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
         Ok(Some(ApprovalRequest {
@@ -272,6 +319,7 @@ impl Draft<'_> {
             plan,
             call,
             ask,
+            why,
             options,
             expires_at,
             on_expiry,
@@ -281,31 +329,31 @@ impl Draft<'_> {
         }))
     }
 
-    /// Returns the calls that a decision is about: one, or all that are left of a task and below it.
-    fn work(
-        &mut self,
-        key: Key,
-        record: &TaskRecord,
-        call: Option<usize>,
-    ) -> Decided<(Vec<AskedCall>, Option<Vec<Value>>)> {
+    /// Returns what a decision is about: a call, or all that are left of a task and below it.
+    pub(super) fn subject(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<Subject> {
         let calls = self.known_calls(key)?;
         if let Some(call) = call.and_then(|position| calls.get(position)) {
             // Neither the answer nor the attempt belongs to what is decided about: both change with the decision.
             let before =
                 if question_of(record, Some(call)).is_some() { unanswered(record) } else { record.clone() };
             let (args, unknown) = flow::known_args(self, &before, &calls, call)?;
-            return Ok((vec![asked(record, call.clone(), args, unknown)], None));
+            let calls = vec![asked(record, call.clone(), args, unknown)];
+            return Ok(Subject { calls, items: None, args_of_items: Vec::new() });
         }
-        let mut asked = Vec::new();
-        for key in [vec![key], self.subtree(key)?].concat() {
-            self.add_work(key, &mut asked)?;
+        let mut subject = Subject { calls: Vec::new(), items: None, args_of_items: Vec::new() };
+        if let Some(for_each) = &record.spec.for_each {
+            // A list that cannot be had fails the task when it is opened.
+            let items = flow::list(self, &unanswered(record), &calls, for_each)?.ok();
+            subject.args_of_items =
+                self.args_of_items(record, &calls, items.as_deref().unwrap_or_default())?;
+            subject.items = items;
         }
-        // A list that cannot be had fails the task when it is opened.
-        let items = match &record.spec.for_each {
-            Some(for_each) => flow::list(self, &unanswered(record), &calls, for_each)?.ok(),
-            None => None,
-        };
-        Ok((asked, items))
+        // Items that are there already are made from the list, as those that are not.
+        let below = if record.spec.for_each.is_some() { Vec::new() } else { self.subtree(key)? };
+        for key in [vec![key], below].concat() {
+            self.add_work(key, &mut subject.calls)?;
+        }
+        Ok(subject)
     }
 
     fn add_work(&mut self, key: Key, to: &mut Vec<AskedCall>) -> Decided<()> {
@@ -351,6 +399,7 @@ impl Draft<'_> {
             at: self.now(),
             answer: yes.answer.clone().filter(|_| !open.options.is_empty()),
             args: yes.args.clone(),
+            policy: open.policy,
         };
         self.write_grant(key, &record, open.call.as_ref(), granted)?;
         let text = (!said.is_empty()).then(|| said.join("; "));
@@ -362,7 +411,7 @@ impl Draft<'_> {
         let to = Value::Object(args.clone());
         super::author::check_depth("args", [&to])?;
         let position = self.position_of(key, open.call.as_ref())?;
-        let (mut calls, items) = self.work(key, record, position)?;
+        let Subject { mut calls, items, .. } = self.subject(key, record, position)?;
         let count = calls.len() * items.map_or(1, |items| items.len());
         let (Some(call), 1) = (calls.pop(), count) else {
             return Err(Refusal::ManyCalls { id: record.id.clone(), calls: count }.into());
@@ -471,13 +520,16 @@ impl Draft<'_> {
         let Some(open) = Open::of(&record.body.state).filter(|open| open.is_over(now)) else { return Ok(()) };
         let question = self.question(key, &record, open.call.as_ref())?;
         let end = open.expires_at.map(format_time).unwrap_or_default();
-        match on_expiry(question) {
+        // What the rules ask about is not approved by silence, whatever its author says.
+        match on_expiry(question.filter(|_| open.why.is_none())) {
             OnExpiry::Reject => self.reject_one(key, &format!("nobody decided until {end}"))?,
             OnExpiry::Approve(answer) => {
                 let said = answer.iter().map(|answer| format!("answer: {answer}; "));
                 let text = format!("{}nobody decided until {end}", said.collect::<String>());
-                let (by, answer) = ("onExpiry".to_owned(), answer.map(Value::String));
-                let granted = Granted { hash: open.hash, by, at: now, answer, args: None };
+                let (by, answer) = (ON_EXPIRY.to_owned(), answer.map(Value::String));
+                let Open { hash, policy, .. } = &open;
+                let (hash, policy) = (hash.clone(), policy.clone());
+                let granted = Granted { hash, by, at: now, answer, args: None, policy };
                 self.write_grant(key, &record, open.call.as_ref(), granted)?;
                 self.set_state(key, TaskState::Todo, Cause::Approve, Some(text))?;
             }
@@ -514,7 +566,7 @@ fn has_question(approval: &Approval) -> bool {
 }
 
 /// Returns a task as it is before its question is answered: what is decided about cannot depend on the decision.
-fn unanswered(record: &TaskRecord) -> TaskRecord {
+pub(super) fn unanswered(record: &TaskRecord) -> TaskRecord {
     let mut record = record.clone();
     record.body.context.remove(ANSWER);
     record
@@ -540,7 +592,8 @@ pub(crate) fn is_raw(spec: &CallSpec) -> bool {
 
 fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {
     let (task, origin) = (record.id.clone(), call.origin);
-    AskedCall { task, call: call.id, tool: call.spec.tool_name, args, unknown, origin }
+    let sandbox = requested(&record.spec, &call.spec);
+    AskedCall { task, call: call.id, tool: call.spec.tool_name, args, unknown, sandbox, origin }
 }
 
 fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<()> {

@@ -9,6 +9,7 @@ mod claim;
 mod emit;
 mod ending;
 mod hand;
+mod judged;
 mod needs;
 mod open;
 mod params;
@@ -19,10 +20,11 @@ mod run;
 mod step;
 mod undo;
 
+pub(crate) use judged::asks_by_itself;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
-pub(crate) use approval::{is_raw, on_expiry_word};
+pub(crate) use approval::on_expiry_word;
 
 use crate::command::{Command, Context, DecideError, Decision};
 use crate::draft::{Decided, Draft};
@@ -99,6 +101,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Reject { ids, reason } => draft.reject(ids, reason.as_deref()),
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
+        Command::PolicyKnown { tasks } => draft.policy_known(tasks),
     }
 }
 

@@ -70,6 +70,7 @@ impl Draft<'_> {
                 Err(problem) => return self.fail_to_open(key, "forEach", &problem),
             }
         }
+        self.cover(key)?;
         self.update_task(key, |record| record.body.progress.opened = true)?;
         Ok(true)
     }

@@ -27,6 +27,7 @@ const FINAL: &[&str] = &[
     "protected",
     "blocked_address",
     "secret",
+    "denied",
     "cancelled",
 ];
 

@@ -8,6 +8,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::failure::{used_up, without_value};
 use crate::flow;
+use crate::gatekeeper::requested;
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
@@ -172,11 +173,20 @@ impl Draft<'_> {
         calls: &[CallRecord],
     ) -> Decided<Step> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
-        if is_running && self.asks(key, record, Some(position))? {
+        if !self.has_other_args(key, record, position)?
+            && let Some(why) = self.denial(key, record, position)?
+        {
+            return self.fail_unstarted(key, record, position, "denied", why);
+        }
+        if is_running && self.asks(key, record, position)? {
             return Ok(Step::Later);
         }
         if !self.ask_approval(key, Some(position))? {
             return Ok(Step::Blocked);
+        }
+        // Who approved may have given it other arguments.
+        if let Some(why) = self.denial(key, record, position)? {
+            return self.fail_unstarted(key, record, position, "denied", why);
         }
         let tool = &calls[position].spec.tool_name;
         if self.room.places == 0 {
@@ -208,6 +218,9 @@ impl Draft<'_> {
             EventKind::CallStarted { call: call.id.clone(), attempt, start: call.body.attempts },
         )?;
         let cache = self.inputs_to_check(key, record)?;
+        // What nobody has judged is not granted.
+        let is_judged = self.context.gatekeeper.is_some();
+        let sandbox = requested(&record.spec, &call.spec).filter(|_| is_judged);
         self.answer.started.push(StartedCall {
             key,
             task: record.id.clone(),
@@ -218,6 +231,7 @@ impl Draft<'_> {
             deadline: record.body.progress.deadline,
             plan: record.plan.clone(),
             writes: record.spec.writes.clone(),
+            sandbox,
             cache,
             call,
         });

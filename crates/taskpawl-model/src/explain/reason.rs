@@ -127,6 +127,9 @@ pub enum Reason {
         /// The question.
         #[serde(skip_serializing_if = "Option::is_none")]
         ask: Option<String>,
+        /// Why it is asked although its author does not say so: the rule, and where it stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
         /// The answers to choose from.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
@@ -322,8 +325,11 @@ impl std::fmt::Display for Reason {
             Self::LeaseEnded { actor, lease_until } => {
                 write!(f, "was held by {actor}{}, which is over: who claims it gets it", until(*lease_until))
             }
-            Self::Approval { call, ask, options, expires_at, over } => {
+            Self::Approval { call, ask, why, options, expires_at, over } => {
                 fmt_approval(f, call.as_ref(), ask.as_ref(), options)?;
+                if let Some(why) = why {
+                    write!(f, ": {why}")?;
+                }
                 let Some(end) = expires_at.map(format_time) else { return Ok(()) };
                 match over {
                     Some(word) => write!(f, "; nobody decided until {end}, and then counts: {word}"),

@@ -26,12 +26,14 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
         TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
         TaskState::Blocked { reason } => {
             let mut found = reason_of_block(reason);
-            if let Reason::Approval { call, expires_at: Some(end), over, .. } = &mut found
+            if let Reason::Approval { call, why, expires_at: Some(end), over, .. } = &mut found
                 && *end <= facts.now
             {
                 let calls = view.calls(node.key)?;
                 let call = calls.iter().find(|other| call.as_ref() == Some(&other.id));
-                *over = Some(on_expiry_word(&task, call));
+                // What the rules ask about is not approved by silence.
+                let is_by_rules = why.is_some();
+                *over = Some(if is_by_rules { "reject".to_owned() } else { on_expiry_word(&task, call) });
             }
             found
         }
@@ -49,9 +51,10 @@ fn reason_of_block(reason: &BlockedReason) -> Reason {
     match reason {
         // The chain leads on from these; what is left is a store in which something has just changed.
         BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } => Reason::Moving {},
-        BlockedReason::Approval { call, ask, options, expires_at, .. } => Reason::Approval {
+        BlockedReason::Approval { call, ask, options, expires_at, why, .. } => Reason::Approval {
             call: call.clone(),
             ask: ask.clone(),
+            why: why.clone(),
             options: options.clone(),
             expires_at: *expires_at,
             over: None,

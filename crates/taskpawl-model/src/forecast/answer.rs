@@ -1,22 +1,23 @@
 //! What a run would do, as an answer for people and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::board::Board;
 use super::hypothesis::{Assumed, Hypothesis};
+use super::judged::{Verdict, look_at_calls};
 use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
 use super::play::{Player, Turn};
 use crate::command::DecideError;
-use crate::decide::is_raw;
 use crate::durations::{DurationSource, Durations};
 use crate::explain::only_words;
+use crate::gatekeeper::Gatekeeper;
 use crate::means;
 use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
 use crate::scope::{Selector, select};
-use crate::secret::asks_for_secrets;
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Graph, Key, Means, Period, Refusal, TaskId};
@@ -32,6 +33,8 @@ pub struct ForecastOptions {
     pub means: Means,
     /// What is taken as given.
     pub what_if: Vec<Hypothesis>,
+    /// Who judges calls; without one only their authors say what asks.
+    pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
 }
 
 /// What a run would do: every call ends well, every approval is given, and open conditions hold.
@@ -135,6 +138,9 @@ pub struct Asked {
     /// The call; absent where the whole task waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// Why, where its author does not say so: the rule, and where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A task that would have failed.
@@ -164,7 +170,7 @@ pub struct Left {
 #[derive(Default)]
 struct Look {
     lacks: Option<String>,
-    asks: Vec<CallId>,
+    verdict: Verdict,
 }
 
 /// Says what a run would do, without touching anything.
@@ -187,7 +193,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
         let rounds = items.map_or(1, |items| items.div_ceil(jobs)) as u64;
         durations.of(node.key).0.saturating_mul(rounds.max(1))
     };
-    let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take };
+    let fails = |key: Key| looks.get(&key).and_then(|look| look.verdict.denied.as_deref());
+    let player = |jobs, takes| Player { jobs, ranks: &ranks, takes, may_take: &may_take, fails: &fails };
     let timed = player(jobs, &takes).play(&mut board.clone())?;
     let steps = player(usize::MAX, &|_, _| 1).play(&mut board)?;
     let writer = Writer { board: &board, durations: &durations, looks: &looks };
@@ -230,16 +237,10 @@ fn look(
         if calls.is_empty() {
             continue;
         }
-        let mut look =
-            Look { lacks: lacks(board.view, &options.means, &capacities, node, &calls)?, asks: Vec::new() };
-        for call in calls.into_iter().filter(|_| node.work == Work::Calls) {
-            let asks_by_itself = is_raw(&call.spec) || asks_for_secrets(call.origin, &call.spec);
-            if call.body.approval.is_none() && (call.spec.approval.is_some() || asks_by_itself) {
-                look.asks.push(call.id);
-            }
-        }
-        if look.lacks.is_some() || !look.asks.is_empty() {
-            looks.insert(node.key, look);
+        let lacks = lacks(board.view, &options.means, &capacities, node, &calls)?;
+        let verdict = look_at_calls(board.view, options.gatekeeper.as_deref(), node)?;
+        if lacks.is_some() || verdict != Verdict::default() {
+            looks.insert(node.key, Look { lacks, verdict });
         }
     }
     Ok(looks)
@@ -399,23 +400,25 @@ impl Writer<'_> {
             takes: is_known.then(|| period(takes)),
             source,
             asks: self.board.asking.contains(&key)
-                || self.looks.get(&key).is_some_and(|look| !look.asks.is_empty()),
+                || self.looks.get(&key).is_some_and(|look| look.verdict.asks()),
             items,
         })
     }
 
     fn approvals(&self, steps: &[Turn]) -> ViewResult<Vec<Asked>> {
         let mut keys: BTreeSet<Key> = self.board.asking.clone();
-        let asks = |key: &Key| self.looks.get(key).is_some_and(|look| !look.asks.is_empty());
+        let asks = |key: &Key| self.looks.get(key).is_some_and(|look| look.verdict.asks());
         keys.extend(steps.iter().map(|turn| turn.key).filter(asks));
         let mut asked = Vec::new();
         for key in keys {
             let task = self.task(key)?.id;
-            let calls = self.looks.get(&key).map(|look| look.asks.clone()).unwrap_or_default();
-            if self.board.asking.contains(&key) && calls.is_empty() {
-                asked.push(Asked { task: task.clone(), call: None });
+            let verdict = self.looks.get(&key).map(|look| look.verdict.clone()).unwrap_or_default();
+            let is_whole = self.board.asking.contains(&key) && verdict.calls.is_empty();
+            if is_whole || verdict.list.is_some() {
+                asked.push(Asked { task: task.clone(), call: None, why: verdict.list });
             }
-            asked.extend(calls.into_iter().map(|call| Asked { task: task.clone(), call: Some(call) }));
+            let of_call = |(call, why)| Asked { task: task.clone(), call: Some(call), why };
+            asked.extend(verdict.calls.into_iter().map(of_call));
         }
         Ok(asked)
     }

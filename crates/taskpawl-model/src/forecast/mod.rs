@@ -4,6 +4,7 @@ mod answer;
 mod board;
 mod critical;
 mod hypothesis;
+mod judged;
 mod opening;
 mod play;
 

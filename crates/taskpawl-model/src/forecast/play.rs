@@ -19,6 +19,8 @@ pub(super) struct Player<'p> {
     pub(super) takes: &'p dyn Fn(&Node, Option<usize>) -> u64,
     /// Whether the run takes a task: it is of its scope, and there are the tools.
     pub(super) may_take: &'p dyn Fn(Key) -> bool,
+    /// Why a task fails that is started.
+    pub(super) fails: &'p dyn Fn(Key) -> Option<&'p str>,
 }
 
 /// When a task starts and ends.
@@ -53,7 +55,7 @@ impl Player<'_> {
             now = end;
             while let Some((_, key)) = running.first().copied().filter(|(end, _)| *end == now) {
                 running.remove(&(now, key));
-                board.set_phase(key, Phase::Done);
+                self.end(board, key);
             }
             board.settle()?;
             for key in board.take_touched() {
@@ -76,6 +78,14 @@ impl Player<'_> {
         board.set_phase(key, Phase::InProgress);
         running.insert((end, key));
         turns.push(Turn { key, start: now, end });
+    }
+
+    fn end(&self, board: &mut Board<'_>, key: Key) {
+        let failure = (self.fails)(key);
+        if let Some(why) = failure {
+            board.failures.insert(key, why.to_owned());
+        }
+        board.set_phase(key, if failure.is_some() { Phase::Failed } else { Phase::Done });
     }
 
     fn add(&self, ready: &mut BTreeSet<Place>, node: &Node) {

@@ -78,6 +78,7 @@ fn started(key: u32, call: &str) -> StartedCall {
         deadline: None,
         plan: None,
         writes: Vec::new(),
+        sandbox: None,
         cache: None,
     }
 }

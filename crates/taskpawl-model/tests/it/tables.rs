@@ -19,6 +19,8 @@ fn reasons() -> Vec<BlockedReason> {
             ask: None,
             options: Vec::new(),
             expires_at: None,
+            why: None,
+            policy: None,
         },
         BlockedReason::Interrupted { call },
         BlockedReason::Manual { text: "why".to_owned() },

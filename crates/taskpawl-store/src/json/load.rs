@@ -223,7 +223,7 @@ fn fill(
 /// Lets every gate take effect that the edit touched.
 fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
     let actor = EDITOR.to_owned();
-    let context = Context { now: at, actor, run: None, origin: Origin::Library };
+    let context = Context { now: at, actor, run: None, origin: Origin::Library, gatekeeper: None };
     let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
     state.apply(&decision.changes);
     Ok(())

@@ -45,7 +45,8 @@ impl Scene {
 
     fn request(command: Command) -> Request {
         let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
-        let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+        let context =
+            Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli, gatekeeper: None };
         Request { command, context }
     }
 

@@ -257,8 +257,13 @@ fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
-    let context =
-        Context { now: Timestamp::UNIX_EPOCH, actor: "a".to_owned(), run: None, origin: Origin::Library };
+    let context = Context {
+        now: Timestamp::UNIX_EPOCH,
+        actor: "a".to_owned(),
+        run: None,
+        origin: Origin::Library,
+        gatekeeper: None,
+    };
     let request = |number: u32| {
         let spec = TaskSpec { name: format!("task {number}"), ..TaskSpec::default() };
         let task = NewTask { id: format!("t{number}").into(), spec, ..NewTask::default() };
@@ -284,7 +289,8 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
     scene.backend.writer = None;
     let store = crate::open(&crate::Location::Sqlite(scene.path.clone()));
     let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
-    let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Library };
+    let context =
+        Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Library, gatekeeper: None };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
         store.view(|view| view.find(&query)).unwrap()

@@ -76,8 +76,13 @@ impl Scene {
 }
 
 fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
-    let context =
-        Context { now: Timestamp::UNIX_EPOCH, actor: "a".to_owned(), run: None, origin: Origin::Library };
+    let context = Context {
+        now: Timestamp::UNIX_EPOCH,
+        actor: "a".to_owned(),
+        run: None,
+        origin: Origin::Library,
+        gatekeeper: None,
+    };
     let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
     let task = NewTask { id: id.into(), spec, ..NewTask::default() };
     let request = Request { command: Command::Create(Box::new(task)), context };

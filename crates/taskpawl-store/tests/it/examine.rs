@@ -56,7 +56,8 @@ impl Scene {
     }
 
     fn examine(&self, mend: bool) -> Vec<Finding> {
-        let context = Context { now: at(0), actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+        let context =
+            Context { now: at(0), actor: "ann".to_owned(), run: None, origin: Origin::Cli, gatekeeper: None };
         examine(&self.location, mend.then_some(&context)).unwrap()
     }
 

@@ -33,7 +33,7 @@ impl Draw<'_> {
         let run = is_of_run.then(|| self.run());
         let actor = if self.random.chance(60) { "ann" } else { "bob" }.to_owned();
         let now = Timestamp::from_timestamp_millis(EPOCH + self.now).unwrap_or_default();
-        Request { command, context: Context { now, actor, run, origin: Origin::Library } }
+        Request { command, context: Context { now, actor, run, origin: Origin::Library, gatekeeper: None } }
     }
 
     fn command(&mut self) -> Command {

@@ -123,6 +123,7 @@ fn started(key: Key) -> StartedCall {
         args: Map::new(),
         deadline: None,
         plan: None,
+        sandbox: None,
         cache: None,
         writes: Vec::new(),
     }

@@ -187,7 +187,13 @@ impl World {
     }
 
     pub(super) fn request(&self, actor: &str, run: Option<RunId>, command: Command) -> Request {
-        let context = Context { now: self.time(), actor: actor.to_owned(), run, origin: Origin::Library };
+        let context = Context {
+            now: self.time(),
+            actor: actor.to_owned(),
+            run,
+            origin: Origin::Library,
+            gatekeeper: None,
+        };
         Request { command, context }
     }
 

@@ -9,6 +9,7 @@ mod guard;
 mod http;
 mod outside;
 mod own_tools;
+mod policy;
 mod programs;
 mod race;
 mod registry;

@@ -1,0 +1,257 @@
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use taskpawl::tools::{CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxNeed};
+
+use crate::app::App;
+use crate::commands::parse;
+use crate::error::CliError;
+use crate::text::{Cell, Table, clean, style};
+
+/// Show which calls run, which ask first, and which never run
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Three files are asked, and the strictest answer counts:
+  /etc/taskpawl/policy.toml         of the machine: nothing lifts what it says
+  ~/.config/taskpawl/policy.toml    of the user: it decides
+  taskpawl-policy.toml              of the project: it only narrows
+Without any file, what people and their plans add runs inside the sandbox, and what models add asks, but for
+built-in tools that only read. A rule says what it is about, and what is decided:
+
+  [[rules]]
+  decision = \"ask\"                     allow, ask or deny
+  argv = [\"git\", [\"push\", \"fetch\"]]    how the command begins; or: tool = \"github/*\"
+  reason = \"others see it\"             told to whoever is asked
+  match = [\"git push\"]                 tests, checked when the file is read
+  notMatch = [\"git status\"]
+
+  [origins]
+  agent = \"sandboxed\"                  allow, sandboxed, ask or deny what no rule is about
+
+Examples:
+  taskpawl policy check \"cargo test && git push\"
+  taskpawl policy check --tool github/create_issue --origin mcp
+  taskpawl policy list")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Check(CheckArgs),
+    /// Show the rules of every file
+    List,
+}
+
+/// Say what would be decided about a call, and why
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+One word is a command line for `shell`, several are the argv of a program.
+
+Exit codes: 0 it runs · 3 it asks first · 7 it never runs
+
+Examples:
+  taskpawl policy check \"git push\"
+  taskpawl policy check git push --origin agent
+  taskpawl policy check --tool write_file --args '{\"path\": \"a\"}' --origin mcp")]
+struct CheckArgs {
+    /// The command
+    #[arg(value_name = "COMMAND", required_unless_present = "tool", conflicts_with = "tool")]
+    command: Vec<String>,
+    /// A call of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Its arguments
+    #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool")]
+    with: Option<Map<String, Value>>,
+    /// Who adds it
+    #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan)]
+    origin: OriginWord,
+    /// It asks for the network
+    #[arg(long)]
+    net: bool,
+    /// It asks to read this
+    #[arg(long, value_name = "PATH")]
+    read: Vec<String>,
+    /// It asks to write this
+    #[arg(long, value_name = "PATH")]
+    write: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OriginWord {
+    /// A person, on the command line
+    Cli,
+    /// A program that embeds the library
+    Library,
+    /// A plan file
+    Plan,
+    /// A client of the MCP server
+    Mcp,
+    /// An agent, through a tool call
+    Agent,
+}
+
+impl OriginWord {
+    fn origin(self) -> CallOrigin {
+        match self {
+            Self::Cli => CallOrigin::Cli,
+            Self::Library => CallOrigin::Library,
+            Self::Plan => CallOrigin::Plan,
+            Self::Mcp => CallOrigin::Mcp,
+            Self::Agent => CallOrigin::Agent,
+        }
+    }
+}
+
+/// Shows the policy, or what it says about a call.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.what {
+        What::Check(args) => check(app, args),
+        What::List => list(app),
+    }
+}
+
+fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let (tool, with) = call(args);
+    let need = SandboxNeed { net: args.net, read: args.read.clone(), write: args.write.clone() };
+    let sandbox = (need != SandboxNeed::default()).then_some(&need);
+    let call = PolicyCall { tool: &tool, args: &with, origin: args.origin.origin(), sandbox };
+    let explained = app.policy()?.explain(&call);
+    let out = app.out();
+    if out.is_json {
+        out.data(&explained)?;
+    } else {
+        out.print(&text(app, &explained))?;
+    }
+    Ok(ExitCode::from(match explained.decision {
+        Decision::Allow => 0,
+        Decision::Ask => 3,
+        Decision::Deny => 7,
+    }))
+}
+
+fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
+    let one = |name: &str, value: Value| Map::from_iter([(name.to_owned(), value)]);
+    match (&args.tool, &args.command[..]) {
+        (Some(tool), _) => (tool.clone(), args.with.clone().unwrap_or_default()),
+        (None, [line]) => ("shell".to_owned(), one("command", json!(line))),
+        (None, argv) => ("exec".to_owned(), one("argv", json!(argv))),
+    }
+}
+
+fn text(app: &App, explained: &Explained) -> String {
+    let out = app.out();
+    let look = match explained.decision {
+        Decision::Allow => style::DIM,
+        Decision::Ask => style::WARNING,
+        Decision::Deny => style::ERROR,
+    };
+    let mut text = format!("{}\n", out.paint.style(look, explained.decision.as_str()));
+    let mut table = Table::new(2);
+    for step in &explained.steps {
+        let cells = [step.layer.as_str(), step.decision.as_str(), step.why.as_str()];
+        table.row(cells.into_iter().map(Cell::new).collect());
+    }
+    text.push_str(&table.render(out.paint, None));
+    match &explained.commands {
+        Some(commands) if commands.len() > 1 => {
+            let lines = commands.iter().map(|argv| format!("  {}\n", clean(&argv.join(" "))));
+            let _ = write!(text, "the commands of it:\n{}", lines.collect::<String>());
+        }
+        _ if explained.is_plain == Some(false) => {
+            text.push_str(
+                "not all of it is plain: no rule allows it, and rules that ask or deny suspect the worst\n",
+            );
+        }
+        _ => {}
+    }
+    text
+}
+
+/// A layer as it is listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    layer: LayerKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    origins: Map<String, Value>,
+    /// Ways in which the sandbox is not widened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forbidden: Vec<&'static str>,
+    rules: Vec<ListedRule<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedRule<'a> {
+    line: usize,
+    decision: Decision,
+    about: String,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    origins: &'a [CallOrigin],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+fn list(app: &App) -> Result<ExitCode, CliError> {
+    let layers: Vec<Listed<'_>> = app.policy()?.layers().iter().map(listed).collect();
+    let out = app.out();
+    if out.is_json {
+        return out.data(&layers);
+    }
+    let mut text = String::new();
+    for layer in &layers {
+        let file = layer.file.as_ref().map_or("without a file".to_owned(), |file| file.display().to_string());
+        let _ = writeln!(text, "{}  {}", out.paint.style(style::BOLD, layer.layer.as_str()), clean(&file));
+        for (origin, standing) in &layer.origins {
+            let _ = writeln!(text, "  {origin}: {}", standing.as_str().unwrap_or_default());
+        }
+        for way in &layer.forbidden {
+            let _ = writeln!(text, "  sandbox: {way} is denied");
+        }
+        for rule in &layer.rules {
+            let of = rule.origins.iter().map(|origin| origin.as_str()).collect::<Vec<_>>().join(", ");
+            let of = if of.is_empty() { of } else { format!("  of {of}") };
+            let reason = rule.reason.map(|reason| format!("  ({reason})")).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "  line {}: {} {}{of}{}",
+                rule.line,
+                rule.decision,
+                clean(&rule.about),
+                clean(&reason)
+            );
+        }
+    }
+    out.print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(layer: &Layer) -> Listed<'_> {
+    let standing = |origin: &CallOrigin| {
+        layer.standing(*origin).map(|standing| (origin.to_string(), json!(standing.as_str())))
+    };
+    Listed {
+        layer: layer.kind(),
+        file: layer.path().map(ToOwned::to_owned),
+        origins: CallOrigin::ALL.iter().filter_map(standing).collect(),
+        forbidden: layer.forbidden().map(|way| way.as_str()).collect(),
+        rules: layer.rules().iter().map(listed_rule).collect(),
+    }
+}
+
+fn listed_rule(rule: &Rule) -> ListedRule<'_> {
+    ListedRule {
+        line: rule.line(),
+        decision: rule.decision(),
+        about: rule.to_string(),
+        origins: rule.origins(),
+        reason: rule.reason(),
+    }
+}

@@ -1,0 +1,178 @@
+use std::fs;
+use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use taskpawl::model::format_time;
+use toml::de::{DeTable, DeValue};
+
+use crate::app::App;
+use crate::commands::question;
+use crate::config::files;
+use crate::error::CliError;
+use crate::text::{clean, clean_block, style};
+use crate::trust::{self, Trusted};
+
+/// What of a project describes servers, beside its configuration.
+const SERVERS: &str = ".mcp.json";
+
+/// Trust the files of this project that describe tools or servers
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What a project describes runs programs on this machine, and somebody else may have written it. Until it
+is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be
+trusted anew. It takes a terminal: no script and no agent trusts anything.
+
+Without FILE it is about taskpawl.toml of the project, where it describes tools or servers, and .mcp.json.
+
+Examples:
+  taskpawl trust
+  taskpawl trust --list
+  taskpawl trust --remove")]
+pub(crate) struct Args {
+    /// The files
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only show which files there are and whether they are trusted
+    #[arg(long, conflicts_with_all = ["remove", "yes"])]
+    list: bool,
+    /// Trust them no longer
+    #[arg(long, conflicts_with = "yes")]
+    remove: bool,
+    /// Show them, and trust them without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+/// A file that may be trusted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    file: PathBuf,
+    /// `trusted`, `changed` since it was, or `untrusted`.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+}
+
+/// Trusts files, or shows which are trusted.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let directory = &app.environment().directory;
+    let named: Vec<PathBuf> = args.files.iter().map(|file| directory.join(file)).collect();
+    let files = if named.is_empty() { describing(app) } else { named };
+    if args.list {
+        return list(app, &files);
+    }
+    question::refuse_without_person(app, "trust")?;
+    if files.is_empty() {
+        app.out().remark("this project describes no tools and no servers: nothing needs trust");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.remove { remove(app, &files) } else { give(app, &files, args.yes) }
+}
+
+fn list(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
+    let trusted = Trusted::read(app)?;
+    let mut shown = Vec::new();
+    for file in files {
+        let entry = trusted.entry(file);
+        let state = match (entry, trust::is_given(app, file)?) {
+            (None, _) => "untrusted",
+            (Some(_), true) => "trusted",
+            (Some(_), false) => "changed",
+        };
+        shown.push(Shown { file: file.clone(), state, since: entry.map(|entry| format_time(entry.at)) });
+    }
+    let out = app.out();
+    if out.is_json {
+        return out.data(&shown);
+    }
+    let line = |shown: &Shown| {
+        let since = shown.since.as_ref().map(|since| format!("  since {since}")).unwrap_or_default();
+        format!("{:9}  {}{since}\n", shown.state, clean(&shown.file.to_string_lossy()))
+    };
+    out.print(&shown.iter().map(line).collect::<String>())?;
+    if shown.is_empty() {
+        out.remark("this project describes no tools and no servers");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
+    let mut trusted = Trusted::read(app)?;
+    let removed = files.iter().filter(|file| trusted.remove(file)).count();
+    trusted.write(app)?;
+    app.out().remark(if removed == 0 { "nothing of it was trusted" } else { "it is no longer trusted" });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows every file whole, and records what was shown.
+fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let mut hashes = Vec::new();
+    for file in files {
+        let failed = |source| CliError::File { action: "read", path: file.clone(), source };
+        let bytes = fs::read(file).map_err(failed)?;
+        let name = out.paint_err.style(style::BOLD, &clean(&file.to_string_lossy()));
+        say(&format!("{name}\n{}\n", clean_block(&String::from_utf8_lossy(&bytes))));
+        hashes.push(taskpawl::tools::content_hash(&bytes));
+    }
+    if !is_sure && !is_wanted(files.len()) {
+        out.remark("nothing was trusted");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (mut trusted, now) = (Trusted::read(app)?, app.source()?.now());
+    for (file, hash) in files.iter().zip(hashes) {
+        trusted.insert(file, hash, now);
+    }
+    trusted.write(app)?;
+    out.remark("it is trusted as it was shown");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the person at the terminal, whatever the streams are.
+fn is_wanted(count: usize) -> bool {
+    let what = if count == 1 { "this file" } else { "these files" };
+    let Ok(mut terminal) = fs::OpenOptions::new().read(true).write(true).open("/dev/tty") else {
+        return false;
+    };
+    // Without the question nobody can answer it, and then the answer is no.
+    let asked =
+        terminal.write_all(format!("Trust {what}, to run what is described there? [y/N] ").as_bytes());
+    let mut line = String::new();
+    let read = std::io::BufReader::new(terminal).read_line(&mut line);
+    asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+fn say(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    // Who cannot read it will not say yes.
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Returns the files of the project that describe tools or servers.
+fn describing(app: &App) -> Vec<PathBuf> {
+    let directory = &app.environment().directory;
+    let project = files(app.environment()).project;
+    let root = app.place().map_or(directory, |place| &place.root);
+    let servers = root.join(SERVERS);
+    let config = project.filter(|file| describes(file));
+    config.into_iter().chain(servers.is_file().then_some(servers)).collect()
+}
+
+/// Returns whether a configuration describes a tool or a server, and not only says how often something runs at once. What cannot be
+/// read describes whatever it likes.
+fn describes(file: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(file) else { return true };
+    let Ok(table) = DeTable::parse(&text) else { return true };
+    let is_plain = |key: &str| matches!(key, "concurrency" | "hosts");
+    table.get_ref().iter().any(|(name, value)| match (name.get_ref().as_ref(), value.get_ref()) {
+        ("tools", DeValue::Table(tools)) => tools.values().any(|tool| {
+            let DeValue::Table(keys) = tool.get_ref() else { return true };
+            keys.keys().any(|key| !is_plain(key.get_ref()))
+        }),
+        ("mcpServers" | "mcp" | "servers", _) => true,
+        _ => false,
+    })
+}

@@ -1,0 +1,121 @@
+//! The policy as people meet it: what asks, what is denied, who says so, and how to look.
+
+use std::process::{Command, Stdio};
+
+use crate::harness::{Cli, Run};
+
+const USER: &str = r#"[[rules]]
+decision = "ask"
+argv = "git push"
+reason = "others see it"
+
+[[rules]]
+decision = "deny"
+argv = "rm"
+"#;
+
+const PROJECT: &str =
+    "[[rules]]\ndecision = \"ask\"\nargv = \"make\"\norigins = [\"plan\"]\n\n[origins]\ncli = \"ask\"\n";
+
+#[test]
+fn what_is_decided_is_explained() {
+    let cli = Cli::new();
+    cli.policy(USER);
+    cli.file("taskpawl-policy.toml", PROJECT);
+    insta::assert_snapshot!(cli.session(&[
+        &["policy", "check", "cargo test"],
+        &["policy", "check", "cargo test && git push"],
+        &["policy", "check", "sudo rm -rf $HOME"],
+        &["policy", "check", "make", "all"],
+        &["policy", "check", "--origin", "mcp", "--tool", "read_file", "--args", "{\"path\": \"a\"}"],
+        &["policy", "check", "--origin", "cli", "--net", "cargo fetch"],
+        &["policy", "check", "rm x", "--json", "--fields", "decision,steps.layer,steps.rule,steps.line"],
+        &["policy", "list"],
+    ]));
+}
+
+#[test]
+fn a_policy_that_is_wrong_stops_everything_that_would_go_by_it() {
+    let cli = Cli::new();
+    cli.policy("[[rules]]\ndecision = \"allow\"\nargv = \"cargo test\"\nmatch = [\"cargo test > log\"]\n");
+    insta::assert_snapshot!(cli.session(&[&["list"], &["policy", "check", "ls"], &["where"]]));
+}
+
+#[test]
+fn calls_ask_or_fail_by_the_rules_and_say_which() {
+    let cli = Cli::new().with_programs();
+    cli.policy(USER);
+    let plan =
+        "tasks: [{id: push, run: git push --dry-run}, {id: clean, run: rm -rf out}, {id: fine, run: 'true'}]";
+    cli.file("plan.yaml", plan);
+    insta::assert_snapshot!(cli.session(&[
+        &["run-all-ready", "--plan", "plan.yaml", "--dry-run"],
+        &["run-all-ready", "--plan", "plan.yaml", "--quiet"],
+        &["explain", "push"],
+        &["show", "push"],
+        &["show", "clean"],
+    ]));
+    let json = cli.run(&["show", "push", "--json"]).ok().json();
+    let why = json["data"]["blockedReason"]["why"].as_str().unwrap();
+    assert!(why.ends_with("policy.toml` line 1 asks about `git push`: others see it"), "{why}");
+    // When the rule is gone, nobody has to be asked any more.
+    cli.policy("");
+    cli.file("git", "");
+    let run = cli.run(&["run-all-ready", "--only", "push", "--quiet"]);
+    assert_ne!(run.code, Some(3), "{run}");
+}
+
+#[test]
+fn what_a_call_returns_asks_unless_the_user_lets_models_run() {
+    let plan = r#"tasks: [{id: grow, calls: [{emit: true, exec: {parse: json, argv: [echo, '{"tasks": [{"id": "new", "run": "echo grown"}, {"id": "look", "call": {"list_dir": {"path": "."}}}]}']}}]}]"#;
+    let run = |policy: &str| {
+        let cli = Cli::new().with_programs();
+        cli.policy(policy);
+        cli.file("plan.yaml", plan);
+        let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+        let states = cli.run(&["list", "--fields", "id,status"]).ok().json()["data"].to_string();
+        (cli, run.code, states)
+    };
+    let (cli, code, states) = run("");
+    assert_eq!(code, Some(3), "{states}");
+    assert!(
+        states.contains(r#"{"id":"new","status":"blocked"}"#)
+            && states.contains(r#"{"id":"look","status":"done"}"#)
+    );
+    cli.by_person(&["approve", "new"]).ok();
+    assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
+    assert_eq!(run("[origins]\nagent = \"sandboxed\"\n").1, Some(0));
+    let (cli, code, _) = run("[origins]\nagent = \"deny\"\n");
+    assert_eq!(code, Some(1));
+    let failed = cli.run(&["show", "look", "--json"]).ok().json()["data"].clone();
+    assert_eq!(failed["metadata"]["toolCalls"][0]["errorClass"], "denied");
+}
+
+/// The directory of the machine cannot be named otherwise, so this runs where another one is mounted over it.
+#[test]
+fn the_ceiling_of_the_machine_is_above_every_file() {
+    let cli = Cli::new().with_programs();
+    cli.policy("[[rules]]\ndecision = \"allow\"\nargv = \"make\"\n[origins]\nagent = \"allow\"\n");
+    let etc = cli.path("etc");
+    std::fs::create_dir_all(etc.join("taskpawl")).unwrap();
+    std::fs::write(etc.join("taskpawl/policy.toml"), "[[rules]]\ndecision = \"deny\"\nargv = \"make\"\n")
+        .unwrap();
+    let script = "mount --bind \"$1\" /etc && shift && exec \"$@\"";
+    let unshare = |program: &str, args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh"]).arg(&etc).arg(program).args(args);
+        command.current_dir(cli.path("work")).env("HOME", cli.path("")).stdin(Stdio::null());
+        command.output()
+    };
+    if !unshare("true", &[]).is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: a file system cannot be mounted here, so the ceiling of the machine is tested in the library alone"
+        );
+        return;
+    }
+    let checked =
+        unshare(env!("CARGO_BIN_EXE_taskpawl"), &["policy", "check", "make", "--origin", "agent"]).unwrap();
+    let run = Run::of("policy check make --origin agent", checked);
+    assert_eq!(run.code, Some(7), "{run}");
+    assert!(run.stdout.contains("`/etc/taskpawl/policy.toml` line 1 denies `make`"), "{run}");
+}

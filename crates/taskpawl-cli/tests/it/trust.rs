@@ -1,0 +1,61 @@
+//! Trust in what a project describes.
+
+use crate::harness::Cli;
+
+const TOOLS: &str = "[tools.hello]\ndescription = \"Says hello\"\nargv = [\"echo\", \"hello\"]\n";
+
+#[test]
+fn trust_is_for_a_content_that_was_shown() {
+    let cli = Cli::new().with_programs().at_a_terminal();
+    cli.file("taskpawl.toml", TOOLS);
+    cli.file(".mcp.json", "{\"mcpServers\": {}}\n");
+    let state = |cli: &Cli| {
+        let listed = cli.run(&["trust", "--list", "--fields", "state"]).ok().json()["data"].clone();
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|file| file["state"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(state(&cli), ["untrusted", "untrusted"]);
+    let asked = cli.run_with(&["trust"], "n\n").ok();
+    insta::assert_snapshot!(asked);
+    assert_eq!(state(&cli), ["untrusted", "untrusted"]);
+    cli.run_with(&["trust"], "yes\n").ok();
+    assert_eq!(state(&cli), ["trusted", "trusted"]);
+    let said = cli.run(&["tools", "call", "hello", "--fields", "result.stdout"]).ok().stdout;
+    assert!(said.contains("hello"), "{said}");
+    cli.file("taskpawl.toml", &format!("{TOOLS}# more\n"));
+    assert_ne!(cli.run(&["tools", "call", "hello"]).code, Some(0));
+    assert_eq!(state(&cli), ["changed", "trusted"]);
+    cli.run(&["trust", "--yes", "taskpawl.toml"]).ok();
+    assert_eq!(state(&cli), ["trusted", "trusted"]);
+    cli.run(&["trust", "--remove"]).ok();
+    assert_eq!(state(&cli), ["untrusted", "untrusted"]);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(cli.path(".local/state/taskpawl/trust.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_project_that_only_says_how_often_needs_no_trust() {
+    let cli = Cli::new().at_a_terminal();
+    cli.file("taskpawl.toml", "[tools.exec]\nconcurrency = 2\n");
+    let run = cli.run(&["trust"]).ok();
+    assert!(run.stderr.contains("nothing needs trust"), "{run}");
+}
+
+#[test]
+fn no_script_trusts_anything() {
+    let cli = Cli::new().without_a_terminal();
+    cli.file("taskpawl.toml", TOOLS);
+    for args in [&["trust"][..], &["trust", "--yes"], &["trust", "--remove"]] {
+        let run = cli.run(args);
+        assert_eq!(run.code, Some(7), "{run}");
+        assert!(run.stderr.contains("is for a person at a terminal"), "{run}");
+    }
+    assert!(!cli.path(".local/state/taskpawl/trust.json").exists());
+    let within = cli.at_a_terminal().with("TASKPAWL_TASK", "a");
+    assert_eq!(within.run(&["trust", "--yes"]).code, Some(7));
+}

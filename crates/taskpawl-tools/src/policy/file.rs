@@ -1,0 +1,445 @@
+//! Policy files: TOML, read with a line in every error, and their own tests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::layer::{Layer, LayerKind, Standing};
+use super::rule::{Look, Rule};
+use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
+
+/// The largest file that is read, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Why a policy cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// A file cannot be read. It is not left out: it may be the one that forbids.
+    #[error("failed to read the policy `{}`", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is no TOML.
+    #[error("the policy `{}` is no TOML", .path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and why not.
+        source: Box<toml::de::Error>,
+    },
+    /// Something in a file means nothing.
+    #[error("the policy `{}` line {line}: {problem}", .path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A rule is not about what its author says that it is about, or about what it is not to be.
+    #[error("the policy `{}` line {line}: the rule on `{rule}` {} `{example}`, which is in its `{list}`", .path.display(), if *list == "match" { "is not about" } else { "is about" })]
+    Example {
+        /// The file.
+        path: PathBuf,
+        /// The line of the example, from 1.
+        line: usize,
+        /// The rule.
+        rule: String,
+        /// The call.
+        example: String,
+        /// `match` or `notMatch`.
+        list: &'static str,
+    },
+}
+
+impl PolicyError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid { hint, .. } => hint.clone(),
+            Self::Example { .. } => Some(
+                "correct the rule or the example: nothing runs by a rule that fails its own test".to_owned(),
+            ),
+            Self::Read { .. } | Self::Syntax { .. } => None,
+        }
+    }
+}
+
+/// Reads the file of a layer; `None` where there is none.
+pub(super) fn read(path: &Path, kind: LayerKind) -> Result<Option<Layer>, PolicyError> {
+    let failed = |source| PolicyError::Read { path: path.to_owned(), source };
+    let text = match fs::metadata(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Ok(data) if data.len() > MOST_BYTES || !data.is_file() => {
+            let problem = format!("a policy is a file of at most {MOST_BYTES} bytes");
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidData, problem)));
+        }
+        Err(error) => return Err(failed(error)),
+        Ok(_) => fs::read_to_string(path).map_err(failed)?,
+    };
+    parse(path, kind, &text).map(Some)
+}
+
+/// Reads the text of a layer.
+pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, PolicyError> {
+    let table = DeTable::parse(text)
+        .map_err(|error| PolicyError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
+    let reader = Reader { path, text };
+    let mut layer = Layer {
+        kind,
+        path: Some(path.to_owned()),
+        text: text.to_owned(),
+        origins: BTreeMap::new(),
+        rules: Vec::new(),
+        forbidden: BTreeMap::new(),
+    };
+    for (key, value) in table.get_ref() {
+        match key.get_ref().as_ref() {
+            "origins" => layer.origins = reader.origins(value)?,
+            "sandbox" => layer.forbidden = reader.forbidden(value)?,
+            "rules" => layer.rules = reader.rules(value)?,
+            other => return Err(reader.unknown(key.span().start, other, &["origins", "sandbox", "rules"])),
+        }
+    }
+    Ok(layer)
+}
+
+type Place<'a, 'd> = &'a Spanned<DeValue<'d>>;
+
+/// A call that a rule is tried on: its tool, its arguments, and who adds it.
+type Example = (String, Map<String, Value>, Option<CallOrigin>);
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: usize) -> usize {
+        self.text[..at].matches('\n').count() + 1
+    }
+
+    fn wrong(&self, at: usize, problem: impl Into<String>, hint: Option<String>) -> PolicyError {
+        let (path, line) = (self.path.to_owned(), self.line(at));
+        PolicyError::Invalid { path, line, problem: problem.into(), hint }
+    }
+
+    fn expected(&self, value: Place<'_, '_>, what: &str, expected: &str) -> PolicyError {
+        let shown: String = self.text[value.span()].chars().take(60).collect();
+        self.wrong(value.span().start, format!("`{what}` cannot be `{shown}`, expected {expected}"), None)
+    }
+
+    fn unknown(&self, at: usize, key: &str, known: &[&str]) -> PolicyError {
+        self.wrong(at, format!("unknown key `{key}`"), Some(hint(key, known)))
+    }
+
+    fn table<'v, 'd>(&self, value: Place<'v, 'd>, what: &str) -> Result<&'v DeTable<'d>, PolicyError> {
+        if let DeValue::Table(table) = value.get_ref() {
+            Ok(table)
+        } else {
+            Err(self.expected(value, what, "a table"))
+        }
+    }
+
+    fn text_of<'v>(&self, value: Place<'v, '_>, what: &str) -> Result<&'v str, PolicyError> {
+        value.get_ref().as_str().ok_or_else(|| self.expected(value, what, "text in quotes"))
+    }
+
+    fn list<'v, 'd>(
+        &self,
+        value: Place<'v, 'd>,
+        what: &str,
+    ) -> Result<&'v [Spanned<DeValue<'d>>], PolicyError> {
+        if let DeValue::Array(list) = value.get_ref() {
+            Ok(list)
+        } else {
+            Err(self.expected(value, what, "a list"))
+        }
+    }
+
+    fn texts(&self, value: Place<'_, '_>, what: &str) -> Result<Vec<String>, PolicyError> {
+        self.list(value, what)?.iter().map(|item| self.text_of(item, what).map(str::to_owned)).collect()
+    }
+
+    /// Takes one of several words.
+    fn word<T>(
+        &self,
+        value: Place<'_, '_>,
+        what: &str,
+        all: &[&str],
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, PolicyError> {
+        let word = self.text_of(value, what)?;
+        read(word).ok_or_else(|| {
+            let list = all.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            let problem = format!("`{what}` cannot be `{word}`, expected one of {list}");
+            self.wrong(value.span().start, problem, nearest(word, all).map(did_you_mean))
+        })
+    }
+
+    fn origin(&self, value: Place<'_, '_>) -> Result<CallOrigin, PolicyError> {
+        self.word(value, "origins", &origin_words(), CallOrigin::from_word)
+    }
+
+    fn origins(&self, value: Place<'_, '_>) -> Result<BTreeMap<CallOrigin, (Standing, usize)>, PolicyError> {
+        let all: Vec<&str> = Standing::ALL.iter().map(|standing| standing.as_str()).collect();
+        let mut found = BTreeMap::new();
+        for (key, value) in self.table(value, "origins")? {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let origin =
+                CallOrigin::from_word(name).ok_or_else(|| self.unknown(at, name, &origin_words()))?;
+            let standing = self.word(value, name, &all, Standing::from_word)?;
+            found.insert(origin, (standing, self.line(at)));
+        }
+        Ok(found)
+    }
+
+    fn forbidden(&self, value: Place<'_, '_>) -> Result<BTreeMap<SandboxLift, usize>, PolicyError> {
+        let ways: Vec<&str> = SandboxLift::ALL.iter().map(|way| way.as_str()).collect();
+        let mut found = BTreeMap::new();
+        for (key, value) in self.table(value, "sandbox")? {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let way = SandboxLift::from_word(name).ok_or_else(|| self.unknown(at, name, &ways))?;
+            let said = self.word(value, name, &["allow", "deny"], Decision::from_word)?;
+            match said {
+                Decision::Allow => {}
+                Decision::Deny => drop(found.insert(way, self.line(at))),
+                Decision::Ask => return Err(self.expected(value, name, "`allow` or `deny`")),
+            }
+        }
+        Ok(found)
+    }
+
+    // Rules.
+
+    fn rules(&self, value: Place<'_, '_>) -> Result<Vec<Rule>, PolicyError> {
+        let mut rules = Vec::new();
+        for item in self.list(value, "rules")? {
+            rules.push(self.rule(item)?);
+        }
+        Ok(rules)
+    }
+
+    fn rule(&self, value: Place<'_, '_>) -> Result<Rule, PolicyError> {
+        let table = self.table(value, "rules")?;
+        let at = value.span().start;
+        let mut rule = Rule {
+            decision: Decision::Deny,
+            tool: None,
+            argv: Vec::new(),
+            origins: Vec::new(),
+            env: Vec::new(),
+            sandbox: SandboxNeed::default(),
+            reason: None,
+            line: self.line(at),
+        };
+        let (mut decision, mut examples) = (None, Vec::new());
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "decision" => decision = Some(self.decision(value)?),
+                "tool" => rule.tool = Some(self.text_of(value, "tool")?.to_owned()),
+                "argv" => rule.argv = self.argv(value)?,
+                "origins" => rule.origins = self.origins_of_rule(value)?,
+                "env" => rule.env = self.texts(value, "env")?,
+                "sandbox" => rule.sandbox = self.sandbox(value)?,
+                "reason" => rule.reason = Some(self.text_of(value, "reason")?.to_owned()),
+                "match" => examples.push(("match", value)),
+                "notMatch" => examples.push(("notMatch", value)),
+                other => return Err(self.unknown(key.span().start, other, RULE_KEYS)),
+            }
+        }
+        rule.decision = decision.ok_or_else(|| {
+            let hint = "say `decision = \"allow\"`, `\"ask\"` or `\"deny\"`".to_owned();
+            self.wrong(at, "a rule without `decision`", Some(hint))
+        })?;
+        self.check(&rule, at)?;
+        for (list, value) in examples {
+            self.try_examples(&rule, list, value)?;
+        }
+        Ok(rule)
+    }
+
+    fn decision(&self, value: Place<'_, '_>) -> Result<Decision, PolicyError> {
+        let all: Vec<&str> = Decision::ALL.iter().map(|decision| decision.as_str()).collect();
+        self.word(value, "decision", &all, Decision::from_word)
+    }
+
+    /// Refuses rules that do not say what their author meant.
+    fn check(&self, rule: &Rule, at: usize) -> Result<(), PolicyError> {
+        let runs = |tool: &String| tool == "exec" || tool == "shell" || tool.contains('*');
+        let is_wide = rule.env.is_empty() && rule.sandbox == SandboxNeed::default();
+        let problem = if rule.tool.is_none() && rule.argv.is_empty() {
+            "a rule without `tool` and without `argv`"
+        } else if !rule.argv.is_empty() && !rule.tool.as_ref().is_none_or(runs) {
+            "`argv` is about `exec` and `shell` alone"
+        } else if rule.decision != Decision::Allow && !is_wide {
+            "`env` and `sandbox` belong to a rule that allows"
+        } else if !rule.env.is_empty() && rule.argv.is_empty() {
+            "`env` belongs to a rule with `argv`"
+        } else {
+            return Ok(());
+        };
+        Err(self.wrong(at, problem, None))
+    }
+
+    fn origins_of_rule(&self, value: Place<'_, '_>) -> Result<Vec<CallOrigin>, PolicyError> {
+        let list = self.list(value, "origins")?;
+        if list.is_empty() {
+            return Err(self.expected(value, "origins", "at least one; everybody is meant without it"));
+        }
+        list.iter().map(|item| self.origin(item)).collect()
+    }
+
+    /// Takes the beginning of a command: text, or a list with one word or several for each place.
+    fn argv(&self, value: Place<'_, '_>) -> Result<Vec<Vec<String>>, PolicyError> {
+        let expected = "words such as [\"git\", [\"fetch\", \"pull\"]]";
+        let argv: Vec<Vec<String>> = if let Some(text) = value.get_ref().as_str() {
+            if text.contains(['\'', '"', '\\', '$', '`', ';', '&', '|', '<', '>']) {
+                return Err(self.expected(
+                    value,
+                    "argv",
+                    "words alone; a list where a word has other characters",
+                ));
+            }
+            text.split_whitespace().map(|word| vec![word.to_owned()]).collect()
+        } else {
+            let place = |item: Place<'_, '_>| {
+                let is_list = matches!(item.get_ref(), DeValue::Array(_));
+                if is_list {
+                    self.texts(item, "argv")
+                } else {
+                    Ok(vec![self.text_of(item, "argv")?.to_owned()])
+                }
+            };
+            self.list(value, "argv")?.iter().map(place).collect::<Result<_, _>>()?
+        };
+        let is_empty =
+            argv.is_empty() || argv.iter().any(Vec::is_empty) || argv[0].iter().any(String::is_empty);
+        if is_empty { Err(self.expected(value, "argv", expected)) } else { Ok(argv) }
+    }
+
+    fn sandbox(&self, value: Place<'_, '_>) -> Result<SandboxNeed, PolicyError> {
+        let mut need = SandboxNeed::default();
+        for (key, value) in self.table(value, "sandbox")? {
+            match key.get_ref().as_ref() {
+                "net" => {
+                    let is_on = value.get_ref().as_bool();
+                    need.net = is_on.ok_or_else(|| self.expected(value, "net", "true or false"))?;
+                }
+                "read" => need.read = self.texts(value, "read")?,
+                "write" => need.write = self.texts(value, "write")?,
+                other => return Err(self.unknown(key.span().start, other, &["net", "read", "write"])),
+            }
+        }
+        Ok(need)
+    }
+
+    // Tests.
+
+    fn try_examples(&self, rule: &Rule, list: &'static str, value: Place<'_, '_>) -> Result<(), PolicyError> {
+        for item in self.list(value, list)? {
+            let (tool, args, origin) = self.example(rule, list, item)?;
+            let origin = origin.or_else(|| rule.origins.first().copied()).unwrap_or(CallOrigin::Plan);
+            let call = PolicyCall { tool: &tool, args: &args, origin, sandbox: None };
+            if rule.is_about(&Look::at(&call)) != (list == "match") {
+                let (path, line) = (self.path.to_owned(), self.line(item.span().start));
+                let (rule, example) =
+                    (rule.to_string(), self.text[item.span()].trim_matches(['"', '\'']).to_owned());
+                return Err(PolicyError::Example { path, line, rule, example, list });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a call: a command line, or the name of a tool where the rule is about one; an argv; a table.
+    fn example(&self, rule: &Rule, list: &str, value: Place<'_, '_>) -> Result<Example, PolicyError> {
+        let args = |name: &str, value: Value| Map::from_iter([(name.to_owned(), value)]);
+        match value.get_ref() {
+            DeValue::String(tool) if rule.argv.is_empty() => Ok((tool.to_string(), Map::new(), None)),
+            DeValue::String(line) => Ok(("shell".to_owned(), args("command", json!(line)), None)),
+            DeValue::Array(_) => Ok(("exec".to_owned(), args("argv", json!(self.texts(value, list)?)), None)),
+            DeValue::Table(table) => self.example_call(table, value),
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {
+                Err(self.expected(value, list, "a command line, an argv, or a table with `tool` and `args`"))
+            }
+        }
+    }
+
+    fn example_call(&self, table: &DeTable<'_>, whole: Place<'_, '_>) -> Result<Example, PolicyError> {
+        let (mut tool, mut args, mut origin) = (None, Map::new(), None);
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "tool" => tool = Some(self.text_of(value, "tool")?.to_owned()),
+                "origin" => origin = Some(self.origin(value)?),
+                "args" => {
+                    self.table(value, "args")?;
+                    if let Value::Object(map) = to_json(value.get_ref()) {
+                        args = map;
+                    }
+                }
+                other => return Err(self.unknown(key.span().start, other, &["tool", "args", "origin"])),
+            }
+        }
+        let tool = tool.ok_or_else(|| self.wrong(whole.span().start, "an example without `tool`", None))?;
+        Ok((tool, args, origin))
+    }
+}
+
+const RULE_KEYS: &[&str] =
+    &["decision", "tool", "argv", "origins", "env", "sandbox", "reason", "match", "notMatch"];
+
+fn origin_words() -> Vec<&'static str> {
+    CallOrigin::ALL.iter().map(|origin| origin.as_str()).collect()
+}
+
+fn to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => json!(text),
+        DeValue::Boolean(value) => json!(value),
+        DeValue::Integer(number) => {
+            number.to_string().parse::<i64>().map_or(Value::Null, |number| json!(number))
+        }
+        DeValue::Float(number) => {
+            number.to_string().parse::<f64>().map_or(Value::Null, |number| json!(number))
+        }
+        DeValue::Datetime(time) => json!(time.to_string()),
+        DeValue::Array(list) => list.iter().map(|item| to_json(item.get_ref())).collect(),
+        DeValue::Table(table) => table
+            .iter()
+            .map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref())))
+            .collect::<Map<_, _>>()
+            .into(),
+    }
+}
+
+fn hint(key: &str, known: &[&str]) -> String {
+    nearest(key, known).map_or_else(
+        || format!("known are {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")),
+        did_you_mean,
+    )
+}
+
+fn did_you_mean(word: &str) -> String {
+    format!("did you mean `{word}`?")
+}
+
+fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let limit = (word.chars().count() / 3).clamp(1, 3);
+    let distances = known.iter().map(|known| (strsim::osa_distance(word, known), *known));
+    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, known)| known)
+}

@@ -1,0 +1,313 @@
+//! One layer of a policy: what a file, or no file, says about a call.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::command::Plain;
+use super::rule::{Look, Rule};
+use super::{CallOrigin, Decision, PolicyCall, READ_ONLY, SandboxLift, SandboxNeed, Setting, Step, words};
+
+words! {
+    /// Whose layer it is. The order is that in which they are asked.
+    LayerKind {
+        /// That of the machine: nothing lifts what it says.
+        Ceiling = "ceiling",
+        /// That of the user: it decides.
+        User = "user",
+        /// That of the project: it only narrows.
+        Project = "project",
+    }
+}
+
+words! {
+    /// What holds for the calls of an origin that no rule is about.
+    Standing {
+        /// They run, without the sandbox, too.
+        Allow = "allow",
+        /// They run inside the sandbox.
+        Sandboxed = "sandboxed",
+        /// Built-in tools that only read run; all else asks.
+        Ask = "ask",
+        /// They do not run.
+        Deny = "deny",
+    }
+}
+
+/// A layer of a policy.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub(crate) kind: LayerKind,
+    /// `None` stands for what holds without a file.
+    pub(crate) path: Option<PathBuf>,
+    /// The text of the file.
+    pub(crate) text: String,
+    pub(crate) origins: BTreeMap<CallOrigin, (Standing, usize)>,
+    pub(crate) rules: Vec<Rule>,
+    /// In which ways the sandbox is not widened, and where that is said.
+    pub(crate) forbidden: BTreeMap<SandboxLift, usize>,
+}
+
+impl Layer {
+    /// What holds for a user without a file.
+    pub(crate) fn builtin() -> Self {
+        Self {
+            kind: LayerKind::User,
+            path: None,
+            text: String::new(),
+            origins: BTreeMap::new(),
+            rules: Vec::new(),
+            forbidden: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whose it is.
+    pub fn kind(&self) -> LayerKind {
+        self.kind
+    }
+
+    /// Returns its file; `None` for what holds without one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Returns its rules, in the order of the file.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Returns what holds for the calls of an origin that no rule is about; `None` where this layer leaves that to others.
+    pub fn standing(&self, origin: CallOrigin) -> Option<Standing> {
+        let said = self.origins.get(&origin).map(|(standing, _)| *standing);
+        said.or_else(|| (self.kind == LayerKind::User).then(|| by_default(origin)))
+    }
+
+    /// Returns in which ways the sandbox is not widened.
+    pub fn forbidden(&self) -> impl Iterator<Item = SandboxLift> {
+        self.forbidden.keys().copied()
+    }
+
+    pub(crate) fn forbids(&self, lift: SandboxLift) -> Option<String> {
+        let line = self.forbidden.get(&lift)?;
+        Some(format!("{} forbids it (`[sandbox] {lift}`)", self.place(Some(*line))))
+    }
+
+    /// Returns where something is said, as messages name it.
+    pub(crate) fn place(&self, line: Option<usize>) -> String {
+        match (&self.path, line) {
+            (Some(path), Some(line)) => format!("`{}` line {line}", path.display()),
+            (Some(path), None) => format!("`{}`", path.display()),
+            (None, _) => "the policy without a file".to_owned(),
+        }
+    }
+
+    /// Says what it says about a call.
+    pub(crate) fn say<'a>(&'a self, look: &Look<'_>, setting: &Setting) -> Said<'a> {
+        let call = look.call;
+        let said = |decision, by| Said { layer: self, decision, by };
+        let plain = match self.strictest(look) {
+            Some(rule) if rule.decision > Decision::Allow => said(rule.decision, By::Rule(rule)),
+            _ => match self.allowing(look) {
+                Some(rules) => {
+                    return self.say_of_sandbox(
+                        call,
+                        setting,
+                        &rules,
+                        Said { layer: self, decision: Decision::Allow, by: By::Rule(rules[0]) },
+                    );
+                }
+                None => self.say_of_origin(call, setting),
+            },
+        };
+        self.say_of_sandbox(call, setting, &[], plain)
+    }
+
+    /// Returns the strictest of the rules that ask or deny and are about a call; of several the first.
+    fn strictest(&self, look: &Look<'_>) -> Option<&Rule> {
+        let about = self.rules.iter().filter(|rule| rule.decision > Decision::Allow && rule.is_about(look));
+        about.reduce(|first, next| if next.decision > first.decision { next } else { first })
+    }
+
+    /// Returns the rules that together allow everything that a call does.
+    fn allowing(&self, look: &Look<'_>) -> Option<Vec<&Rule>> {
+        let rules = || self.rules.iter().filter(|rule| rule.decision == Decision::Allow);
+        let whole = rules().find(|rule| rule.is_about(look));
+        if let Some(rule) = whole {
+            return Some(vec![rule]);
+        }
+        if rules().all(|rule| rule.argv.is_empty()) {
+            return None;
+        }
+        let plain = look.commands()?.plain.as_ref()?;
+        let rule_of = |command: &Plain| rules().find(|rule| rule.allows(command, look.call));
+        plain.iter().map(rule_of).collect::<Option<Vec<_>>>().filter(|rules| !rules.is_empty())
+    }
+
+    fn say_of_origin(&self, call: &PolicyCall<'_>, setting: &Setting) -> Said<'_> {
+        let said = |decision, by| Said { layer: self, decision, by };
+        let line = self.origins.get(&call.origin).map(|(_, line)| *line);
+        let by = By::Origin { origin: call.origin, line };
+        match self.standing(call.origin) {
+            None => said(Decision::Allow, By::Nothing),
+            Some(Standing::Allow) => said(Decision::Allow, by),
+            Some(Standing::Sandboxed) => {
+                let is_bare = call.origin.is_model() && setting.is_off && !is_confined(call.tool);
+                if is_bare { said(Decision::Ask, By::Unconfined) } else { said(Decision::Allow, by) }
+            }
+            Some(Standing::Ask) if only_reads(call) => said(Decision::Allow, By::ReadOnly),
+            Some(Standing::Ask) => said(Decision::Ask, by),
+            Some(Standing::Deny) => said(Decision::Deny, by),
+        }
+    }
+
+    /// A call that asks more of the sandbox than it is granted is asked about, unless the rules that allow it say that it may.
+    fn say_of_sandbox<'a>(
+        &'a self,
+        call: &PolicyCall<'_>,
+        setting: &Setting,
+        rules: &[&Rule],
+        said: Said<'a>,
+    ) -> Said<'a> {
+        let Some(need) = call.sandbox.filter(|need| **need != SandboxNeed::default()) else { return said };
+        let ways = [
+            (need.net, SandboxLift::Net),
+            (!need.read.is_empty() || !need.write.is_empty(), SandboxLift::Paths),
+        ];
+        let asked = ways.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, way)| way);
+        for way in asked {
+            if let Some(line) = self.forbidden.get(&way) {
+                return Said {
+                    layer: self,
+                    decision: Decision::Deny,
+                    by: By::Forbidden { way, line: *line },
+                };
+            }
+        }
+        let is_rule_wide = !rules.is_empty() && rules.iter().all(|rule| rule.sandbox.covers(need));
+        let is_free = self.kind != LayerKind::User || is_rule_wide || setting.granted.covers(need);
+        if is_free || said.decision >= Decision::Ask {
+            return said;
+        }
+        Said { layer: self, decision: Decision::Ask, by: By::Wider }
+    }
+}
+
+fn by_default(origin: CallOrigin) -> Standing {
+    if origin.is_model() { Standing::Ask } else { Standing::Sandboxed }
+}
+
+/// Returns whether a tool starts no program, and so needs no sandbox.
+fn is_confined(tool: &str) -> bool {
+    READ_ONLY.contains(&tool) || ["edit_file", "http_request", "write_file"].contains(&tool)
+}
+
+/// Returns whether a call only reads, and nothing that is kept from readers.
+fn only_reads(call: &PolicyCall<'_>) -> bool {
+    let paths = ["path", "glob", "pattern"]
+        .into_iter()
+        .filter_map(|name| call.args.get(name))
+        .filter_map(Value::as_str);
+    let is_hidden = |path: &str| path.split('/').any(|part| part.starts_with(".env"));
+    READ_ONLY.contains(&call.tool) && !paths.into_iter().any(is_hidden)
+}
+
+/// What a layer says about a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'a> {
+    layer: &'a Layer,
+    pub(crate) decision: Decision,
+    by: By<'a>,
+}
+
+/// Why a layer says what it says.
+#[derive(Clone, Copy, Debug)]
+enum By<'a> {
+    Nothing,
+    Rule(&'a Rule),
+    Origin {
+        origin: CallOrigin,
+        line: Option<usize>,
+    },
+    ReadOnly,
+    /// It is for the sandbox, which is off.
+    Unconfined,
+    /// It asks more of the sandbox than it is granted.
+    Wider,
+    Forbidden {
+        way: SandboxLift,
+        line: usize,
+    },
+}
+
+impl Said<'_> {
+    /// Returns why a call does not just run, and what to do about it.
+    pub(crate) fn why(&self) -> String {
+        let remedy = match (self.decision, self.layer.kind) {
+            (Decision::Deny, LayerKind::Ceiling) => "; nothing below it allows that",
+            (Decision::Deny, LayerKind::User | LayerKind::Project) => {
+                "; who wants it to run has to change that there"
+            }
+            (Decision::Allow | Decision::Ask, _) => "",
+        };
+        format!("{}{remedy}", self.text())
+    }
+
+    fn text(&self) -> String {
+        let place = |line| self.layer.place(line);
+        match self.by {
+            By::Nothing => "no rule is about it".to_owned(),
+            By::Rule(rule) => {
+                let verb = match rule.decision {
+                    Decision::Allow => "allows",
+                    Decision::Ask => "asks about",
+                    Decision::Deny => "denies",
+                };
+                let reason = rule.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("{} {verb} `{rule}`{reason}", place(Some(rule.line)))
+            }
+            By::Origin { origin, line } => self.text_of_origin(origin, line),
+            By::ReadOnly => "it only reads, beneath the root".to_owned(),
+            By::Unconfined => "calls that models add run inside the sandbox alone, and it is off".to_owned(),
+            By::Wider => "it asks for more than the sandbox grants".to_owned(),
+            By::Forbidden { way, line } => {
+                format!(
+                    "it asks for more than the sandbox grants, which {} forbids (`[sandbox] {way}`)",
+                    place(Some(line))
+                )
+            }
+        }
+    }
+
+    fn text_of_origin(&self, origin: CallOrigin, line: Option<usize>) -> String {
+        let who = match origin {
+            CallOrigin::Cli => "calls that are added on the command line",
+            CallOrigin::Library => "calls that a program adds",
+            CallOrigin::Plan => "calls of plan files",
+            CallOrigin::Mcp => "calls that come over MCP",
+            CallOrigin::Agent => "calls that agents add",
+        };
+        let standing = self.layer.standing(origin).map_or("", Standing::as_str);
+        match line {
+            Some(line) => {
+                format!("{} says `{origin} = \"{standing}\"` of {who}", self.layer.place(Some(line)))
+            }
+            None if self.decision == Decision::Ask => {
+                format!("{who} ask unless a rule of the user's policy allows them, or `[origins] {origin}`")
+            }
+            None => format!("{who} run inside the sandbox"),
+        }
+    }
+
+    pub(crate) fn step(&self) -> Step {
+        let (rule, line) = match self.by {
+            By::Rule(rule) => (Some(rule.to_string()), Some(rule.line)),
+            By::Origin { line, .. } => (None, line),
+            By::Forbidden { line, .. } => (None, Some(line)),
+            By::Nothing | By::ReadOnly | By::Unconfined | By::Wider => (None, None),
+        };
+        let (layer, file) = (self.layer.kind, self.layer.path.clone());
+        Step { layer, decision: self.decision, why: self.text(), rule, file, line }
+    }
+}

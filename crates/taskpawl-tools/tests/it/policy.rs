@@ -1,0 +1,421 @@
+//! The policy: what runs, what asks, what never runs, and who has the last word.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use taskpawl_tools::{
+    CallOrigin, Decision, LayerKind, Policy, PolicyCall, PolicyFiles, Registry, SandboxLift, SandboxNeed,
+    SandboxSettings, policy_schema,
+};
+
+fn policy(text: &str) -> Policy {
+    Policy::parse(&[(LayerKind::User, text)]).unwrap()
+}
+
+fn args(value: Value) -> Map<String, Value> {
+    let Value::Object(map) = value else { panic!("arguments are an object") };
+    map
+}
+
+fn judge(policy: &Policy, tool: &str, with: Value, origin: CallOrigin) -> (Decision, String) {
+    let (decision, why) = policy.judge(&PolicyCall { tool, args: &args(with), origin, sandbox: None });
+    (decision, why.unwrap_or_default())
+}
+
+fn shell(policy: &Policy, command: &str, origin: CallOrigin) -> Decision {
+    judge(policy, "shell", json!({ "command": command }), origin).0
+}
+
+fn exec(policy: &Policy, argv: &[&str], origin: CallOrigin) -> Decision {
+    judge(policy, "exec", json!({ "argv": argv }), origin).0
+}
+
+/// What is wrong with a file, with the hint.
+fn error(text: &str) -> String {
+    let error = Policy::parse(&[(LayerKind::User, text)]).unwrap_err();
+    let hint = error.hint().map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
+    format!("{error}{hint}")
+}
+
+const AGENT: CallOrigin = CallOrigin::Agent;
+
+#[test]
+fn without_a_file_people_run_and_models_ask() {
+    let policy = Policy::default();
+    let decisions = |tool: &str, with: Value| {
+        let of = |origin: &CallOrigin| format!("{origin}={}", judge(&policy, tool, with.clone(), *origin).0);
+        CallOrigin::ALL.iter().map(of).collect::<Vec<_>>().join(" ")
+    };
+    let all = "cli=allow library=allow plan=allow mcp=allow agent=allow";
+    let asks = "cli=allow library=allow plan=allow mcp=ask agent=ask";
+    assert_eq!(decisions("shell", json!({"command": "ls"})), asks);
+    assert_eq!(decisions("exec", json!({"argv": ["ls"]})), asks);
+    assert_eq!(decisions("write_file", json!({"path": "a", "content": ""})), asks);
+    assert_eq!(decisions("http_request", json!({"url": "https://example.com"})), asks);
+    assert_eq!(decisions("github/search", json!({})), asks);
+    assert_eq!(decisions("read_file", json!({"path": "src/lib.rs"})), all);
+    assert_eq!(decisions("read_file", json!({"path": "a/.env.local"})), asks);
+    assert_eq!(decisions("grep", json!({"pattern": "x"})), all);
+    insta::assert_snapshot!(judge(&policy, "exec", json!({"argv": ["ls"]}), AGENT).1, @"calls that agents add ask unless a rule of the user's policy allows them, or `[origins] agent`");
+}
+
+/// What only reads is what the tools say of themselves.
+#[test]
+fn built_in_tools_that_only_read_need_no_yes() {
+    let policy = Policy::default();
+    for tool in Registry::builtin().iter() {
+        let (name, hints) = (tool.spec().name.as_str(), tool.spec().hints);
+        let runs = judge(&policy, name, json!({}), AGENT).0 == Decision::Allow;
+        let is_harmless = hints.read_only && !hints.open_world;
+        assert_eq!(runs, is_harmless, "{name}: {hints:?}");
+    }
+}
+
+#[test]
+fn a_user_may_let_models_run_what_the_sandbox_holds() {
+    let policy = policy("[origins]\nagent = 'sandboxed'\nmcp = 'allow'\nplan = 'ask'\nlibrary = 'deny'\n");
+    assert_eq!(shell(&policy, "make", AGENT), Decision::Allow);
+    assert_eq!(shell(&policy, "make", CallOrigin::Plan), Decision::Ask);
+    assert_eq!(shell(&policy, "make", CallOrigin::Library), Decision::Deny);
+    let bare = policy.confined_by(&SandboxSettings::off());
+    assert_eq!(shell(&bare, "make", AGENT), Decision::Ask);
+    assert_eq!(shell(&bare, "make", CallOrigin::Mcp), Decision::Allow);
+    assert_eq!(judge(&bare, "write_file", json!({}), AGENT).0, Decision::Allow);
+    assert_eq!(shell(&bare, "make", CallOrigin::Cli), Decision::Allow);
+}
+
+const RULES: &str = r#"
+[[rules]]
+decision = "allow"
+argv = ["cargo", ["test", "check"]]
+env = ["RUST_LOG"]
+match = ["cargo test --all", "RUST_LOG=debug cargo check && cargo test", ["cargo", "test"]]
+notMatch = ["cargo publish", "cargo", "cargo test; rm x", "/tmp/cargo test", "cargo test > /tmp/x"]
+
+[[rules]]
+decision = "allow"
+argv = "git status"
+
+[[rules]]
+decision = "ask"
+argv = "git push"
+reason = "it is seen by others"
+match = ["git push", "git -C . push origin", "a && git push", "sudo git push", "git $VERB"]
+notMatch = ["git commit -m push", "echo git push"]
+
+[[rules]]
+decision = "deny"
+argv = ["rm"]
+match = ["rm -rf x", "/bin/rm x", "sh -c 'rm x'", "$CMD x"]
+"#;
+
+#[test]
+fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
+    let policy = policy(RULES);
+    for command in
+        ["cargo test", "cargo test && git status", "RUST_LOG=a cargo check", "git status -s | cargo test"]
+    {
+        assert_eq!(shell(&policy, command, AGENT), Decision::Allow, "{command}");
+    }
+    let others = [
+        "cargo",
+        "cargo build",
+        "cargo test && make",
+        "cargo test $X",
+        "cargo test $(id)",
+        "cargo test > out",
+        "RUSTC_WRAPPER=./x cargo test",
+        "PATH=. cargo test",
+        "./cargo test",
+        "env cargo test",
+        "xargs cargo test",
+        "cargo test &&",
+        "(cargo test)",
+        "cargo test\nmake",
+        "cargo 'test' \"$(make)\"",
+        "sudo cargo test",
+        "cargotest",
+        "cargo  tests",
+        "if cargo test",
+        "cargo test `make`",
+        "cargo test <(make)",
+    ];
+    for command in others {
+        assert_eq!(shell(&policy, command, AGENT), Decision::Ask, "{command}");
+    }
+    assert_eq!(exec(&policy, &["cargo", "test", "; make"], AGENT), Decision::Allow);
+    assert_eq!(exec(&policy, &["cargo test"], AGENT), Decision::Ask);
+    let with_env =
+        |name: &str| judge(&policy, "exec", json!({"argv": ["cargo", "test"], "env": {name: "x"}}), AGENT).0;
+    assert_eq!((with_env("RUST_LOG"), with_env("RUSTC_WRAPPER")), (Decision::Allow, Decision::Ask));
+}
+
+#[test]
+fn a_relative_program_is_another_one_in_another_directory() {
+    let policy = policy("[[rules]]\ndecision = 'allow'\nargv = './deploy'\n");
+    let at = |cwd: Option<&str>| {
+        let mut with = json!({"argv": ["./deploy"]});
+        if let Some(cwd) = cwd {
+            with["cwd"] = cwd.into();
+        }
+        judge(&policy, "exec", with, AGENT).0
+    };
+    assert_eq!((at(None), at(Some("sub"))), (Decision::Allow, Decision::Ask));
+}
+
+#[test]
+fn a_rule_that_asks_or_denies_is_about_whatever_may_be_what_it_says() {
+    let policy = policy(RULES);
+    for command in
+        ["git push", "cargo test && git push", "git --no-pager push", "/usr/bin/git push", "git \"$X\""]
+    {
+        assert_eq!(shell(&policy, command, CallOrigin::Plan), Decision::Ask, "{command}");
+    }
+    for command in ["rm x", "git push && rm x", "find . -exec rm {} +", "echo x | sh", "$X", "eval \"$X\""] {
+        assert_eq!(shell(&policy, command, CallOrigin::Plan), Decision::Deny, "{command}");
+    }
+    for command in ["echo rm", "cargo run", "git log push", "for a in b; do echo $a; done"] {
+        assert_eq!(shell(&policy, command, CallOrigin::Plan), Decision::Allow, "{command}");
+    }
+    assert_eq!(exec(&policy, &["env", "-i", "rm", "x"], CallOrigin::Plan), Decision::Deny);
+    let by_input = json!({"argv": ["sh", "-s"], "stdin": "rm x"});
+    assert_eq!(judge(&policy, "exec", by_input, CallOrigin::Plan).0, Decision::Deny);
+    let why = judge(&policy, "shell", json!({"command": "git push"}), CallOrigin::Plan).1;
+    insta::assert_snapshot!(why, @"`user.toml` line 13 asks about `git push`: it is seen by others");
+    let why = judge(&policy, "shell", json!({"command": "rm x"}), CallOrigin::Plan).1;
+    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; who wants it to run has to change that there");
+}
+
+#[test]
+fn rules_are_about_tools_and_origins_too() {
+    let policy = policy(
+        "[[rules]]\ndecision = 'allow'\ntool = 'github/get_*'\norigins = ['mcp']\nmatch = ['github/get_issue']\nnotMatch = ['github/create']\n
+         [[rules]]\ndecision = 'deny'\ntool = '*/delete_*'\n",
+    );
+    let decide = |tool: &str, origin| judge(&policy, tool, json!({}), origin).0;
+    assert_eq!(decide("github/get_issue", CallOrigin::Mcp), Decision::Allow);
+    assert_eq!(decide("github/get_issue", AGENT), Decision::Ask);
+    assert_eq!(decide("github/delete_repo", CallOrigin::Cli), Decision::Deny);
+}
+
+#[test]
+fn more_than_the_sandbox_grants_is_asked_about() {
+    let text = "[[rules]]\ndecision = 'allow'\nargv = 'cargo fetch'\nsandbox = { net = true }\n";
+    let with = args(json!({"command": "cargo fetch"}));
+    let judge = |policy: &Policy, need: SandboxNeed, origin| {
+        policy.judge(&PolicyCall { tool: "shell", args: &with, origin, sandbox: Some(&need) }).0
+    };
+    let net = || SandboxNeed { net: true, ..SandboxNeed::default() };
+    let write = |path: &str| SandboxNeed { write: vec![path.to_owned()], ..SandboxNeed::default() };
+    let plain = Policy::default();
+    assert_eq!(judge(&plain, net(), CallOrigin::Cli), Decision::Ask);
+    assert_eq!(judge(&plain, SandboxNeed::default(), CallOrigin::Cli), Decision::Allow);
+    let wide = policy(text);
+    assert_eq!(judge(&wide, net(), AGENT), Decision::Allow);
+    assert_eq!(judge(&wide, write("/srv"), AGENT), Decision::Ask);
+    let granted = SandboxSettings { net: true, write: vec!["/srv".into()], ..SandboxSettings::default() };
+    let flags = Policy::default().confined_by(&granted);
+    assert_eq!(judge(&flags, net(), CallOrigin::Plan), Decision::Allow);
+    assert_eq!(judge(&flags, write("/srv/a"), CallOrigin::Plan), Decision::Allow);
+    assert_eq!(judge(&flags, write("/srv/../etc"), CallOrigin::Plan), Decision::Ask);
+    assert_eq!(judge(&flags, write("/srvx"), CallOrigin::Plan), Decision::Ask);
+    let ceiling =
+        Policy::parse(&[(LayerKind::Ceiling, "[sandbox]\nnet = 'deny'\n"), (LayerKind::User, text)]).unwrap();
+    assert_eq!(judge(&ceiling, net(), AGENT), Decision::Deny);
+    insta::assert_snapshot!(ceiling.forbids(SandboxLift::Net).unwrap(), @"`ceiling.toml` line 2 forbids it (`[sandbox] net`)");
+    assert_eq!(ceiling.forbids(SandboxLift::Off), None);
+}
+
+#[test]
+fn nothing_below_lifts_what_the_ceiling_says() {
+    let layers = [
+        (
+            LayerKind::Project,
+            "[origins]\nagent = 'allow'\n[[rules]]\ndecision = 'allow'\nargv = 'git push'\n",
+        ),
+        (LayerKind::User, "[origins]\nagent = 'allow'\n[[rules]]\ndecision = 'allow'\nargv = 'git push'\n"),
+        (LayerKind::Ceiling, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\nreason = 'machine'\n"),
+    ];
+    let policy = Policy::parse(&layers).unwrap();
+    let (decision, why) = judge(&policy, "shell", json!({"command": "git push"}), AGENT);
+    assert_eq!(decision, Decision::Deny);
+    insta::assert_snapshot!(why, @"`ceiling.toml` line 1 denies `git push`: machine; nothing below it allows that");
+    assert_eq!(shell(&policy, "git status", AGENT), Decision::Allow);
+    let explained = policy.explain(&PolicyCall {
+        tool: "shell",
+        args: &args(json!({"command": "git push"})),
+        origin: AGENT,
+        sandbox: None,
+    });
+    let steps: Vec<String> = explained.steps.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(steps.join("\n"), @r"
+    ceiling: deny (`ceiling.toml` line 1 denies `git push`: machine)
+    user: allow (`user.toml` line 3 allows `git push`)
+    project: allow (`project.toml` line 3 allows `git push`)
+    ");
+}
+
+#[test]
+fn an_approval_is_for_one_policy_and_one_directory() {
+    let versions = [
+        Policy::default(),
+        policy("# nothing\n"),
+        Policy::parse(&[(LayerKind::Project, "# nothing\n")]).unwrap(),
+        Policy::default().in_directory("/a"),
+        Policy::default().in_directory("/b"),
+    ];
+    let mut words: Vec<&str> = versions.iter().map(Policy::version).collect();
+    assert!(words.iter().all(|word| word.len() == 64));
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), versions.len());
+    assert_eq!(Policy::default().version(), Policy::default().version());
+}
+
+#[test]
+fn files_that_are_not_there_say_nothing_and_files_that_cannot_be_read_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| Some(directory.path().join(name));
+    let files = PolicyFiles { ceiling: path("none"), user: path("none"), project: path("none/none") };
+    assert_eq!(Policy::load(&files).unwrap().version(), Policy::default().version());
+    std::fs::create_dir(directory.path().join("ceiling")).unwrap();
+    let error =
+        Policy::load(&PolicyFiles { ceiling: path("ceiling"), ..PolicyFiles::default() }).unwrap_err();
+    assert!(error.to_string().contains("failed to read the policy"), "{error}");
+    std::fs::write(directory.path().join("user"), "[origins]\nagent = 'deny'\n").unwrap();
+    let policy = Policy::load(&PolicyFiles { user: path("user"), ..PolicyFiles::default() }).unwrap();
+    assert_eq!(shell(&policy, "ls", AGENT), Decision::Deny);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let cases = [
+        "orgins = {}",
+        "\n[origins]\nagents = 'ask'",
+        "[origins]\nagent = 'sandbox'",
+        "[sandbox]\nnet = 'ask'",
+        "[[rules]]\nargv = 'rm'",
+        "[[rules]]\ndecision = 'allow'",
+        "[[rules]]\ndecision = 'alow'\nargv = 'rm'",
+        "[[rules]]\ndecision = 'deny'\nargv = []",
+        "[[rules]]\ndecision = 'deny'\nargv = 'a; b'",
+        "[[rules]]\ndecision = 'deny'\nargv = 'a'\nenv = ['X']",
+        "[[rules]]\ndecision = 'deny'\ntool = 'read_file'\nargv = 'a'",
+        "[[rules]]\ndecision = 'deny'\nargv = 'a'\nnotmatch = ['b']",
+        "[[rules]]\ndecision = 'deny'\nargv = 'a'\norigins = []",
+        "[[rules]]\ndecision = 'allow'\nargv = 'a'\nmatch = [\n  'a b',\n  'a > b',\n]",
+        "[[rules]]\ndecision = 'deny'\nargv = 'rm'\nnotMatch = ['sudo rm']",
+        "rules = 3",
+        "[[rules]",
+    ];
+    let told: Vec<String> = cases.iter().map(|text| format!("{}\n", error(text))).collect();
+    insta::assert_snapshot!(told.concat());
+}
+
+#[test]
+fn the_schema_takes_what_the_reader_takes() {
+    let schema = policy_schema();
+    let keys =
+        |at: &Value| at["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(keys(&schema), "origins rules sandbox");
+    let mut rule =
+        keys(&schema["properties"]["rules"]["items"]).split(' ').map(str::to_owned).collect::<Vec<_>>();
+    rule.sort_unstable();
+    assert_eq!(rule.join(" "), "argv decision env match notMatch origins reason sandbox tool");
+}
+
+// What holds for every policy.
+
+const COMMANDS: [&str; 6] = ["git push", "git status", "rm x", "git push && rm x", "sudo rm x", "git $X > y"];
+const ARGVS: [&str; 4] = ["git", "git push", "rm", "git status"];
+
+fn rule_text() -> impl Strategy<Value = String> {
+    let decision = prop::sample::select(&["allow", "ask", "deny"][..]);
+    let origins = prop::sample::select(&["", "origins = ['agent']\n", "origins = ['cli', 'mcp']\n"][..]);
+    let about = prop::sample::select(&ARGVS[..]).prop_map(|argv| format!("argv = '{argv}'\n"));
+    let about = prop_oneof![3 => about, 1 => Just("tool = '*'\n".to_owned())];
+    (decision, about, origins).prop_map(|(decision, about, origins)| {
+        format!("[[rules]]\ndecision = '{decision}'\n{about}{origins}")
+    })
+}
+
+fn head_text() -> impl Strategy<Value = String> {
+    prop::option::of(prop::sample::select(&["allow", "sandboxed", "ask", "deny"][..]))
+        .prop_map(|word| word.map(|word| format!("[origins]\nagent = '{word}'\n")).unwrap_or_default())
+}
+
+fn file() -> impl Strategy<Value = (String, Vec<String>)> {
+    (head_text(), prop::collection::vec(rule_text(), 0..5))
+}
+
+fn decisions(layers: &[(LayerKind, &str)]) -> Vec<Decision> {
+    let policy = Policy::parse(layers).unwrap();
+    let origins = [CallOrigin::Agent, CallOrigin::Cli];
+    let all =
+        origins.iter().flat_map(|origin| COMMANDS.iter().map(|command| shell(&policy, command, *origin)));
+    all.collect()
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_rules_does_not_matter((head, mut rules) in file(), seed in any::<usize>()) {
+        let text = format!("{head}{}", rules.concat());
+        let before = decisions(&[(LayerKind::User, &text)]);
+        if !rules.is_empty() {
+            let middle = seed % rules.len();
+            rules.rotate_left(middle);
+            rules.reverse();
+        }
+        let text = format!("{head}{}", rules.concat());
+        prop_assert_eq!(before, decisions(&[(LayerKind::User, &text)]));
+    }
+
+    #[test]
+    fn the_order_of_layers_does_not_matter(a in file(), b in file(), c in file()) {
+        let text = |(head, rules): &(String, Vec<String>)| format!("{head}{}", rules.concat());
+        let (a, b, c) = (text(&a), text(&b), text(&c));
+        let mut layers = [(LayerKind::Ceiling, a.as_str()), (LayerKind::User, b.as_str()), (LayerKind::Project, c.as_str())];
+        let before = decisions(&layers);
+        layers.reverse();
+        prop_assert_eq!(&before, &decisions(&layers));
+        // The strictest of what each says alone counts; a ceiling and a project that say nothing allow.
+        let alone = |kind, text| decisions(&[(LayerKind::User, "[origins]\ncli = 'allow'\nagent = 'allow'\n"), (kind, text)]);
+        let (ceiling, user, project) = (alone(LayerKind::Ceiling, &a), decisions(&[(LayerKind::User, &b)]), alone(LayerKind::Project, &c));
+        for (position, decision) in before.iter().enumerate() {
+            prop_assert_eq!(*decision, ceiling[position].max(user[position]).max(project[position]));
+        }
+    }
+
+    #[test]
+    fn no_project_widens(user in file(), project in file()) {
+        let text = |(head, rules): &(String, Vec<String>)| format!("{head}{}", rules.concat());
+        let (user, project) = (text(&user), text(&project));
+        let without = decisions(&[(LayerKind::User, &user)]);
+        let with = decisions(&[(LayerKind::User, &user), (LayerKind::Project, &project)]);
+        prop_assert!(with.iter().zip(&without).all(|(with, without)| with >= without));
+    }
+
+    #[test]
+    fn one_more_strict_rule_never_lets_more_run((head, rules) in file(), more in rule_text()) {
+        prop_assume!(!more.contains("'allow'"));
+        let text = format!("{head}{}", rules.concat());
+        let before = decisions(&[(LayerKind::User, &text)]);
+        let after = decisions(&[(LayerKind::User, &format!("{text}{more}"))]);
+        let is_kept = before.iter().zip(&after).all(|(before, after)| after >= before || *before == Decision::Deny);
+        prop_assert!(is_kept, "{:?} {:?}", before, after);
+    }
+
+    #[test]
+    fn no_text_is_too_odd(text in ".{0,200}", command in "[a-z $`'\"(){};&|<>\\\\#=*~!\n-]{0,80}") {
+        drop(Policy::parse(&[(LayerKind::User, &text)]));
+        let policy = policy(RULES);
+        shell(&policy, &command, AGENT);
+        shell(&policy, &text, AGENT);
+    }
+
+    /// Whatever stands around it: a program that is named in plain sight is found.
+    #[test]
+    fn what_is_denied_is_found_behind_anything(before in "[a-z ]{0,8}", joint in prop::sample::select(&[";", "&&", "||", "|", "\n", "&", "$(", "`", "("][..])) {
+        let policy = policy(RULES);
+        prop_assert_eq!(shell(&policy, &format!("{before}{joint} rm x"), CallOrigin::Plan), Decision::Deny);
+    }
+}

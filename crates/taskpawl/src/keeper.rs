@@ -1,0 +1,44 @@
+//! The policy as the model sees it.
+
+use taskpawl_model::{Gatekeeper, Judgement, Origin, Proposed, SandboxRequest};
+use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
+
+/// Lets a policy judge calls before they start.
+#[derive(Debug)]
+pub(crate) struct PolicyKeeper(pub(crate) Policy);
+
+impl Gatekeeper for PolicyKeeper {
+    fn judge(&self, call: &Proposed<'_>) -> Judgement {
+        let sandbox = call.sandbox.as_ref().map(need);
+        let judged = self.0.judge(&PolicyCall {
+            tool: call.tool,
+            args: call.args,
+            origin: origin(call.origin),
+            sandbox: sandbox.as_ref(),
+        });
+        match judged {
+            (Decision::Allow, _) => Judgement::Allow,
+            (Decision::Ask, why) => Judgement::Ask { why: why.unwrap_or_default() },
+            (Decision::Deny, why) => Judgement::Deny { why: why.unwrap_or_default() },
+        }
+    }
+
+    fn version(&self) -> &str {
+        self.0.version()
+    }
+}
+
+fn need(request: &SandboxRequest) -> SandboxNeed {
+    let SandboxRequest { net, read, write } = request.clone();
+    SandboxNeed { net, read, write }
+}
+
+fn origin(origin: Origin) -> CallOrigin {
+    match origin {
+        Origin::Cli => CallOrigin::Cli,
+        Origin::Library => CallOrigin::Library,
+        Origin::Plan => CallOrigin::Plan,
+        Origin::Mcp => CallOrigin::Mcp,
+        Origin::Agent => CallOrigin::Agent,
+    }
+}
