@@ -18,6 +18,8 @@ use crate::commands::parse;
 use crate::environment::Environment;
 use crate::text::nearest;
 
+#[cfg(test)]
+mod fuzz;
 mod hosts;
 mod own_tools;
 mod sandbox;
@@ -391,21 +393,25 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
-        let table = DeTable::parse(&text)
+        self.read_text(path, &text, layer)
+    }
+
+    fn read_text(&mut self, path: &Path, text: &str, layer: Layer) -> Result<(), ConfigError> {
+        let table = DeTable::parse(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
         for (name, value) in table.get_ref() {
             let DeValue::Table(section) = value.get_ref() else {
-                self.read_entry(path, &text, name.get_ref(), name.span().start, value)?;
+                self.read_entry(path, text, name.get_ref(), name.span().start, value)?;
                 continue;
             };
             for (inner, value) in section {
                 let full = format!("{}.{}", name.get_ref(), inner.get_ref());
                 let at = inner.span().start;
                 match name.get_ref().as_ref() {
-                    "resources" => self.read_resource(path, &text, inner.get_ref(), at, value)?,
-                    "sandbox" => self.read_sandbox(path, &text, layer, inner.get_ref(), at, value)?,
-                    "tools" => self.read_tool(path, &text, layer, inner.get_ref(), at, value)?,
-                    _ => self.read_entry(path, &text, &full, at, value)?,
+                    "resources" => self.read_resource(path, text, inner.get_ref(), at, value)?,
+                    "sandbox" => self.read_sandbox(path, text, layer, inner.get_ref(), at, value)?,
+                    "tools" => self.read_tool(path, text, layer, inner.get_ref(), at, value)?,
+                    _ => self.read_entry(path, text, &full, at, value)?,
                 }
             }
         }

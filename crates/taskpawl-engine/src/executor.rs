@@ -28,6 +28,9 @@ use crate::output::{KEPT_BYTES, Output};
 /// How long a call may take where neither it nor its task says so.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// What of an error's text is kept, in bytes.
+const MOST_ERROR_BYTES: usize = 16 << 10;
+
 /// The largest report of what a call uses up that is kept, in bytes.
 const MOST_USAGE_BYTES: usize = 4096;
 
@@ -281,7 +284,12 @@ fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
     Arc::new(move |more| {
         let is_small = more.is_object() && !is_too_deep(&more) && more.to_string().len() <= MOST_USAGE_BYTES;
         let more = if is_small { more } else { json!({"cost": cost(&more)}) };
-        add_usage(&mut usage.lock().unwrap_or_else(PoisonError::into_inner), more);
+        let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
+        add_usage(&mut usage, more);
+        // Every report may bring other names.
+        if let Some(total) = usage.as_mut().filter(|total| total.to_string().len() > MOST_USAGE_BYTES) {
+            *total = json!({"cost": cost(total)});
+        }
     })
 }
 
@@ -326,6 +334,7 @@ fn unknown_tool(name: &str) -> CallEnd {
 }
 
 fn failed(class: &str, message: String, result: Option<Value>) -> CallEnd {
+    let message = head_of_text(message, MOST_ERROR_BYTES);
     CallEnd::Failed { error: CallError { class: class.to_owned(), message }, result }
 }
 

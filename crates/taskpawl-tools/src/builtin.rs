@@ -12,6 +12,7 @@ use crate::tool::{Tool, ToolSpec};
 
 mod edit_file;
 pub(crate) mod exec;
+mod first;
 mod glob;
 mod grep;
 #[cfg(feature = "http")]

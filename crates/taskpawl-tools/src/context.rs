@@ -70,6 +70,9 @@ impl Default for CallLimits {
     }
 }
 
+/// What of a message arrives.
+const MOST_MESSAGE_BYTES: usize = 4 << 10;
+
 /// Something that a call says while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,10 +128,10 @@ impl CallContext {
         path.into()
     }
 
-    /// Tells whoever watches what the call is doing; nothing happens when nobody does.
+    /// Tells whoever watches what the call is doing; nothing happens when nobody does. Of more than 4 KiB only the head arrives.
     pub fn report(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
-            sink(Progress::Message(message.into()));
+            sink(Progress::Message(crate::text::head_of_text(message.into(), MOST_MESSAGE_BYTES)));
         }
     }
 

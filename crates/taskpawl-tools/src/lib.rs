@@ -54,4 +54,5 @@ pub use taskpawl_process::{
     Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, is_below_supervisor,
     probe,
 };
+pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolSpec};

@@ -42,6 +42,11 @@ impl Root {
         Ok(root)
     }
 
+    /// Returns the root, absolute and without links.
+    pub(crate) fn real(&self) -> &Path {
+        &self.real
+    }
+
     /// Opens a file for reading. Whatever is no regular file is refused: a named pipe would hold the call for ever.
     pub(crate) fn read(&self, path: &Path) -> Result<File, ToolError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;

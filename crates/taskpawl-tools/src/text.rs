@@ -1,5 +1,7 @@
 //! Text from programs, made fit for an error message.
 
+use std::fmt::Write as _;
+
 const MAX_CHARS: usize = 200;
 
 /// Returns the last line that has something on it, without escape sequences and control characters, shortened.
@@ -15,6 +17,17 @@ pub(crate) fn one_line(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
+}
+
+/// Returns the beginning of a text that is longer than so many bytes, and says how long it was.
+pub fn head_of_text(mut text: String, most_bytes: usize) -> String {
+    let bytes = text.len();
+    if bytes > most_bytes {
+        text.truncate(text.floor_char_boundary(most_bytes));
+        text.shrink_to_fit();
+        let _ = write!(text, "… ({bytes} bytes)");
+    }
+    text
 }
 
 /// Removes `ESC [ … letter` and `ESC ] … BEL` whole, so that no rest such as `[31m` stays behind.
@@ -62,5 +75,11 @@ mod tests {
         assert_eq!(last_line("\u{1b}]0;title\u{7}text \u{202e}txet"), "text txet");
         assert_eq!(last_line(""), "");
         assert_eq!(last_line(&"x".repeat(300)).chars().count(), MAX_CHARS + 1);
+    }
+
+    #[test]
+    fn the_head_says_what_is_missing() {
+        assert_eq!(head_of_text("äöü".to_owned(), 6), "äöü");
+        assert_eq!(head_of_text("äöü".to_owned(), 5), "äö… (6 bytes)");
     }
 }

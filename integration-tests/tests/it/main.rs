@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod p10;
+mod p12_tools;
 mod p15;
 mod p1_kills;
 mod p1_power;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace that each may depend on. A new edge is a change of the design.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("taskpawl-fuzz", &[]),
     ("taskpawl-model", &[]),
     ("taskpawl-process", &[]),
     ("taskpawl-store", &["taskpawl-model"]),
@@ -60,7 +61,7 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// The most crates that the library may bring along, itself included.
-const LIBRARY_CRATES: usize = 100;
+const LIBRARY_CRATES: usize = 120;
 
 fn metadata() -> Value {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");

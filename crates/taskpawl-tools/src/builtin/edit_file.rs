@@ -10,13 +10,17 @@ use crate::error::ToolError;
 use crate::root::{Root, io_error, write_all};
 use crate::tool::{Hints, ToolSpec};
 
-const MAX_BYTES: u64 = 64 << 20;
+/// Of the file before and after: both are in memory at once.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// How many places of an ambiguous text are named.
+const NAMED: usize = 20;
 
 pub(super) fn tool() -> Blocking {
     let args = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "minLength": 1, "description": "A text file beneath the project root, of at most 64 MiB."},
+            "path": {"type": "string", "minLength": 1, "description": "A text file beneath the project root, of at most 8 MiB."},
             "old": {"type": "string", "minLength": 1, "description": "The text to be replaced, exactly; it has to occur once."},
             "new": {"type": "string"},
             "all": {"type": "boolean", "default": false, "description": "Replace every occurrence."},
@@ -54,21 +58,37 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let path = Path::new(&args.path);
     let root = Root::open(cx)?;
     let content = read(&root, path)?;
-    let replacements = match content.matches(&args.old).count() {
+    let places = content.match_indices(&args.old).count();
+    match places {
         0 => return Err(ToolError::failed(format!("`old` does not occur in `{}`", args.path))),
-        1 => 1,
-        many if args.all => many,
-        many => {
-            let problem = "give more of the text around it, or set `all`";
-            return Err(ToolError::failed(format!(
-                "`old` occurs {many} times in `{}`; {problem}",
-                args.path
-            )));
-        }
-    };
+        1 => {}
+        _ if args.all => {}
+        _ => return Err(ambiguous(&args, &content, places)),
+    }
+    let after = (content.len() - places * args.old.len()) as u64 + places as u64 * args.new.len() as u64;
+    if after > MAX_BYTES {
+        let problem = format!("`{}` would have {after} bytes, of at most {MAX_BYTES}", args.path);
+        return Err(ToolError::failed(problem));
+    }
     let content = content.replace(&args.old, &args.new);
     root.replace(path, None, |file| write_all(file, content.as_bytes(), path))?;
-    Ok(json!({"path": args.path, "replacements": replacements}))
+    Ok(json!({"path": args.path, "replacements": places}))
+}
+
+/// Says where the text is, so that whoever meant one of the places can tell it apart.
+fn ambiguous(args: &Args, content: &str, places: usize) -> ToolError {
+    let (mut lines, mut line, mut from) = (Vec::new(), 1, 0);
+    for (at, _) in content.match_indices(&args.old).take(NAMED) {
+        line += content[from..at].matches('\n').count();
+        from = at;
+        lines.push(line.to_string());
+    }
+    let more = if places > NAMED { ", …" } else { "" };
+    ToolError::failed(format!(
+        "`old` occurs {places} times in `{}`, in lines {}{more}; give more of the text around it, or set `all`",
+        args.path,
+        lines.join(", ")
+    ))
 }
 
 fn read(root: &Root, path: &Path) -> Result<String, ToolError> {
@@ -76,6 +96,10 @@ fn read(root: &Root, path: &Path) -> Result<String, ToolError> {
     let read = root.read(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     if read.map_err(|error| io_error("read", path, error))? as u64 > MAX_BYTES {
         return Err(ToolError::failed(format!("`{}` has more than {MAX_BYTES} bytes", path.display())));
+    }
+    if bytes.contains(&0) {
+        let problem = format!("`{}` is a binary file: it contains a NUL byte", path.display());
+        return Err(ToolError::failed(problem));
     }
     String::from_utf8(bytes).map_err(|_| ToolError::failed(format!("`{}` is no UTF-8 text", path.display())))
 }

@@ -3,6 +3,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::first::First;
 use super::walk::{Gaps, files, matcher};
 use super::{Blocking, invalid, parse};
 use crate::context::CallContext;
@@ -29,7 +30,7 @@ pub(super) fn tool() -> Blocking {
         "type": "object",
         "properties": {
             "paths": {"type": "array", "items": {"type": "string"}, "description": "Sorted, from the working directory."},
-            "truncated": {"const": true, "description": "More than 10000 files match; these are the first."},
+            "truncated": {"const": true, "description": "More files match than fit (10000, or 256 KiB); these are the first."},
             "unreadable": {"type": "integer", "description": "How many directories could not be read."},
         },
         "required": ["paths"],
@@ -58,18 +59,19 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let matcher = matcher("glob", "pattern", pattern)?;
     let root = Root::open(cx)?;
     let dir = root.real_dir()?;
-    let mut paths = Vec::new();
+    let mut paths = First::new(MAX_PATHS, cx.limits.keep_bytes);
     let mut gaps = Gaps::default();
-    files(cx, &dir, &dir, &mut gaps, |found, _| {
+    files(cx, root.real(), &dir, &dir, &mut gaps, |found, _| {
+        if !matcher.is_match(&found.shown) || !paths.has_room_for(&found.shown) {
+            return;
+        }
         // The walk goes by names; whoever swaps a directory for a link meanwhile would have it list what lies outside.
-        if !matcher.is_match(&found.shown) || root.real_path(&found.path).ok().as_ref() != Some(&found.path) {
-            return Ok(true);
+        if root.real_path(&found.path).ok().as_ref() == Some(&found.path) {
+            let bytes = found.shown.as_os_str().len() + 8;
+            paths.offer(found.shown, bytes);
         }
-        if paths.len() == MAX_PATHS {
-            return Ok(false);
-        }
-        paths.push(Value::from(found.shown.to_string_lossy()));
-        Ok(true)
     })?;
+    gaps.is_truncated = paths.is_cut();
+    let paths: Vec<Value> = paths.into_sorted().map(|path| path.to_string_lossy().into()).collect();
     Ok(gaps.tell(Map::from_iter([("paths".to_owned(), paths.into())])))
 }

@@ -1,12 +1,15 @@
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
-use regex::bytes::Regex;
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::first::First;
 use super::walk::{Found, Gaps, files, matcher};
 use super::{Blocking, invalid, parse};
 use crate::context::CallContext;
@@ -14,8 +17,12 @@ use crate::error::ToolError;
 use crate::root::Root;
 use crate::tool::{Hints, ToolSpec};
 
-/// Longer lines are searched in pieces of this size, so that a file without line ends cannot fill the memory.
-const MAX_LINE_BYTES: u64 = 1 << 20;
+/// A file with a longer line counts as unreadable, so that one without line ends cannot fill the memory.
+const MAX_LINE_BYTES: usize = 4 << 20;
+
+/// What a match has in a result beside path and text.
+const MATCH_BYTES: usize = 40;
+
 const MAX_TEXT_CHARS: usize = 500;
 
 pub(super) fn tool() -> Blocking {
@@ -47,8 +54,8 @@ pub(super) fn tool() -> Blocking {
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more matches than `limit`; these are the first."},
-            "unreadable": {"type": "integer", "description": "How many files and directories could not be read."},
+            "truncated": {"const": true, "description": "There are more matches than `limit`, or than fit (256 KiB); these are the first."},
+            "unreadable": {"type": "integer", "description": "How many files and directories could not be read; files with lines over 4 MiB are among them."},
         },
         "required": ["matches"],
         "additionalProperties": false,
@@ -81,32 +88,36 @@ fn default_limit() -> usize {
 
 fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let args: Args = parse("grep", args)?;
-    let pattern = Regex::new(&args.pattern).map_err(|error| invalid("grep", "pattern", problem(&error)))?;
+    let pattern = compile(&args.pattern)?;
     let filter = Filter::new(args.glob.as_deref())?;
     let root = Root::open(cx)?;
     let (start, dir) = (root.real_path(Path::new(&args.path))?, root.real_dir()?);
-    let mut search = Search { cx, pattern, limit: args.limit, matches: Vec::new() };
+    let mut search = Search::new(cx, pattern, args.limit);
     let mut gaps = Gaps::default();
-    files(cx, &start, &dir, &mut gaps, |found, gaps| {
-        if !filter.admits(&found.shown) {
-            return Ok(true);
+    files(cx, root.real(), &start, &dir, &mut gaps, |found, gaps| {
+        if !filter.admits(&found.shown) || !search.has_room_for(&found) {
+            return;
         }
         // Opened through the root once more: the walk went by names, and a name may mean something else by now.
-        let Ok(file) = root.read(&found.path) else {
-            gaps.unreadable += 1;
-            return Ok(true);
-        };
-        Ok(search.file(&found, file, gaps))
+        let searched = root.read(&found.path).ok().and_then(|file| search.file(found, file).ok());
+        gaps.unreadable += u64::from(searched.is_none());
     })?;
-    Ok(gaps.tell(Map::from_iter([("matches".to_owned(), search.matches.into())])))
+    gaps.is_truncated = search.matches.is_cut();
+    Ok(gaps.tell(Map::from_iter([("matches".to_owned(), search.into_result())])))
 }
 
-fn problem(error: &regex::Error) -> String {
-    if matches!(error, regex::Error::CompiledTooBig(_)) {
+fn compile(pattern: &str) -> Result<RegexMatcher, ToolError> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder.line_terminator(Some(b'\n')).crlf(true).size_limit(10 << 20);
+    builder.build(pattern).map_err(|error| invalid("grep", "pattern", problem(&error.to_string())))
+}
+
+fn problem(error: &str) -> String {
+    if error.contains("size limit") {
         return "is too big a regular expression".to_owned();
     }
     // The last line says what is wrong, those before draw where.
-    let what = crate::text::last_line(&error.to_string());
+    let what = crate::text::last_line(error);
     format!("is no regular expression: {}", what.trim_start_matches("error: "))
 }
 
@@ -127,56 +138,99 @@ impl Filter {
     }
 }
 
+/// A line that matches; they are ordered by path and line.
+type Match = (PathBuf, u64, String);
+
 struct Search<'a> {
     cx: &'a CallContext,
-    pattern: Regex,
-    limit: usize,
-    matches: Vec<Value>,
+    pattern: RegexMatcher,
+    searcher: Searcher,
+    matches: First<Match>,
 }
 
-impl Search<'_> {
-    /// Searches a file and returns whether there is room for more matches.
-    fn file(&mut self, found: &Found, file: File, gaps: &mut Gaps) -> bool {
-        let before = self.matches.len();
-        self.lines(found, &mut BufReader::new(file)).unwrap_or_else(|_| {
-            gaps.unreadable += 1;
-            self.matches.truncate(before);
-            true
-        })
+impl<'a> Search<'a> {
+    fn new(cx: &'a CallContext, pattern: RegexMatcher, limit: usize) -> Self {
+        let mut builder = SearcherBuilder::new();
+        builder.line_terminator(LineTerminator::crlf()).binary_detection(BinaryDetection::quit(0));
+        let searcher = builder.heap_limit(Some(MAX_LINE_BYTES)).build();
+        Self { cx, pattern, searcher, matches: First::new(limit, cx.limits.keep_bytes) }
     }
 
-    /// Stops early when the call shall end, which the walk then notices.
-    fn lines(&mut self, found: &Found, reader: &mut BufReader<File>) -> io::Result<bool> {
-        if reader.fill_buf()?.contains(&0) {
-            return Ok(true);
+    /// Returns whether a match in this file would be among the first.
+    fn has_room_for(&self, found: &Found) -> bool {
+        self.matches.has_room_for(&(found.shown.clone(), 0, String::new()))
+    }
+
+    fn file(&mut self, found: Found, file: File) -> io::Result<()> {
+        let reader = Cancelled { cx: self.cx, file };
+        let mut hits = Hits { path: found.shown, first: &self.matches, found: Vec::new(), bytes: 0 };
+        self.searcher.search_reader(&self.pattern, reader, &mut hits)?;
+        for found in hits.found {
+            let bytes = bytes_of(&found);
+            self.matches.offer(found, bytes);
         }
-        let mut line = Vec::new();
-        let mut number = 1_u64;
-        while self.cx.check().is_ok()
-            && reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0
-        {
-            if self.pattern.is_match(without_end(&line)) {
-                if self.matches.len() == self.limit {
-                    return Ok(false);
-                }
-                let text = shortened(&line);
-                self.matches
-                    .push(json!({"path": found.shown.to_string_lossy(), "line": number, "text": text}));
-            }
-            number += u64::from(line.ends_with(b"\n"));
-            line.clear();
-        }
-        Ok(true)
+        Ok(())
+    }
+
+    fn into_result(self) -> Value {
+        let found =
+            |(path, line, text): Match| json!({"path": path.to_string_lossy(), "line": line, "text": text});
+        self.matches.into_sorted().map(found).collect()
     }
 }
 
-fn without_end(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
+fn bytes_of((path, _, text): &Match) -> usize {
+    path.as_os_str().len() + text.len() + MATCH_BYTES
+}
+
+/// A file whose reader stops when the call shall end.
+struct Cancelled<'a> {
+    cx: &'a CallContext,
+    file: File,
+}
+
+impl Read for Cancelled<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.cx.check().map_err(io::Error::other)?;
+        self.file.read(buffer)
+    }
+}
+
+/// The lines of one file that match. They count only when it is known that the file is text.
+struct Hits<'a> {
+    path: PathBuf,
+    first: &'a First<Match>,
+    found: Vec<Match>,
+    bytes: usize,
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> io::Result<bool> {
+        let found = (self.path.clone(), line.line_number().unwrap_or_default(), shortened(line.bytes()));
+        if !self.first.has_room_for(&found) {
+            return Ok(false);
+        }
+        self.bytes += bytes_of(&found);
+        self.found.push(found);
+        // One more than fits is enough to know that it does not.
+        Ok(self.found.len() <= self.first.most() && self.bytes <= self.first.most_bytes())
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        if end.binary_byte_offset().is_some() {
+            self.found.clear();
+        }
+        Ok(())
+    }
 }
 
 fn shortened(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(without_end(line));
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // No character has more than four bytes: what is cut off here is not shown.
+    let text = String::from_utf8_lossy(&line[..line.len().min(4 * (MAX_TEXT_CHARS + 1))]);
     match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.into_owned(),

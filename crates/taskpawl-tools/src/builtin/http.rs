@@ -21,6 +21,8 @@ use crate::tool::{Hints, Tool, ToolSpec};
 
 mod access;
 mod address;
+#[cfg(test)]
+mod fuzz;
 mod net;
 mod redirect;
 mod target;

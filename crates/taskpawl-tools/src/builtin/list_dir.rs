@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::first::First;
 use super::{Blocking, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -15,6 +16,9 @@ use crate::root::{Root, io_error};
 use crate::tool::{Hints, ToolSpec};
 
 const MAX_ENTRIES: usize = 10_000;
+
+/// What an entry has in a result beside its name.
+const ENTRY_BYTES: usize = 48;
 
 pub(super) fn tool() -> Blocking {
     let args = json!({
@@ -42,7 +46,7 @@ pub(super) fn tool() -> Blocking {
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more than 10000 entries; these are the first."},
+            "truncated": {"const": true, "description": "There are more entries than fit (10000, or 256 KiB); these are the first."},
         },
         "required": ["entries"],
         "additionalProperties": false,
@@ -62,18 +66,19 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let path = Path::new(&args.path);
     let dir = Root::open(cx)?.list(path)?;
     let failed = |errno: Errno| io_error("list", path, errno.into());
-    let mut names = Vec::new();
+    let mut names = First::new(MAX_ENTRIES, cx.limits.keep_bytes);
     for entry in Dir::read_from(&dir).map_err(failed)? {
         cx.check()?;
-        names.push(entry.map_err(failed)?.file_name().to_owned());
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.offer(name.to_owned(), name.to_bytes().len() + ENTRY_BYTES);
+        }
     }
-    names.retain(|name| !matches!(name.to_bytes(), b"." | b".."));
-    names.sort();
-    let is_truncated = names.len() > MAX_ENTRIES;
-    names.truncate(MAX_ENTRIES);
+    let is_truncated = names.is_cut();
     let mut entries = Vec::new();
-    for name in &names {
-        entries.extend(entry(&dir, name).map_err(failed)?);
+    for name in names.into_sorted() {
+        entries.extend(entry(&dir, &name).map_err(failed)?);
     }
     let truncated = is_truncated.then_some(("truncated", json!(true)));
     let result: BTreeMap<_, _> = [("entries", Value::Array(entries))].into_iter().chain(truncated).collect();

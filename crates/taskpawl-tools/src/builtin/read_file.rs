@@ -54,8 +54,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let path = Path::new(&args.path);
     let mut lines = Lines { reader: BufReader::new(Root::open(cx)?.read(path)?), path, has_nul: false };
     for _ in 1..args.offset {
-        cx.check()?;
-        if !lines.skip_one()? {
+        if !lines.skip_one(cx)? {
             break;
         }
     }
@@ -94,9 +93,23 @@ impl Lines<'_> {
         Ok(read > 0)
     }
 
-    fn skip_one(&mut self) -> Result<bool, ToolError> {
-        let skipped = self.reader.skip_until(b'\n').map_err(|error| io_error("read", self.path, error))?;
-        Ok(skipped > 0)
+    /// Skips a line and returns whether there was any. A line may be as long as a disk is large: the call can end within it.
+    fn skip_one(&mut self, cx: &CallContext) -> Result<bool, ToolError> {
+        let mut has_read = false;
+        loop {
+            cx.check()?;
+            let buffer = self.reader.fill_buf().map_err(|error| io_error("read", self.path, error))?;
+            if buffer.is_empty() {
+                return Ok(has_read);
+            }
+            has_read = true;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let count = end.map_or(buffer.len(), |end| end + 1);
+            self.reader.consume(count);
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
     }
 
     fn is_at_end(&mut self) -> Result<bool, ToolError> {

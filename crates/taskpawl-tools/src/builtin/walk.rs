@@ -1,6 +1,8 @@
 //! What `glob` and `grep` have in common: walking over the files that are not ignored.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
@@ -38,18 +40,39 @@ impl Gaps {
     }
 }
 
-/// Visits the files from `start` on, sorted by path, until `visit` returns `false`. Links are not followed; `.git` and what
-/// ignore files name is left out, hidden files are not.
+/// The largest ignore file that is obeyed: what is made of one takes many times its size in memory.
+const MOST_IGNORE_BYTES: u64 = 256 << 10;
+
+/// Visits the files from `start` on, in no order: sorting a directory would take as much memory as somebody puts names into it. Links
+/// are not followed; `.git` and what ignore files name is left out, hidden files are not.
 pub(super) fn files(
     cx: &CallContext,
+    root: &Path,
     start: &Path,
     dir: &Path,
     gaps: &mut Gaps,
-    mut visit: impl FnMut(Found, &mut Gaps) -> Result<bool, ToolError>,
+    mut visit: impl FnMut(Found, &mut Gaps),
 ) -> Result<(), ToolError> {
+    // The walker reads ignore files from the root of the file system down to where it is.
+    if let Some(above) =
+        start.ancestors().take_while(|above| above.starts_with(root)).find(|above| is_overgrown(above))
+    {
+        let problem =
+            format!("an ignore file in `{}` has more than {MOST_IGNORE_BYTES} bytes", above.display());
+        return Err(ToolError::failed(problem));
+    }
+    let skipped = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&skipped);
     let mut builder = WalkBuilder::new(start);
     builder.hidden(false).require_git(false).git_global(false);
-    builder.sort_by_file_name(Ord::cmp).filter_entry(|entry| entry.file_name() != ".git");
+    builder.filter_entry(move |entry| {
+        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        if is_dir && is_overgrown(entry.path()) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        entry.file_name() != ".git"
+    });
     for entry in builder.build() {
         cx.check()?;
         let Ok(entry) = entry else {
@@ -61,12 +84,19 @@ pub(super) fn files(
         }
         let path = entry.into_path();
         let shown = path.strip_prefix(dir).unwrap_or(&path).to_owned();
-        if !visit(Found { path, shown }, gaps)? {
-            gaps.is_truncated = true;
-            break;
-        }
+        visit(Found { path, shown }, gaps);
     }
+    gaps.unreadable += skipped.load(Ordering::Relaxed);
     cx.check()
+}
+
+/// Returns whether an ignore file of a directory is too large to be obeyed.
+fn is_overgrown(directory: &Path) -> bool {
+    let is_large = |name: &&str| {
+        let metadata = std::fs::metadata(directory.join(name));
+        metadata.is_ok_and(|metadata| metadata.len() > MOST_IGNORE_BYTES)
+    };
+    [".gitignore", ".ignore", ".git/info/exclude"].iter().any(is_large)
 }
 
 /// Compiles a pattern in which `*` stays within one directory and `**` does not.

@@ -103,6 +103,38 @@ mod tests {
         }
     }
 
+    const COMMAND: taskpawl_fuzz::Target<'_> = taskpawl_fuzz::Target {
+        name: "shell commands",
+        corpus: &[
+            "cargo test --all",
+            "git commit -m 'a; b' \"c  d\"",
+            "x --key=va'l 'ue ''",
+            "a | b && c",
+            "A=1 b $C `d` \"$E\"",
+            "echo ~ {a,b} # c",
+        ],
+        words: &[
+            "'", "\"", "\\", "$", "`", "=", " ", "\t", "echo", "cd", "ls", "-l", "&&", ";", "$(", ")", "~",
+            "*", "é", "\u{a0}", "\u{3000}",
+        ],
+    };
+
+    /// What is split is split again into the same words when each is quoted; so nothing of a word gets out of it.
+    fn command(text: &str) -> bool {
+        let Some(words) = plain_words(text) else { return false };
+        assert!(!words.is_empty() && text.is_char_boundary(0));
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        if words.iter().all(|word| !word.contains('\'')) {
+            assert_eq!(plain_words(&quoted.join(" ")), Some(words));
+        }
+        true
+    }
+
+    #[test]
+    fn hostile_commands_panic_nothing() {
+        COMMAND.fuzz(command);
+    }
+
     trait MapToOwned {
         fn map_to_owned(&self) -> Vec<String>;
     }

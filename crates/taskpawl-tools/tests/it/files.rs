@@ -113,22 +113,24 @@ async fn files_that_cannot_be_written_are_told_apart() {
 #[tokio::test]
 async fn edit_file_replaces_what_is_unambiguous() {
     let project = Project::new();
-    project.write("a", "one two one");
+    project.write("a", "one two\n\none");
     std::fs::set_permissions(project.path("a"), std::fs::Permissions::from_mode(0o640)).unwrap();
     let result = project.call("edit_file", json!({"path": "a", "old": "two", "new": "2"})).await.unwrap();
     assert_eq!(result, json!({"path": "a", "replacements": 1}));
     let args = json!({"path": "a", "old": "one", "new": "1", "all": true});
     assert_eq!(project.call("edit_file", args).await.unwrap()["replacements"], 2);
-    assert_eq!(project.read("a"), "1 2 1");
+    assert_eq!(project.read("a"), "1 2\n\n1");
     assert_eq!(std::fs::metadata(project.path("a")).unwrap().permissions().mode() & 0o777, 0o640);
 
     project.write("latin1", b"caf\xe9");
+    project.write("binary", b"a\0b");
     let cases = [
         json!({"path": "a", "old": "three", "new": "3"}),
         json!({"path": "a", "old": "1", "new": "3"}),
         json!({"path": "a", "old": "1", "new": "1"}),
         json!({"path": "nothing", "old": "1", "new": "3"}),
         json!({"path": "latin1", "old": "c", "new": "k"}),
+        json!({"path": "binary", "old": "a", "new": "k"}),
     ];
     let mut errors = Vec::new();
     for args in cases {
@@ -136,12 +138,13 @@ async fn edit_file_replaces_what_is_unambiguous() {
     }
     insta::assert_snapshot!(errors.join("\n"), @r"
     failed: `old` does not occur in `a`
-    failed: `old` occurs 2 times in `a`; give more of the text around it, or set `all`
+    failed: `old` occurs 2 times in `a`, in lines 1, 3; give more of the text around it, or set `all`
     invalid_args: `edit_file` refuses its arguments: `args.new` is the same as `args.old`
     io: failed to read `nothing`: No such file or directory (os error 2)
     failed: `latin1` is no UTF-8 text
+    failed: `binary` is a binary file: it contains a NUL byte
     ");
-    assert_eq!(project.read("a"), "1 2 1");
+    assert_eq!(project.read("a"), "1 2\n\n1");
 }
 
 #[tokio::test]
@@ -186,7 +189,30 @@ async fn paths_start_from_the_working_directory() {
 async fn edit_file_has_a_limit_in_size() {
     let project = Project::new();
     // A hole, which takes no room on the disk.
-    std::fs::File::create(project.path("huge")).unwrap().set_len((64 << 20) + 1).unwrap();
+    std::fs::File::create(project.path("huge")).unwrap().set_len((8 << 20) + 1).unwrap();
     let refusal = project.refusal("edit_file", json!({"path": "huge", "old": "a", "new": "b"})).await;
-    assert_eq!(refusal, "failed: `huge` has more than 67108864 bytes");
+    assert_eq!(refusal, "failed: `huge` has more than 8388608 bytes");
+    project.write("many", "a".repeat(1000));
+    let args = json!({"path": "many", "old": "a", "new": "b".repeat(10_000), "all": true});
+    let refusal = project.refusal("edit_file", args).await;
+    assert_eq!(refusal, "failed: `many` would have 10000000 bytes, of at most 8388608");
+    assert_eq!(project.read("many").len(), 1000);
+}
+
+#[tokio::test]
+async fn an_ambiguous_text_is_told_with_the_first_of_its_lines() {
+    let project = Project::new();
+    project.write("many", "a\n".repeat(30));
+    let refusal = project.refusal("edit_file", json!({"path": "many", "old": "a", "new": "b"})).await;
+    let lines = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, …";
+    assert!(refusal.contains(&format!("occurs 30 times in `many`, in lines {lines}; give")), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_line_without_end_can_be_left() {
+    let mut project = Project::new();
+    std::fs::File::create(project.path("hole")).unwrap().set_len(1 << 40).unwrap();
+    project.cx.deadline = Some(tokio::time::Instant::now() + std::time::Duration::from_millis(100));
+    let refusal = project.refusal("read_file", json!({"path": "hole", "offset": 2})).await;
+    assert!(refusal.starts_with("timeout:"), "{refusal}");
 }

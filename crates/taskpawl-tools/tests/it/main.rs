@@ -4,6 +4,7 @@
 
 mod arguments;
 mod files;
+mod fuzz;
 mod guard;
 #[cfg(feature = "http")]
 mod http;

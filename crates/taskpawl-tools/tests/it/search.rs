@@ -76,7 +76,74 @@ async fn long_lines_are_shortened_where_everybody_sees_it() {
     let result = project.call("grep", json!({"pattern": "ä|next"})).await.unwrap();
     let matches = result["matches"].as_array().unwrap();
     assert_eq!(matches[0]["text"], "ä".repeat(500) + "…");
-    assert_eq!((&matches[1]["line"], &matches[2]["line"]), (&json!(1), &json!(2)));
+    assert_eq!((matches.len(), &matches[1]["line"]), (2, &json!(2)));
+
+    project.write("longer", "x".repeat(5 << 20));
+    let result = project.call("grep", json!({"pattern": "x"})).await.unwrap();
+    assert_eq!(
+        (&result["unreadable"], result["matches"].as_array().unwrap().len()),
+        (&json!(1), 1),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_cut_behind_the_first() {
+    let mut project = Project::new();
+    project.cx.limits.keep_bytes = 400;
+    for number in (0..50).rev() {
+        project.write(&format!("f{number:02}"), "x\nx\n");
+    }
+    let names = |result: &serde_json::Value, field: &str, name: &str| -> Vec<String> {
+        let items = result[field].as_array().unwrap().iter();
+        let text = |item: &serde_json::Value| item.get(name).unwrap_or(item).as_str().unwrap().to_owned();
+        items.map(text).collect()
+    };
+    let result = project.call("glob", json!({"pattern": "*"})).await.unwrap();
+    let found = names(&result, "paths", "");
+    assert!(
+        result["truncated"] == true && found.len() > 10 && found[..3] == ["f00", "f01", "f02"],
+        "{result}"
+    );
+    let result = project.call("grep", json!({"pattern": "x"})).await.unwrap();
+    let found = names(&result, "matches", "path");
+    assert!(
+        result["truncated"] == true && found.len() > 4 && found[..3] == ["f00", "f00", "f01"],
+        "{result}"
+    );
+    let result = project.call("grep", json!({"pattern": "x", "limit": 3})).await.unwrap();
+    assert_eq!(names(&result, "matches", "path"), ["f00", "f00", "f01"]);
+    let result = project.call("list_dir", json!({"path": "."})).await.unwrap();
+    let found = names(&result, "entries", "name");
+    assert!(
+        result["truncated"] == true && found.len() > 4 && found[..3] == ["f00", "f01", "f02"],
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn text_in_other_encodings_is_searched_and_binary_files_are_not() {
+    let project = Project::new();
+    let utf16: Vec<u8> = "\u{feff}hällo\r\nwelt\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    project.write("utf16", utf16);
+    project.write("late", [b"welt\n".repeat(100), b"\0".to_vec()].concat());
+    let result = project.call("grep", json!({"pattern": "welt$"})).await.unwrap();
+    assert_eq!(result["matches"], json!([{"path": "utf16", "line": 2, "text": "welt"}]));
+}
+
+#[tokio::test]
+async fn an_overgrown_ignore_file_is_not_obeyed() {
+    let project = Project::new();
+    project.write("a/file", "x");
+    project.write("b/file", "x");
+    project.write("b/.gitignore", "some-name\n".repeat(30_000));
+    let result = project.call("glob", json!({"pattern": "**"})).await.unwrap();
+    assert_eq!(result, json!({"paths": ["a/file"], "unreadable": 1}));
+    let refusal = project.refusal("grep", json!({"pattern": "x", "path": "b"})).await;
+    assert_eq!(
+        project.stable(&refusal),
+        "failed: an ignore file in `[dir]/project/b` has more than 262144 bytes"
+    );
 }
 
 #[tokio::test]

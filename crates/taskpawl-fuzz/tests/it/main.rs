@@ -1,0 +1,59 @@
+//! The harness finds what is planted.
+
+use std::cell::Cell;
+
+use taskpawl_fuzz::Target;
+
+const JSON: Target<'_> = Target {
+    name: "planted",
+    corpus: &[r#"{"name": "a", "items": [1, 2, {"b": "c"}]}"#, "plain text"],
+    words: &["name", "items"],
+};
+
+fn search(planted: impl Fn(&str) -> bool) -> Option<String> {
+    let parse = |text: &str| {
+        assert!(!planted(text), "planted");
+        true
+    };
+    JSON.search(100_000, 1, parse).map(|found| found.input)
+}
+
+#[test]
+fn panics_of_all_kinds_are_found() {
+    assert_eq!(search(|_| false), None);
+    let is_found = |planted: &dyn Fn(&str) -> bool| search(planted).is_some_and(|input| planted(&input));
+    assert!(is_found(&|text| text.contains("{{{{")), "nesting");
+    assert!(is_found(&|text| text.contains("\"items\":null")), "a value of another type");
+    assert!(is_found(&|text| text.contains("\"name\":18446744073709551615")), "a number that is too large");
+    assert!(is_found(&|text| text.ends_with('\\')), "an end where none is expected");
+    assert!(is_found(&|text| text.is_empty()), "nothing");
+    assert!(is_found(&|text| text.contains("plain") && text.contains("items")), "two inputs in one");
+    assert!(is_found(&|text| text.chars().count() > 10_000), "a long one");
+    // As it happens: a slice in the middle of a character.
+    assert!(is_found(&|text| text.contains("na")
+        && text.find("me").is_some_and(|at| !text.is_char_boundary((at + 3).min(text.len())))));
+}
+
+#[test]
+fn an_input_is_the_same_again() {
+    let found = JSON.search(100_000, 7, |text| {
+        assert!(!text.contains("漢"), "planted");
+        true
+    });
+    let found = found.unwrap();
+    let again = JSON.search(found.number + 1, found.seed, |text| {
+        assert!(text != found.input, "planted");
+        true
+    });
+    assert_eq!((again.unwrap().number, found.message.as_str()), (found.number, "planted"));
+}
+
+#[test]
+#[should_panic(expected = "hardly anything is read")]
+fn a_target_that_reads_nothing_is_none() {
+    let asked = Cell::new(0);
+    JSON.fuzz_some(2000, |_| {
+        asked.set(asked.get() + 1);
+        asked.get() <= JSON.corpus.len()
+    });
+}

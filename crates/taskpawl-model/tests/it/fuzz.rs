@@ -1,0 +1,282 @@
+//! Hostile input at what reads plans, tasks and expressions: refused or read, never a panic.
+
+use serde_json::{Value, json};
+use taskpawl_fuzz::Target;
+use taskpawl_model::expr::{
+    condition_references, evaluate, evaluate_args, evaluate_condition, mentions, references,
+};
+use taskpawl_model::{
+    Period, SecretPiece, Task, call_from_json, expand_plan, is_secret_name, parse_plan, secret_pieces,
+    task_from_json,
+};
+
+use crate::expr::data;
+
+const PLAN: Target<'_> = Target {
+    name: "plans",
+    corpus: &[
+        "tasks: [a, {id: b, run: echo hi, needs: a}]",
+        "name: x\nparams: {n: {type: integer, default: 3}}\ntasks:\n  - id: a\n    run: [ls, -l]\n    retry: 3\n  - id: b\n    needs: [a]\n    forEach: {in: \"${{ tasks.a.result.json }}\"}\n    run: echo ${{ item }}\n",
+        "tasks:\n- id: a\n  call: {exec: {argv: [make]}, saveAs: made}\n  when: params.x > 1\n  subtasks: [{name: below, milestone: true}]\n",
+        "version: 1\ntasks:\n  - id: a\n    approval: {ask: \"go?\", options: [yes, no], expires: 1h}\n    sandbox: {net: true}\n    cache: {inputs: 'src/**'}\n",
+        "&a [*a]",
+        "tasks: !!binary aGk=",
+        "tasks: [{id: a, run: |\n  many\n  lines\n}]",
+        r#"{"tasks": [{"id": "a", "toolCalls": [{"toolName": "log", "args": {"message": "${{ context.x }}"}, "timeout": "1s"}], "dependencies": [], "dueDate": "2026-05-31"}]}"#,
+        r#"[{"id": "r", "repeat": {"until": "attempt > 1", "max": 3, "delay": "1s"}, "run": "x", "links": {"relatesTo": ["r"]}, "resources": {"db": 1}}]"#,
+        "a: b: c",
+        "---\n...\n---",
+        "\u{feff}tasks: []",
+        "? [x]\n: y",
+        "tasks: {<<: *x}",
+    ],
+    words: &[
+        "tasks",
+        "id",
+        "name",
+        "run",
+        "call",
+        "needs",
+        "dependencies",
+        "subtasks",
+        "when",
+        "forEach",
+        "in",
+        "repeat",
+        "until",
+        "max",
+        "retry",
+        "attempts",
+        "delay",
+        "timeout",
+        "1s",
+        "approval",
+        "ask",
+        "cache",
+        "inputs",
+        "emit",
+        "params",
+        "type",
+        "integer",
+        "default",
+        "toolCalls",
+        "toolName",
+        "args",
+        "metadata",
+        "context",
+        "priority",
+        "high",
+        "trigger",
+        "any_done",
+        "a",
+        "b",
+        "&x",
+        "*x",
+        "<<",
+        "!!str",
+        "|",
+        ">-",
+        "---",
+        "\n  ",
+        "\n- ",
+        "${{ item }}",
+        "budget",
+        "cost",
+        "writes",
+    ],
+};
+
+const TASK: Target<'_> = Target {
+    name: "tasks as JSON",
+    corpus: &[
+        r#"{"id": "a", "name": "a", "description": "", "status": "todo", "priority": "medium", "dependencies": [], "subtasks": [], "metadata": {"toolCalls": [{"id": "c1", "toolName": "exec", "args": {"argv": ["x"]}, "status": "pending", "attempts": 0, "origin": "cli"}], "context": {}}, "attempt": 0, "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z"}"#,
+        r#"{"id": "b", "name": "b", "description": "", "status": "blocked", "blockedReason": {"type": "interrupted", "call": "c1"}, "priority": "low", "dueDate": "2026-05-31T00:00:00Z", "dependencies": ["a"], "subtasks": [], "links": {"relatesTo": ["a"]}, "metadata": {"toolCalls": [], "context": {"x": 1}, "own": true}, "attempt": 3, "error": "x", "createdAt": "2026-01-02T03:04:05Z", "updatedAt": "2026-01-02T03:04:05Z", "notes": []}"#,
+        r#"{"id": "c", "run": "echo", "needs": ["a"], "forEach": {"in": [1, 2]}}"#,
+        r#"{"toolName": "exec", "args": {"argv": ["x"]}, "retry": {"attempts": 2, "delay": "1s", "retryOn": ["timeout"]}, "idempotent": true}"#,
+    ],
+    words: &[
+        "status",
+        "done",
+        "failed",
+        "in_progress",
+        "blocked",
+        "blockedReason",
+        "type",
+        "approval",
+        "dependency",
+        "ids",
+        "claim",
+        "lease",
+        "attempt",
+        "attempts",
+        "metadata",
+        "toolCalls",
+        "running",
+        "succeeded",
+        "interrupted",
+        "2026-01-02T03:04:05Z",
+        "99999-01-01T00:00:00Z",
+        "generation",
+        "version",
+        "result",
+        "usage",
+        "forEach",
+    ],
+};
+
+const EXPRESSION: Target<'_> = Target {
+    name: "expressions",
+    corpus: &[
+        "${{ tasks['build-lib'].result.json.size + 1 }}",
+        "${{ context.fetch.json.names | join(', ') }}",
+        "a ${{ item.name }} b ${{ index }}",
+        "params.deploy and not (params.count > 2 or attempt == 1)",
+        "${{ [1, 2, {'a': item}][2].a.size if index else none }}",
+        "$${{ kept }}",
+        "${{ params.list | length }}",
+        "${{ tasks.plain.result.stdout | fromjson }}",
+        "${{ 'it''s' ~ \"x\\n\" | trim | upper }}",
+        "${{ context.note[1:] }}",
+        "tasks.failed.status == 'failed'",
+        "${{ params.region | raw }}",
+        "${{ '}}' }}",
+        "${{ {'a': '}'} }}",
+        "echo ${{ params.list[0] }} '${{ context.note }}' \"$X\" # y",
+        "${{ 7 // 2 * 3 % 4 - 9223372036854775807 }}",
+        "${{ 1 / 0 }}",
+        "${{ 'x' * 3 }}",
+        "${secret:NAME} ${{ '${secret:B}' }}",
+    ],
+    words: &[
+        "${{",
+        "}}",
+        "tasks",
+        "context",
+        "params",
+        "item",
+        "index",
+        "attempt",
+        ".result",
+        ".results",
+        ".status",
+        "['build-lib']",
+        " and ",
+        " or ",
+        "not ",
+        " in ",
+        " is ",
+        "defined",
+        " if ",
+        " else ",
+        "none",
+        "true",
+        "|",
+        "fromjson",
+        "tojson",
+        "default(",
+        "join(",
+        "length",
+        "trim",
+        "range(",
+        "sort",
+        "first",
+        "replace(",
+        "round",
+        "int",
+        "float",
+        "string",
+        "**",
+        "//",
+        "~",
+        "'",
+        "\\u",
+        "[:",
+        "[-1]",
+    ],
+};
+
+const SECRET: Target<'_> = Target {
+    name: "names of secrets",
+    corpus: &["${secret:A}", "a $${secret:B} ${secret:", "${secret:a-b_C}x${secret:d}", "$$${secret:x}"],
+    words: &["${secret:", "$${secret:", "}", "$", "A", "a-b"],
+};
+
+/// Every mention is either a secret or escaped, and nothing of the text is lost.
+fn secret(text: &str) -> bool {
+    let Ok(pieces) = secret_pieces(text) else { return false };
+    let (mut secrets, mut rest) = (0, String::new());
+    for piece in &pieces {
+        match piece {
+            SecretPiece::Secret(name) => {
+                assert!(is_secret_name(name), "{name:?}");
+                secrets += 1;
+            }
+            SecretPiece::Text(text) => rest.push_str(text),
+        }
+    }
+    let names: usize = pieces
+        .iter()
+        .map(|piece| if let SecretPiece::Secret(name) = piece { name.len() + 10 } else { 0 })
+        .sum();
+    let escaped = text.matches("$${secret:").count();
+    assert_eq!(text.matches("${secret:").count(), secrets + escaped);
+    assert_eq!(rest.len() + names + escaped, text.len());
+    true
+}
+
+fn plan(text: &str) -> bool {
+    let Ok(plan) = parse_plan(text) else { return false };
+    let expanded = expand_plan(&plan);
+    let again = parse_plan(&expanded.to_string())
+        .unwrap_or_else(|errors| panic!("the long form is not read: {errors}\n{expanded}"));
+    assert_eq!(expand_plan(&again), expanded, "the long form of the long form is another");
+    true
+}
+
+fn task(text: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
+    let task = serde_json::from_value::<Task>(value.clone()).ok().and_then(|task| task.into_parts().ok());
+    let by_hand = task_from_json(&value);
+    let call = call_from_json(&value);
+    task.is_some() || by_hand.is_ok() || call.is_ok()
+}
+
+fn expression(text: &str) -> bool {
+    let (data, value) = (data(), json!([text, { "key": text }]));
+    let found = references(&value);
+    let _ = (mentions(&value), condition_references(text), evaluate_condition(text, &data));
+    let evaluated = evaluate(&value, &data);
+    assert!(found.is_ok() || evaluated.is_err(), "what cannot be read is evaluated");
+    let args = json!({"command": text, "argv": [text]}).as_object().cloned().unwrap_or_default();
+    evaluate_args("shell", &args, &data).is_ok()
+        | evaluate_args("exec", &args, &data).is_ok()
+        | text.parse::<Period>().is_ok()
+}
+
+#[test]
+fn the_corpus_is_read_or_refused() {
+    PLAN.corpus(plan);
+    TASK.corpus(task);
+    EXPRESSION.corpus(expression);
+    SECRET.corpus(secret);
+}
+
+#[test]
+fn hostile_plans_panic_nothing() {
+    PLAN.fuzz(plan);
+}
+
+#[test]
+fn hostile_tasks_panic_nothing() {
+    TASK.fuzz(task);
+}
+
+#[test]
+fn hostile_expressions_panic_nothing() {
+    EXPRESSION.fuzz(expression);
+}
+
+#[test]
+fn hostile_names_of_secrets_panic_nothing() {
+    SECRET.fuzz(secret);
+}

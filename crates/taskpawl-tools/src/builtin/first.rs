@@ -1,0 +1,92 @@
+//! The first of many, with memory for those alone.
+
+use std::collections::BinaryHeap;
+
+/// Keeps the smallest of the items that it is offered, whatever their order: as many as fit.
+#[derive(Debug)]
+pub(super) struct First<T> {
+    kept: BinaryHeap<Sized<T>>,
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+    /// The smallest item that did not fit: nothing from it on belongs to the first.
+    cut: Option<T>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sized<T> {
+    item: T,
+    bytes: usize,
+}
+
+impl<T: Ord> First<T> {
+    /// Keeps at most so many items, of so many bytes together.
+    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
+        Self { kept: BinaryHeap::new(), bytes: 0, most, most_bytes, cut: None }
+    }
+
+    /// Returns how many items fit.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Returns how many bytes of items fit.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.most_bytes
+    }
+
+    /// Returns whether an item would be among the first of those that were offered.
+    pub(super) fn has_room_for(&self, item: &T) -> bool {
+        self.cut.as_ref().is_none_or(|cut| item < cut)
+    }
+
+    /// Takes an item, which may be at the expense of a larger one.
+    pub(super) fn offer(&mut self, item: T, bytes: usize) {
+        if !self.has_room_for(&item) {
+            return;
+        }
+        self.bytes += bytes;
+        self.kept.push(Sized { item, bytes });
+        while self.kept.len() > self.most || self.bytes > self.most_bytes {
+            let Some(Sized { item, bytes }) = self.kept.pop() else { break };
+            self.bytes -= bytes;
+            self.cut = Some(item);
+        }
+    }
+
+    /// Returns whether there were more.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Returns the items in order.
+    pub(super) fn into_sorted(self) -> impl Iterator<Item = T> {
+        self.kept.into_sorted_vec().into_iter().map(|sized| sized.item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(offered: &[usize], most: usize, most_bytes: usize) -> (Vec<usize>, bool) {
+        let mut first = First::new(most, most_bytes);
+        for item in offered {
+            first.offer(*item, *item);
+        }
+        let is_cut = first.is_cut();
+        (first.into_sorted().collect(), is_cut)
+    }
+
+    #[test]
+    fn the_smallest_stay_whatever_the_order() {
+        assert_eq!(kept(&[3, 1, 2], 3, 100), (vec![1, 2, 3], false));
+        for offered in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
+            assert_eq!(kept(&offered, 2, 100), (vec![1, 2], true));
+            assert_eq!(kept(&offered, 10, 6), (vec![1, 2, 3], true));
+            assert_eq!(kept(&offered, 10, 5), (vec![1, 2], true));
+        }
+        assert_eq!(kept(&[7, 2], 10, 5), (vec![2], true));
+        assert_eq!(kept(&[7], 10, 5), (vec![], true));
+    }
+}

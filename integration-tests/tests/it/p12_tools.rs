@@ -1,0 +1,82 @@
+//! Whatever a tool has put into the project, the tools of the engine's own process do not grow with it.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Figures, Home, scale, until};
+
+/// How much the engine may grow, in KiB.
+const MOST: u64 = 16 * 1024;
+
+#[test]
+fn p12_tools_do_not_grow_with_the_project() {
+    let mut figures = Figures::of("p12_tools_do_not_grow_with_the_project", 0);
+    let count = scale(100_000, 1_000_000);
+    let home = Home::in_memory().unwrap_or_else(Home::new);
+    fill(&home, count);
+    let quiet = most_memory(&home, "quiet", &json!({"log": {"message": "quiet"}}), "done");
+    let cases = [
+        ("list_dir of all files", json!({"list_dir": {"path": "many"}}), "done"),
+        ("glob of all files", json!({"glob": {"pattern": "**"}}), "done"),
+        ("grep of all files", json!({"grep": {"pattern": "x", "limit": 10_000}}), "done"),
+        ("grep of a line of 100 MB", json!({"grep": {"pattern": "x", "path": "line"}}), "done"),
+        ("read_file of a line of 100 MB", json!({"read_file": {"path": "line"}}), "done"),
+        ("read_file behind it", json!({"read_file": {"path": "line", "offset": 2}}), "done"),
+        ("edit_file of it", json!({"edit_file": {"path": "line", "old": "x", "new": "y"}}), "failed"),
+        (
+            "edit_file that multiplies",
+            json!({"edit_file": {"path": "small", "old": "x", "new": "y".repeat(1000), "all": true}}),
+            "failed",
+        ),
+        ("glob below an ignore file of 50 MB", json!({"glob": {"pattern": "ignored/**"}}), "done"),
+        ("an own tool that prints 50 MB", json!({"flood": {}}), "done"),
+    ];
+    for (number, (what, call, end)) in cases.into_iter().enumerate() {
+        let growth = most_memory(&home, &format!("t{number}"), &call, end).saturating_sub(quiet);
+        figures.add(format!("{growth} KiB for {what}"));
+        assert!(growth < MOST, "the engine grew by {growth} KiB for {what}");
+    }
+    let large = json!({"write_file": {"path": "out", "content": "x".repeat(30_000_000)}});
+    let growth = most_memory(&home, "large", &large, "done").saturating_sub(quiet);
+    figures.add(format!("control: {growth} KiB for a plan of 30 MB"));
+    assert!(growth > MOST, "the control");
+}
+
+fn fill(home: &Home, count: usize) {
+    let work = home.path("work");
+    std::fs::create_dir_all(work.join("many")).unwrap();
+    for number in 0..count {
+        std::fs::write(work.join(format!("many/a-file-with-quite-a-long-name-{number}")), "x\n").unwrap();
+    }
+    let mut line = File::create(work.join("line")).unwrap();
+    for _ in 0..100 {
+        line.write_all(&vec![b'x'; 1 << 20]).unwrap();
+    }
+    std::fs::write(work.join("small"), "x".repeat(1 << 20)).unwrap();
+    std::fs::create_dir_all(work.join("ignored")).unwrap();
+    let mut ignored = File::create(work.join("ignored/.gitignore")).unwrap();
+    for number in 0..50 {
+        ignored.write_all(format!("some-name-{number}*?[a-z]\n").repeat(40_000).as_bytes()).unwrap();
+    }
+    home.user_config("[tools.flood]\ndescription = \"Prints a lot.\"\nargv = [\"head\", \"-c\", \"50000000\", \"/dev/zero\"]\n");
+}
+
+/// Returns the largest size of an engine, in KiB, that makes a call; `end` is the state of its task then.
+fn most_memory(home: &Home, id: &str, call: &Value, end: &str) -> u64 {
+    home.apply(&json!({"name": id, "tasks": [{"id": id, "call": call}]}).to_string());
+    let mut run = home.program(&["run-all-ready", "--only", id]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut most = 0;
+    until("the run has ended", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = most.max(line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse().unwrap()));
+        run.try_wait().unwrap()
+    });
+    let task = home.manager().get(id).unwrap();
+    assert_eq!(task.status.as_str(), end, "{call}: {:?}", task.error);
+    most
+}
