@@ -21,6 +21,7 @@ pub fn enable_from_environment() {
 /// Returns whether there is a fault of that name.
 fn enable(name: &str) -> bool {
     match name {
+        "AddAnything" => engine::enable(engine::Fault::AddAnything),
         "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
         "RepeatEverything" => engine::enable(engine::Fault::RepeatEverything),
         "SkipSync" => store::enable(store::Fault::SkipSync),

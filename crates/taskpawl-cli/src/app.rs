@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
-use taskpawl::store::{self, Location, Place};
-use taskpawl::tools::{CEILING, Policy, PolicyFiles};
+use taskpawl::store::{self, Door, Location, Place, StoreError};
+use taskpawl::tools::{CEILING, Policy, PolicyFiles, inherited};
 use taskpawl::{Builder, FixedSource, Manager, SandboxSettings, Source, SystemSource, Taskpawl};
 
 use crate::args::Global;
@@ -130,7 +130,17 @@ impl App {
 
     /// Returns where the store is.
     pub(crate) fn place(&self) -> Result<&Place, CliError> {
-        get_or_try_init(&self.place, || Ok(store::locate(&self.placement())?))
+        get_or_try_init(&self.place, || match self.environment.plan_descriptor() {
+            Some(descriptor) if self.is_within_call() => {
+                Ok(Place::of_call(door(&descriptor)?, &self.environment.directory))
+            }
+            _ => Ok(store::locate(&self.placement())?),
+        })
+    }
+
+    /// Returns whether the plan is that of a call which this process belongs to.
+    pub(crate) fn is_within_call(&self) -> bool {
+        self.environment.plan_descriptor().is_some() && self.global.store.is_none()
     }
 
     /// Returns where time and ids come from.
@@ -255,6 +265,16 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Returns the way to the plan of the call that this process belongs to.
+fn door(descriptor: &str) -> Result<Door, CliError> {
+    let number =
+        descriptor.parse().map_err(|_| format!("`TASKPAWL_FD` is `{descriptor}`, which is no number"));
+    let found = number.and_then(|number| {
+        inherited(number).map_err(|_| format!("`TASKPAWL_FD` says {number}, and no such descriptor is open"))
+    });
+    Ok(found.map(Door::from).map_err(|problem| StoreError::OutOfReach { problem })?)
 }
 
 fn get_or_try_init<T>(

@@ -11,6 +11,7 @@ use crate::config::ColorWord;
 use crate::environment::Environment;
 use crate::error::CliError;
 use crate::text::Paint;
+use crate::within;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -23,6 +24,10 @@ Exit codes:
   7      refused, or the plan or a value in it is wrong: nothing was changed
   8      the store cannot be used
   130    interrupted (143: terminated)
+
+Within a call:
+  A program of a call with `planAccess` (TASKPAWL_FD is set) looks at the plan of that call, and with
+  `planAccess: add` adds tasks to it, in the name of the call; every other command is refused (7).
 
 Examples:
   taskpawl init
@@ -182,7 +187,8 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     };
     let app = App::new(cli.global, environment);
     let report = |error: CliError| error.report(app.is_json(), app.terminal(), app.out().paint_err);
-    cli.command.run(&app).unwrap_or_else(report)
+    let allowed = within::check(&app, &cli.command);
+    allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report)
 }
 
 /// Returns whether a command line that could not be understood asks for JSON all the same.

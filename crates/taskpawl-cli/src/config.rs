@@ -311,7 +311,8 @@ impl Config {
         if let Some(path) = project {
             config.read_file(&path, Layer::Project)?;
         }
-        if let Some(path) = user {
+        // Calls do not see the files of the user.
+        if let Some(path) = user.filter(|_| environment.plan_descriptor().is_none()) {
             config.read_file(&path, Layer::User)?;
         }
         own_tools::check(&config.own_tools)?;

@@ -49,6 +49,11 @@ impl Environment {
         Some(value.to_string_lossy().into_owned())
     }
 
+    /// Returns what says by which descriptor the plan of the call is reached that this process belongs to.
+    pub(crate) fn plan_descriptor(&self) -> Option<String> {
+        self.text(taskpawl::tools::PLAN_VARIABLE)
+    }
+
     /// Returns in whose name commands are given when nobody says so: user@host.
     pub(crate) fn user_at_host(&self) -> String {
         let user = self.text("USER").or_else(|| self.text("LOGNAME"));

@@ -2,7 +2,8 @@
 //!
 //! Code map: `args` is the tree of commands; each has a module in `commands` with its `Args` and its `run`. `app` opens the
 //! store when a command first needs it. `output` and `text` are the only ways to standard output, `error` is the only place
-//! that knows exit codes, `config` the only one that knows layers, `environment` the only one that reads variables.
+//! that knows exit codes, `config` the only one that knows layers, `environment` the only one that reads variables; `within` says
+//! which commands are for programs of a call.
 //!
 //! Invariant: no text that comes from a task or a tool reaches a terminal except through `text`.
 
@@ -19,6 +20,7 @@ mod schema;
 mod text;
 mod toolbox;
 mod trust;
+mod within;
 
 use std::process::ExitCode;
 

@@ -163,6 +163,11 @@ impl Engine {
     /// Returns an engine that runs the plan behind `manager` with `tools`. The manager that it offers knows which runs live.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let manager = recovery::watchful(manager, &tools, &project.files);
+        Self::of_another(manager, tools, project)
+    }
+
+    /// Returns an engine for a plan whose runs are somebody else's, out of reach of this process: each counts as alive.
+    pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
         Self { manager, tools, project, supervision: Supervision::default(), sandbox }
     }

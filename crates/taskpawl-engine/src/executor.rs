@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use taskpawl_manager::Manager;
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Period, SandboxRequest, StartedCall, Timestamp,
+    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, SandboxRequest, StartedCall,
+    Timestamp,
     add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
@@ -17,6 +19,7 @@ use taskpawl_tools::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::broker::Broker;
 use crate::changes::{Changed, Snapshot, Writers};
 use crate::conversion;
 use crate::engine::Engine;
@@ -62,6 +65,8 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Executor {
     engine: Engine,
+    /// Acts in the name of the run, for what its calls add to their plans.
+    growing: Manager,
     output: Output,
     actor: String,
     scope: Option<String>,
@@ -76,11 +81,13 @@ impl Executor {
     /// Returns an executor whose calls start their programs as `held` says.
     pub(crate) fn new(
         engine: &Engine,
+        manager: &Manager,
         held: Held,
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         Self {
+            growing: manager.clone().with_origin(Origin::Agent),
             output: engine.output(),
             actor: engine.manager.actor().to_owned(),
             engine: engine.clone(),
@@ -103,23 +110,31 @@ impl Executor {
         let tool = self.engine.tools.get(&started.call.spec.tool_name).cloned();
         let usage = Arc::new(Mutex::new(None));
         let (time, limit) = self.time_left(&started, deadline);
-        let context = self.context(&started, time, &usage);
-        let output = self.output.clone();
+        let mut context = self.context(&started, time, &usage);
+        let (output, growing) = (self.output.clone(), self.growing.clone());
         let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
         let source = Arc::clone(self.engine.manager.source());
         let confinement = Arc::clone(&self.held.confinement);
         async move {
             let watch = Watch::begin(&root, writers, &started.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
+            let broker = Broker::open(&growing, &started);
+            context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
-            let end = match tool {
-                Some(tool) => match confined(context, confinement, widening(sandbox)).await {
+            let end = match (tool, &broker) {
+                (_, Err(error)) => {
+                    failed("io", format!("failed to open the plan to the call: {error}"), None)
+                }
+                (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, &output, &limit).await,
                     Err(error) => failed("sandbox", error.to_string(), None),
                 },
-                None => unknown_tool(&call.spec.tool_name),
+                (None, Ok(_)) => unknown_tool(&call.spec.tool_name),
             };
+            if let Ok(Some(broker)) = broker {
+                broker.close().await;
+            }
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
             let inputs_changed = inputs_changed(&root, cache).await;
             let changed = Watch::end(watch, &root).await;

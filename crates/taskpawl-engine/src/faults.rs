@@ -13,6 +13,8 @@ pub enum Fault {
     FreshKeys,
     /// Whatever a dead run had started is started again, whether that is safe or not.
     RepeatEverything,
+    /// Whatever a call asks of its plan is done as if a person had asked for it.
+    AddAnything,
 }
 
 /// One bit for each fault.

@@ -5,6 +5,7 @@
 //! the end of a task together with what that makes ready and what is claimed next.
 
 mod approver;
+mod broker;
 mod changes;
 mod conversion;
 mod dispatcher;

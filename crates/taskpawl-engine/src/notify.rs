@@ -203,6 +203,7 @@ impl Notifier {
             stdin: Some(text.into_bytes()),
             output,
             sandbox: held.sandbox,
+            handover: None,
         };
         let programs = self.place.programs.clone();
         self.running.spawn(async move { tell(&programs, &program).await });

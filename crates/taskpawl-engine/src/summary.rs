@@ -6,7 +6,7 @@ use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase, Query, RunId,
-    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, undecided,
+    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -284,18 +284,6 @@ impl Summarizer {
                 && let Some(task) = view.id(*key)?
             {
                 not_run.push(NotRun { task, reason: reason.clone() });
-            }
-        }
-        for key in self.with_status(view, Status::Todo)? {
-            let Some(node) = view.node(key)? else { continue };
-            if !node.gate.undecided {
-                continue;
-            }
-            if let (Some(task), calls) = (view.task(key)?, view.calls(key)?)
-                && let Some(field) = undecided(calls.iter().map(|call| &call.spec))
-            {
-                let reason = format!("it uses `{field}`, which this version keeps but does not evaluate");
-                not_run.push(NotRun { task: task.id, reason });
             }
         }
         Ok(not_run)

@@ -1,6 +1,6 @@
 //! Commands: what may be asked of a plan, and what is answered.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -255,6 +255,8 @@ pub enum Command {
         /// The tasks.
         tasks: Vec<Key>,
     },
+    /// Lets a call that runs add to its plan, as far as its plan access goes.
+    Grow(Box<Grow>),
 }
 
 impl Command {
@@ -296,7 +298,8 @@ impl Command {
             | Self::ReturnExpired { .. }
             | Self::ExpireApprovals { .. }
             | Self::ToolsKnown { .. }
-            | Self::PolicyKnown { .. } => Vec::new(),
+            | Self::PolicyKnown { .. }
+            | Self::Grow(_) => Vec::new(),
         }
     }
 
@@ -325,7 +328,8 @@ pub struct Prune {
 }
 
 /// A task to make.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NewTask {
     /// The id.
     pub id: TaskId,
@@ -341,6 +345,51 @@ pub struct NewTask {
     pub parent: Option<TaskRef>,
     /// The plan that it joins; without one that of the task above, if there is one.
     pub plan: Option<String>,
+}
+
+/// What a call that runs adds to the plan of its task.
+#[derive(Debug, Clone)]
+pub struct Grow {
+    /// The task of the call.
+    pub task: Key,
+    /// The attempt of the task.
+    pub attempt: u32,
+    /// The call.
+    pub call: CallId,
+    /// Which start of the call this is: an earlier one has lost its access.
+    pub start: u32,
+    /// What it adds.
+    pub growth: Growth,
+}
+
+/// What can be added to a plan from inside a call: new tasks, and what concerns these alone.
+#[derive(Debug, Clone)]
+pub enum Growth {
+    /// A task, at the top or below one that the same task has added.
+    Create(Box<NewTask>),
+    /// Tasks in the form of a plan. Those that the same task has added before follow, unless they were started.
+    Join(Box<Plan>),
+    /// A tool call of a task that was added so.
+    AddCall {
+        /// The task.
+        id: TaskRef,
+        /// The call.
+        call: Box<NewCall>,
+    },
+    /// A dependency of a task that was added so; or one on it, of a task of the plan that was not started.
+    AddDependency {
+        /// The task.
+        id: TaskRef,
+        /// What it is to depend on.
+        on: TaskRef,
+    },
+    /// A remark on a task of the plan.
+    Note {
+        /// The task.
+        id: TaskRef,
+        /// The text.
+        text: String,
+    },
 }
 
 /// A plan to bring into the store.
@@ -635,7 +684,7 @@ pub struct Undone {
 }
 
 /// What an apply did or would do.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyReport {
     /// The plan.

@@ -240,9 +240,12 @@ impl Intake {
             self.outside.clear();
         }
         let (mut ready, mut taken) = (Vec::new(), BTreeSet::new());
-        for change in changes.iter().filter(|change| change.run.as_ref() != Some(&self.run)) {
+        for change in &changes {
+            // Also in its own name: calls of the run may add tasks. What it made ready itself it hears of a second time, by its answer.
             ready.extend(change.ready.iter().copied());
-            if let (EventKind::Status { .. }, Some(id)) = (&change.kind, &change.task) {
+            if let (EventKind::Status { .. }, Some(id)) = (&change.kind, &change.task)
+                && change.run.as_ref() != Some(&self.run)
+            {
                 taken.insert(id.as_str());
             }
         }

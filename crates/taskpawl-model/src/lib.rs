@@ -44,7 +44,8 @@ mod wire;
 
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
-    Needs, NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef, Undone,
+    Grow, Growth, Needs, NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef,
+    Undone,
 };
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};
@@ -62,14 +63,14 @@ pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts}
 pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
-pub use limits::{MAX_DEPTH, is_too_deep, undecided, unheeded};
+pub use limits::{MAX_DEPTH, is_too_deep, unheeded};
 pub use means::Means;
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanTask, Position,
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
-    task_from_json,
+    plan_from_json, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall};
 pub use read::{blocked_reason, ending, resolve};

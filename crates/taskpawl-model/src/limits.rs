@@ -1,14 +1,9 @@
-//! What this version keeps but does not evaluate: a task that uses it does not start, and says why.
+//! What has to be decided about a task before it starts, and what this version keeps but does not act on.
 
 use serde_json::Value;
 
 use crate::record::Progress;
 use crate::spec::{CallSpec, TaskSpec};
-
-/// Returns the first field of a task that has to be evaluated or decided before it starts and that this version cannot.
-pub fn undecided<'a>(calls: impl IntoIterator<Item = &'a CallSpec>) -> Option<&'static str> {
-    calls.into_iter().find_map(|call| call.plan_access.is_some().then_some("planAccess"))
-}
 
 /// Returns whether something is decided about a task once its gate lets it start, before it does.
 pub(crate) fn needs_opening(spec: &TaskSpec, progress: &Progress) -> bool {

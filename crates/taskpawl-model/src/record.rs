@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gate::{Entry, Gate, GateState, Outcome};
-use crate::limits::{needs_opening, undecided};
+use crate::limits::needs_opening;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
 use crate::{CallId, Key, Period, RunId, TaskId};
@@ -392,8 +392,7 @@ impl Node {
             (true, false) => Work::Manual,
         };
         self.gate.trigger = spec.trigger();
-        self.gate.undecided = (needs_opening(spec, progress) && !progress.opened)
-            || undecided(calls.iter().map(|call| &call.spec)).is_some();
+        self.gate.undecided = needs_opening(spec, progress) && !progress.opened;
         self.priority = spec.priority;
         self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
     }

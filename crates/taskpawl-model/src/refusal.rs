@@ -2,7 +2,7 @@
 
 use crate::event::Event;
 use crate::id::IdError;
-use crate::spec::Timestamp;
+use crate::spec::{PlanAccess, Timestamp};
 use crate::status::{BlockedReason, Status};
 use crate::{RunId, TaskId};
 
@@ -350,6 +350,32 @@ pub enum Refusal {
         /// The parameters.
         params: Vec<String>,
     },
+    /// What a call may do with its plan does not reach so far.
+    #[error("{}: {what}", may_only(*.access))]
+    BeyondAccess {
+        /// What it may do; nothing where that is not known here.
+        access: Option<PlanAccess>,
+        /// What does not fit, to be read after a colon.
+        what: String,
+    },
+    /// A call has added all that one call may.
+    #[error("this call has added all that one call may: {most} {what}")]
+    AddedEnough {
+        /// How much that is.
+        most: u64,
+        /// Of what.
+        what: &'static str,
+    },
+    /// What the other side refused which has the plan.
+    #[error("{message}")]
+    Relayed {
+        /// What it said.
+        message: String,
+        /// What to do instead.
+        hint: Option<String>,
+        /// Whether an id was unknown or not unique.
+        is_about_ids: bool,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -460,6 +486,12 @@ impl Refusal {
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
                     .to_owned(),
             ),
+            Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
+                Some("a call that adds tasks says `planAccess: add` in the plan".to_owned())
+            }
+            Self::BeyondAccess { .. } => Some("leave that to the run, or to whoever runs it".to_owned()),
+            Self::AddedEnough { .. } => Some("a task that it has added may add more when it runs".to_owned()),
+            Self::Relayed { hint, .. } => hint.clone(),
             Self::Expression { hint, .. } => hint.clone(),
             Self::MissingParams { params, .. } => Some(format!(
                 "give it with `--param {}=VALUE`, or declare a `default`",
@@ -529,6 +561,7 @@ impl Refusal {
                 | Self::AmbiguousId { .. }
                 | Self::UnknownRun { .. }
                 | Self::NothingSelected { .. }
+                | Self::Relayed { is_about_ids: true, .. }
         )
     }
 }
@@ -546,6 +579,18 @@ fn transition_hint(id: &TaskId, from: Status, reason: Option<&BlockedReason>, al
         }
         _ if allowed.is_empty() => format!("`taskpawl history {id}` shows how it came to be `{from}`"),
         _ => format!("from `{from}` it allows: {}", allowed.join(", ")),
+    }
+}
+
+fn may_only(access: Option<PlanAccess>) -> &'static str {
+    match access {
+        Some(PlanAccess::Read) => "a call with `planAccess: read` may only look at the plan",
+        Some(PlanAccess::Add) => {
+            "a call with `planAccess: add` may only look at the plan and add tasks to it"
+        }
+        None => {
+            "from within a call one may only look at the plan and, with `planAccess: add`, add tasks to it"
+        }
     }
 }
 

@@ -279,9 +279,10 @@ pub struct CallSpec {
 }
 
 /// A tool call with its id, as an author gives it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewCall {
     /// The id; without one the store numbers the call: `c1`, `c2`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CallId>,
     /// The call.
     pub spec: CallSpec,

@@ -296,7 +296,8 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::ReturnExpired { .. }
         | Command::ExpireApprovals { .. }
         | Command::ToolsKnown { .. }
-        | Command::PolicyKnown { .. } => false,
+        | Command::PolicyKnown { .. }
+        | Command::Grow(_) => false,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
@@ -177,7 +179,8 @@ fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewR
 }
 
 /// Which tasks to find. An empty list of a field means: any.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Query {
     /// In one of these states.
     pub status: Vec<Status>,
@@ -204,7 +207,8 @@ pub struct Query {
 }
 
 /// Which events to find. What is not given means: any.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct EventQuery {
     /// After this revision.
     pub after: u64,

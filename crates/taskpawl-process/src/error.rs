@@ -57,6 +57,18 @@ pub enum SpawnError {
         /// What the system said.
         source: io::Error,
     },
+    /// Without a supervisor nothing is handed over to a program but its streams.
+    #[error(
+        "a program gets its plan access from a supervisor, and this run does without; let the host's `main` begin with \
+         `taskpawl::child_entry();`, or name a `taskpawl` program by `Builder::supervision`"
+    )]
+    HandoverUnsupervised,
+    /// What the program is to inherit beside its streams cannot be passed on.
+    #[error("failed to hand a descriptor over to the program")]
+    Handover {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The program in whose process this is has no supervisor for programs and was not told to do without.
     #[error(
         "no program is started without a supervisor; let the host's `main` begin with `taskpawl::child_entry();`, or name a \

@@ -8,11 +8,12 @@ use crate::own_group::OwnGroup;
 use crate::recipe::Recipe;
 use crate::supervisor::{Ending, Link, Ticket};
 
-/// The streams of a program: standard output, standard error, and standard input where it has one.
+/// The streams of a program: standard output, standard error, and standard input where it has one; and what else it inherits.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) outputs: [OwnedFd; 2],
     pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) handover: Option<OwnedFd>,
 }
 
 /// A running program and all that it has started. Dropping it kills all of it.
@@ -32,6 +33,9 @@ impl Group {
         streams: Streams,
     ) -> Result<Self, SpawnError> {
         let Some(link) = link else {
+            if recipe.handover.is_some() {
+                return Err(SpawnError::HandoverUnsupervised);
+            }
             let group = start_here(recipe, streams).map_err(|source| recipe.refusal(source))?;
             return Ok(Self::Own(group));
         };

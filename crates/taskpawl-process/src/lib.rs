@@ -24,6 +24,7 @@ pub mod faults;
 #[path = "no_faults.rs"]
 mod faults;
 mod group;
+mod handover;
 mod locate;
 mod own_group;
 mod probe;
@@ -39,6 +40,7 @@ mod watch;
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;
+pub use handover::{Handover, inherited};
 pub use probe::probe;
 pub use profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox};
 pub use program::{End, Limits, Outcome, Program};

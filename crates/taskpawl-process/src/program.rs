@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::capture::{Captured, OutputFiles};
 use crate::environment::Environment;
+use crate::handover::Handover;
 use crate::profile::{Enforcement, Sandbox};
 
 /// What to run.
@@ -23,6 +24,8 @@ pub struct Program {
     pub output: OutputFiles,
     /// What it may do.
     pub sandbox: Sandbox,
+    /// What it inherits beside its streams.
+    pub handover: Option<Handover>,
 }
 
 /// How long a program may run, how much it may print and how gently it is ended.

@@ -254,7 +254,9 @@ async fn carry_through(
 fn streams(program: &Program, capture: &Capture) -> Result<Streams, SpawnError> {
     let stdin = program.stdin.as_deref().map(stdin).transpose();
     let stdin = stdin.map_err(|source| SpawnError::File { path: Path::new("stdin").to_owned(), source })?;
-    Ok(Streams { outputs: capture.ends()?, stdin })
+    let handover = program.handover.as_ref().map(|handover| handover.descriptor.try_clone()).transpose();
+    let handover = handover.map_err(|source| SpawnError::Handover { source })?;
+    Ok(Streams { outputs: capture.ends()?, stdin, handover })
 }
 
 /// A file in memory instead of a pipe: nobody has to feed it while the program runs, and a program that does not

@@ -21,6 +21,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) inherits: bool,
     /// A value sets a variable, `None` removes it.
     pub(crate) variables: Vec<(&'a OsStr, Option<&'a OsStr>)>,
+    /// The variable that tells the number of the descriptor that it inherits beside its streams.
+    pub(crate) handover: Option<&'a OsStr>,
 }
 
 impl<'a> Recipe<'a> {
@@ -44,7 +46,8 @@ impl<'a> Recipe<'a> {
         };
         let argv = program.argv.iter().map(OsStr::new).collect();
         let (file, cwd) = (file.into_os_string(), cwd.into_os_string());
-        let recipe = Self { file, argv, cwd, inherits, variables };
+        let handover = program.handover.as_ref().map(|handover| OsStr::new(handover.variable));
+        let recipe = Self { file, argv, cwd, inherits, variables, handover };
         if recipe.has_nul() {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "nul byte found in provided data");
             return Err(SpawnError::Start { program: recipe.file.into(), source });

@@ -93,6 +93,15 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The call is over through which the plan was reached.
+    #[error("the call is over through which this plan was reached")]
+    CallOver,
+    /// The plan of the call that this runs in cannot be reached.
+    #[error("failed to reach the plan of this call: {problem}")]
+    OutOfReach {
+        /// Why.
+        problem: String,
+    },
     /// What was to be done with a view failed for a reason outside the store.
     #[error("failed to look at the store")]
     View {
@@ -122,6 +131,10 @@ impl StoreError {
             Self::Replaced { .. } | Self::Poisoned { .. } => "open the store again",
             Self::Sql { .. } => {
                 "try again; if it stays, keep a copy of the file and name another store with `--store`"
+            }
+            Self::CallOver => "what a call leaves running has no part in its plan any more",
+            Self::OutOfReach { .. } => {
+                "the descriptor that `TASKPAWL_FD` names has to be passed on by every program in between"
             }
             Self::View { .. } => "see the cause",
         }

@@ -8,6 +8,7 @@
 //! # Ok::<(), taskpawl_store::StoreError>(())
 //! ```
 
+mod access;
 mod committer;
 mod derived;
 mod error;
@@ -27,6 +28,10 @@ mod sqlite;
 mod store;
 mod words;
 
+pub use access::{
+    Added, Addition, Ask, Broken, Channel, Door, DoorKeeper, MOST_REQUEST_BYTES, Patience, Said, ViewAsk,
+    Welcome, door, show,
+};
 pub use committer::Committer;
 pub use error::StoreError;
 pub use examine::{Finding, Severity, examine, narrow_mode, wide_mode};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::access::{Door, Nowhere, RemoteStore};
 use crate::committer::Backend;
 use crate::handle::{Handle, Reader};
 use crate::store::Store;
@@ -22,6 +23,9 @@ pub enum Location {
     Sqlite(PathBuf),
     /// A readable file.
     Json(PathBuf),
+    /// The store of whoever runs the call that this process belongs to: it shows the plan and, where the call may add tasks, takes
+    /// these.
+    Call(Door),
 }
 
 impl Location {
@@ -45,6 +49,7 @@ impl Location {
             Self::Memory => Self::Memory,
             Self::Sqlite(path) => Self::Sqlite(resolve(path, MOST_LINKS)),
             Self::Json(path) => Self::Json(resolve(path, MOST_LINKS)),
+            Self::Call(door) => Self::Call(door.clone()),
         }
     }
 
@@ -54,6 +59,7 @@ impl Location {
             Self::Memory => memory::open(),
             Self::Sqlite(path) => sqlite::open(path),
             Self::Json(path) => json::open(path),
+            Self::Call(_) => (Box::new(Nowhere), Box::new(Nowhere)),
         }
     }
 
@@ -65,7 +71,7 @@ impl Location {
     /// Returns the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::Memory => None,
+            Self::Memory | Self::Call(_) => None,
             Self::Sqlite(path) | Self::Json(path) => Some(path),
         }
     }
@@ -77,6 +83,7 @@ impl fmt::Display for Location {
             Self::Memory => f.write_str(":memory:"),
             Self::Sqlite(path) => path.display().fmt(f),
             Self::Json(path) => write!(f, "json:{}", path.display()),
+            Self::Call(_) => f.write_str("the plan of this call"),
         }
     }
 }
@@ -97,6 +104,9 @@ fn resolve(path: &Path, links: u32) -> PathBuf {
 /// Opens the store at `location`. Nothing is touched before the first use, and only a write makes the file.
 pub fn open(location: &Location) -> Arc<dyn Store> {
     let location = location.resolved();
+    if let Location::Call(door) = location {
+        return Arc::new(RemoteStore::new(door));
+    }
     let (backend, reader) = location.sides();
     Arc::new(Handle::new(backend, reader, location.file()))
 }

@@ -1,12 +1,13 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use taskpawl_process::{Environment, Programs, Sandbox};
+use taskpawl_process::{Environment, Handover, Programs, Sandbox};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +52,13 @@ pub struct CallContext {
     pub sandbox: Sandbox,
     /// The variables that the programs of the call see, beside those of the call itself.
     pub environment: Environment,
+    /// The way to the plan of its task, where the call declares `planAccess`: programs find it by [`PLAN_VARIABLE`], tools within
+    /// this process open it with the library. It ends with the call.
+    pub plan: Option<Arc<OwnedFd>>,
 }
+
+/// The variable that tells a program by which descriptor it reaches the plan.
+pub const PLAN_VARIABLE: &str = "TASKPAWL_FD";
 
 /// How much a call may print and how gently it is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +116,7 @@ impl CallContext {
             programs: Programs::default(),
             sandbox: Sandbox::default(),
             environment: Environment::default(),
+            plan: None,
         }
     }
 
@@ -120,6 +128,12 @@ impl CallContext {
     /// Returns the file for what the call's program prints to its standard error.
     pub fn stderr_path(&self) -> PathBuf {
         self.output_path(".stderr")
+    }
+
+    /// Returns what a program of the call inherits beside its streams.
+    pub(crate) fn handover(&self) -> Option<Handover> {
+        let descriptor = Arc::clone(self.plan.as_ref()?);
+        Some(Handover { descriptor, variable: PLAN_VARIABLE })
     }
 
     fn output_path(&self, suffix: &str) -> PathBuf {

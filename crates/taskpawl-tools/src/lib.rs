@@ -38,7 +38,7 @@ mod tool;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
-pub use context::{CallContext, CallLimits, Progress, ProgressSink, UsageSink};
+pub use context::{CallContext, CallLimits, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use guard::call_guarded;
 pub use policy::{
@@ -50,9 +50,9 @@ pub use sandbox::{
     CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use taskpawl_process::{
-    End, Enforcement, Environment, Level, Limits, Network, NetworkWall, Outcome, OutputFiles, Profile,
-    Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, is_below_supervisor,
-    probe,
+    End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
+    Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, inherited,
+    is_below_supervisor, probe,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolSpec};

@@ -220,9 +220,12 @@ impl Builder {
             .with_source(self.source)
             .with_origin(self.origin)
             .with_gatekeeper(Arc::new(PolicyKeeper(policy)));
-        let engine = Engine::new(manager, Arc::new(registry), project)
-            .with_supervision(self.supervision)
-            .with_sandbox(self.sandbox, places);
+        let tools = Arc::new(registry);
+        let engine = match &self.location {
+            Location::Call(_) => Engine::of_another(manager, tools, project),
+            _ => Engine::new(manager, tools, project),
+        };
+        let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
         Ok(Taskpawl::new(engine, self.location, temporary))
     }
 }

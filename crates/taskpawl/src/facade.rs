@@ -1,3 +1,4 @@
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
     ApplyReport, Command, Event, Map, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
 };
-use taskpawl_store::{Finding, Location, Severity};
+use taskpawl_store::{Door, Finding, Location, Severity};
+use taskpawl_tools::{CallContext, inherited};
 
 use crate::builder::Builder;
 use crate::error::OpenError;
@@ -59,6 +61,24 @@ impl Taskpawl {
     /// Returns a builder for the store at `location`.
     pub fn builder_at(location: Location) -> Builder {
         Builder::new(location)
+    }
+
+    /// Returns a builder for the plan of a call that declares `planAccess`, for a tool within this process; `None` for other calls.
+    ///
+    /// It shows the plan and, with `planAccess: add`, takes new tasks, in the name of the call and until it ends; everything else is
+    /// refused. Its methods block: they belong into `spawn_blocking`, for the run that answers may be on the same thread.
+    pub fn builder_of(call: &CallContext) -> Option<Builder> {
+        let door = Door::from(Arc::clone(call.plan.as_ref()?));
+        Some(Self::builder_at(Location::Call(door)))
+    }
+
+    /// Returns a builder for the plan of the call that this program belongs to, as of [`builder_of`](Self::builder_of). `descriptor` is
+    /// the number that the variable `TASKPAWL_FD` says.
+    ///
+    /// # Errors
+    /// No descriptor with this number is open: some program in between has not passed it on.
+    pub fn builder_within(descriptor: i32) -> io::Result<Builder> {
+        Ok(Self::builder_at(Location::Call(Door::from(inherited(descriptor)?))))
     }
 
     /// Returns every command on the plan, and the reads.

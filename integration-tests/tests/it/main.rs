@@ -4,6 +4,7 @@
 
 mod p10;
 mod p12_tools;
+mod p10_plan;
 mod p15;
 mod p1_kills;
 mod p1_power;

@@ -77,6 +77,13 @@ impl Takes {
     }
 }
 
+impl Args {
+    /// Returns whether it only says what would be done.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+}
+
 /// Applies a plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(&args.file, &args.takes)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, undecided, unheeded};
+use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, unheeded};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;
@@ -51,9 +51,8 @@ pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
             found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
         }
         let calls = || task.calls.iter().map(|call| &call.spec);
-        let held = undecided(calls()).map(|field| (field, "evaluate it: the task will not start"));
         let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
-        for key in unheeded.chain(held) {
+        for key in unheeded {
             found.entry(key).or_insert((task, 0)).1 += 1;
         }
     }

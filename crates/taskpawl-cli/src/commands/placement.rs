@@ -66,7 +66,7 @@ impl Shown {
         let path = |path: &std::path::PathBuf| path.display().to_string();
         Self {
             store: place.location.to_string(),
-            exists: place.location.path().is_some_and(std::path::Path::exists),
+            exists: place.rule == Rule::Call || place.location.path().is_some_and(std::path::Path::exists),
             rule: word(place.rule),
             root: path(&place.root),
             project: place.project.as_ref().map(path),
@@ -80,6 +80,7 @@ fn word(rule: Rule) -> &'static str {
     match rule {
         Rule::Flag => "flag",
         Rule::Variable => "variable",
+        Rule::Call => "call",
         Rule::Project => "project",
         Rule::StateDirectory => "state_directory",
         _ => "unknown",
@@ -90,6 +91,7 @@ fn meaning(rule: Rule) -> &'static str {
     match rule {
         Rule::Flag => "`--store` says so",
         Rule::Variable => "`TASKPAWL_STORE` says so",
+        Rule::Call => "`TASKPAWL_FD` says so: this runs within a call that has access to its plan",
         Rule::Project => "`taskpawl init --store` said so",
         Rule::StateDirectory => {
             "the project has an id, and its store lies in the state directory of the user"

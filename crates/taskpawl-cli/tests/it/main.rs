@@ -30,3 +30,4 @@ mod terminal;
 mod trust;
 mod turns;
 mod undo;
+mod within;

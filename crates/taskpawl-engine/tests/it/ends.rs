@@ -125,17 +125,6 @@ async fn a_task_whose_tool_is_missing_stays_and_the_summary_says_so() {
 }
 
 #[tokio::test]
-async fn what_this_version_does_not_evaluate_stays_and_the_summary_says_so() {
-    let lab = Lab::new(
-        "tasks: [{id: a, calls: [{toolName: ok, planAccess: read}]}, {id: c, needs: [a], call: {ok: {}}}]",
-    );
-    let summary = lab.run().await;
-    assert_eq!((lab.states(), lab.starts(), summary.exit), ("a=todo c=todo".into(), String::new(), 4));
-    let reason = "it uses `planAccess`, which this version keeps but does not evaluate";
-    assert_eq!(summary.not_run[0].reason, reason);
-}
-
-#[tokio::test]
 async fn one_task_is_blocked_until_its_dependencies_are_finished_and_freed_by_itself() {
     let lab = Lab::new("tasks: [{id: a, call: {ok: {}}}, {id: b, needs: [a], call: {ok: {}}}, {id: m}]");
     let summary = within(lab.engine.execute_task("b", RunOptions::default())).await.unwrap();

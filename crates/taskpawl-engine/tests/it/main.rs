@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod approvals;
+mod broker;
 mod calls;
 mod ends;
 mod limits;

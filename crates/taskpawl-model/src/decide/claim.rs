@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
 use crate::gate::{Gate, GateState};
-use crate::record::{Phase, TaskRecord, Work};
+use crate::record::{Node, Phase, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};
@@ -99,9 +99,6 @@ impl Draft<'_> {
         }
         let node = self.node(key)?;
         if !node.is_ready() {
-            if (Gate { undecided: false, ..node.gate }).state() == GateState::Ready {
-                self.refuse_undecided(key, record)?;
-            }
             let (open, failed) = self.obstacles(key)?;
             // A new task, which the view does not show, waits for nothing but what it names.
             let is_old = self.changes.tasks.is_empty();

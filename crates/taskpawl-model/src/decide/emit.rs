@@ -49,7 +49,7 @@ impl Draft<'_> {
         let origin = std::mem::replace(&mut self.origin, Origin::Agent);
         let joined = Emission::new(self, by, call, &plan)?.join(self, &needed_by);
         self.origin = origin;
-        let mut ids = joined?;
+        let mut ids: Vec<TaskId> = joined?.into_iter().map(|(id, ..)| id).collect();
         let position = self.calls(key)?.iter().position(|other| other.id == call.id);
         let position = position.expect("BUG: a call that has ended is one of its task");
         self.update_call(key, position, |call| {
@@ -155,7 +155,7 @@ fn is_withdrawn(record: &TaskRecord) -> bool {
     matches!(&record.body.state, TaskState::Skipped { reason: Some(reason) } if reason == WITHDRAWN)
 }
 
-fn is_found_during(record: &TaskRecord, by: &TaskId) -> bool {
+pub(super) fn is_found_during(record: &TaskRecord, by: &TaskId) -> bool {
     record.spec.links.as_ref().is_some_and(|links| links.discovered_from.contains(by))
 }
 
@@ -192,7 +192,7 @@ fn names_in(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Tasks on their way into the plan.
-struct Emission<'e> {
+pub(super) struct Emission<'e> {
     by: &'e TaskRecord,
     plan: &'e Plan,
     ids: Vec<TaskId>,
@@ -201,7 +201,7 @@ struct Emission<'e> {
 
 /// What a task was before: a call that runs again may return what it returned before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     New,
     /// Withdrawn when its call began from the start.
     Back,
@@ -209,7 +209,12 @@ enum Standing {
 }
 
 impl<'e> Emission<'e> {
-    fn new(draft: &mut Draft<'_>, by: &'e TaskRecord, call: &CallRecord, plan: &'e Plan) -> Decided<Self> {
+    pub(super) fn new(
+        draft: &mut Draft<'_>,
+        by: &'e TaskRecord,
+        call: &CallRecord,
+        plan: &'e Plan,
+    ) -> Decided<Self> {
         let (mut ids, mut number) = (Vec::with_capacity(plan.tasks.len()), 0_u64);
         for task in &plan.tasks {
             let id = match &task.id {
@@ -221,12 +226,12 @@ impl<'e> Emission<'e> {
         Ok(Self { by, plan, ids, keys: Vec::new() })
     }
 
-    /// Puts the tasks into the plan, and returns their ids.
-    fn join(
+    /// Puts the tasks into the plan, and returns their ids with what they were before.
+    pub(super) fn join(
         mut self,
         draft: &mut Draft<'_>,
         needed_by: &BTreeMap<String, Vec<String>>,
-    ) -> Decided<Vec<TaskId>> {
+    ) -> Decided<Vec<(TaskId, Key, Standing)>> {
         for (task, id) in self.plan.tasks.iter().zip(self.ids.clone()) {
             let key = self.put(draft, task, &id)?;
             self.keys.push(key);
@@ -243,7 +248,8 @@ impl<'e> Emission<'e> {
         for (key, _) in &self.keys {
             draft.check_references(*key)?;
         }
-        Ok(self.ids)
+        let keys = self.keys.into_iter();
+        Ok(self.ids.into_iter().zip(keys).map(|(id, (key, standing))| (id, key, standing)).collect())
     }
 
     /// Makes a task, or brings the one in line that the same task emitted before.
@@ -295,16 +301,19 @@ impl<'e> Emission<'e> {
         let (key, standing) = self.keys[position];
         let is_new = standing == Standing::New;
         self.put_in_place(draft, position, task)?;
-        for on in &task.needs {
-            draft.link(key, self.keys[*on].0, !is_new)?;
-        }
-        for id in &task.needs_outside {
-            let on = exact(draft, id.as_str())?;
+        let inside = task.needs.iter().map(|on| Ok(self.keys[*on].0));
+        let outside = task.needs_outside.iter().map(|id| exact(draft, id.as_str()));
+        for on in inside.chain(outside).collect::<Decided<Vec<_>>>()? {
+            if standing == Standing::Known && !draft.depends_on(key, on)? {
+                refuse_started(&draft.task(key)?, "its dependencies")?;
+            }
             draft.link(key, on, !is_new)?;
         }
         let names = task.names.iter().map(|(text, other)| (text.clone(), self.ids[*other].clone()));
         let names: BTreeMap<_, _> = names.filter(|(text, id)| text != id.as_str()).collect();
-        draft.update_task(key, |record| record.body.names = names)?;
+        if draft.task(key)?.body.names != names {
+            draft.update_task(key, |record| record.body.names = names)?;
+        }
         let dependencies = draft.dependencies(key)?;
         super::author::check_trigger(&self.ids[position], &task.spec, !dependencies.is_empty())?;
         if is_new {
@@ -377,7 +386,7 @@ fn exact(draft: &Draft<'_>, id: &str) -> Decided<Key> {
 }
 
 /// Refuses to change what runs, or is over.
-fn refuse_started(record: &TaskRecord, what: &'static str) -> Decided<()> {
+pub(super) fn refuse_started(record: &TaskRecord, what: &'static str) -> Decided<()> {
     match record.body.state.status() {
         Status::Todo | Status::Blocked => Ok(()),
         status @ (Status::InProgress

@@ -9,7 +9,7 @@ use crate::draft::{Decided, Draft};
 use crate::record::{CallError, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskState};
-use crate::{CallId, Key, limits};
+use crate::{CallId, Key};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -37,20 +37,6 @@ impl End<'_> {
 }
 
 impl Draft<'_> {
-    /// Refuses to start what uses something that this version does not evaluate.
-    pub(super) fn refuse_undecided(&mut self, key: Key, record: &TaskRecord) -> Decided<()> {
-        match limits::undecided(self.calls(key)?.iter().map(|call| &call.spec)) {
-            Some(field) => {
-                let problem = format!(
-                    "this version keeps it but does not evaluate it, so `{}` cannot start",
-                    record.id
-                );
-                Err(super::author::invalid(field, problem).into())
-            }
-            None => Ok(()),
-        }
-    }
-
     pub(super) fn refuse_unless_manual(
         &mut self,
         key: Key,

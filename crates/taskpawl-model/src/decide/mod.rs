@@ -8,6 +8,7 @@ mod cached;
 mod claim;
 mod emit;
 mod ending;
+mod grow;
 mod hand;
 mod judged;
 mod needs;
@@ -102,6 +103,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
+        Command::Grow(grow) => draft.grow(grow),
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::draft::{Decided, Draft};
 use crate::failure::without_value;
 use crate::flow::{self, SURPLUS};
-use crate::limits::{needs_opening, undecided};
+use crate::limits::needs_opening;
 use crate::record::{CallBody, CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
 use crate::spec::{CallSpec, TaskSpec};
 use crate::status::{Cause, TaskState};
@@ -34,9 +34,7 @@ impl Draft<'_> {
         {
             return Ok(());
         }
-        let calls = self.known_calls(key)?;
-        let is_held = undecided(calls.iter().map(|call| &call.spec)).is_some();
-        if self.node(key)?.gate.undecided != is_held {
+        if self.node(key)?.gate.undecided {
             self.refresh_node(key)?;
         }
         Ok(())

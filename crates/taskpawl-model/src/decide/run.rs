@@ -233,7 +233,6 @@ impl Draft<'_> {
             }
             .into());
         }
-        self.refuse_undecided(key, &record)?;
         if node.gate.before_subtasks() == GateState::Wait {
             let reason = BlockedReason::Waiting { ids: Vec::new() };
             return self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None);

@@ -66,11 +66,6 @@ pub enum Reason {
         /// The run.
         run: RunId,
     },
-    /// It uses something that this version does not do.
-    Undecided {
-        /// The field.
-        field: String,
-    },
     /// Its gate is open and it moves by itself with the next command.
     Moving {},
     /// A run works on it.
@@ -219,7 +214,6 @@ impl Reason {
             | Self::StoppedBy { .. }
             | Self::ReadyForRun { run: None }
             | Self::Unclaimed { .. }
-            | Self::Undecided { .. }
             | Self::RunDied { .. }
             | Self::LeaseEnded { .. }
             | Self::Approval { .. }
@@ -242,7 +236,6 @@ impl Reason {
             | Self::StoppedBy { .. }
             | Self::StillEnding { .. }
             | Self::Moving {}
-            | Self::Undecided { .. }
             | Self::Done { .. }
             | Self::Occupied { .. } => with(&["taskpawl show ID"]),
             Self::ReadyForRun { run: None } => with(&["taskpawl run-all-ready --only ID", "taskpawl run ID"]),
@@ -309,9 +302,6 @@ impl std::fmt::Display for Reason {
             }
             Self::StillEnding { run } => {
                 write!(f, "ready, but run `{run}` still ends calls of the attempt that was cancelled")
-            }
-            Self::Undecided { field } => {
-                write!(f, "uses `{field}`, which this version keeps but does not evaluate")
             }
             Self::Moving {} => f.write_str("moves by itself with the next command"),
             Self::Running { run, calls, since, .. } => fmt_running(f, run, calls, *since),

@@ -7,7 +7,6 @@ use super::reason::Reason;
 use super::search::missing;
 use crate::command::Amount;
 use crate::decide::on_expiry_word;
-use crate::limits::undecided;
 use crate::means::{self, Means};
 use crate::paths;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
@@ -103,9 +102,7 @@ fn reason_of_claim(
 
 fn reason_of_ready(view: &dyn View, facts: &Facts<'_>, node: &Node, task: &TaskRecord) -> ViewResult<Reason> {
     if !node.is_ready() {
-        let calls = view.calls(node.key)?;
-        let field = undecided(calls.iter().map(|call| &call.spec)).filter(|_| node.gate.undecided);
-        return Ok(field.map_or(Reason::Moving {}, |field| Reason::Undecided { field: field.to_owned() }));
+        return Ok(Reason::Moving {});
     }
     match node.work {
         Work::Manual => {

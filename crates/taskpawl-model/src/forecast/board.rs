@@ -191,7 +191,6 @@ impl<'a> Board<'a> {
     /// Decides what has to be decided before a task starts, as far as that is known.
     fn open(&mut self, key: Key) -> ViewResult<()> {
         match self.decide_opening(key)? {
-            Opening::Held(why) => drop(self.failures.insert(key, why)),
             Opening::Skipped => self.skip_tree(key),
             Opening::Failed(why) => {
                 self.failures.insert(key, why);

@@ -7,7 +7,6 @@ use super::board::Board;
 use crate::expr::{self, ExprError, Mention, Name, TaskField};
 use crate::failure::no_value;
 use crate::flow::{self, Facts};
-use crate::limits::undecided;
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
 use crate::status::TaskState;
 use crate::view::{ViewError, ViewResult};
@@ -24,8 +23,6 @@ pub(super) enum Opening {
     Skipped,
     /// It fails, and why.
     Failed(String),
-    /// It stays as it is, and why.
-    Held(String),
 }
 
 /// Something that is decided only by results that are not there yet. It is taken to hold; a list counts as one item.
@@ -88,11 +85,6 @@ impl Board<'_> {
     pub(super) fn decide_opening(&mut self, key: Key) -> ViewResult<Opening> {
         let Some(record) = self.view.task(key)? else { return Ok(Opening::Open) };
         let calls = self.view.calls(key)?;
-        if let Some(field) = undecided(calls.iter().map(|call| &call.spec)) {
-            return Ok(Opening::Held(format!(
-                "it uses `{field}`, which this version keeps but does not evaluate"
-            )));
-        }
         if let Some(when) = &record.spec.when
             && !self.is_unknown(key, &record, ("when", when), expr::condition_mentions(when))?
         {

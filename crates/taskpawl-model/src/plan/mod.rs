@@ -20,8 +20,6 @@ mod text;
 mod types;
 mod vocabulary;
 
-pub(crate) use parse::plan_from_json;
-
 pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
@@ -29,6 +27,8 @@ pub(crate) use vocabulary::word_hint;
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
-pub use parse::{call_from_json, change_spec, parse_call, parse_plan, parse_task, task_from_json};
+pub use parse::{
+    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, task_from_json,
+};
 pub use types::{Budget, Param, ParamType, Plan, PlanTask, Position};
 pub use vocabulary::{PlanFields, plan_fields};

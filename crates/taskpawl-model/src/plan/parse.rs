@@ -45,11 +45,12 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
     })
 }
 
-/// Returns the plan that a JSON value describes, by the rules of [`parse_plan`].
+/// Returns the plan that a JSON value describes, by the rules of [`parse_plan`], as a part of a plan that is there already: its
+/// expressions may use what that has.
 ///
 /// # Errors
 /// Everything that is wrong with it, without places.
-pub(crate) fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
+pub fn plan_from_json(value: &Value) -> Result<Plan, PlanErrors> {
     from_json(value, |reader, node| {
         reader.is_part = true;
         let mut plan = reader.plan(node);

@@ -9,6 +9,7 @@ use super::kin::{self, Children, FileId};
 use super::signals;
 use super::wire::Reply;
 use crate::faults::{self, Fault};
+use crate::handover;
 use crate::recipe::Recipe;
 
 /// The programs of a run, and all that has come of them.
@@ -47,7 +48,7 @@ impl Calls {
         Self { mark, by_id, leaders, adopted, children: Children::new() }
     }
 
-    /// Starts a program with its standard output, standard error and, if it has one, standard input.
+    /// Starts a program with its standard output, standard error and, if there are any, what is handed over and standard input.
     pub(super) fn start(&mut self, id: u64, recipe: &Recipe<'_>, streams: Vec<OwnedFd>) -> Result<(), Errno> {
         let mut streams = streams.into_iter();
         let (Some(stdout), Some(stderr)) = (streams.next(), streams.next()) else {
@@ -57,8 +58,16 @@ impl Calls {
         let outputs = [&stdout, &stderr].into_iter().filter_map(kin::file_of).collect();
         let mut command = recipe.command();
         command.env(kin::MARK, format!("{}{id}", self.mark));
+        let inherited = match recipe.handover {
+            Some(variable) => {
+                let descriptor = streams.next().ok_or(Errno::MFILE)?;
+                Some(handover::pass_on(&mut command, variable, &descriptor)?)
+            }
+            None => None,
+        };
         command.stdin(streams.next().map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
         let child = command.spawn().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
+        drop(inherited);
         let leader = Pid::from_child(&child);
         self.leaders.insert(leader, id);
         self.by_id.insert(id, Call { leader, outputs, status: None });

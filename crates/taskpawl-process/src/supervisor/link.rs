@@ -200,7 +200,8 @@ impl Link {
         };
         // Borrowed texts are written out before the lock is taken again.
         let bytes = Request::write_spawn(id, recipe);
-        let message = Message::new(bytes, streams.outputs.into_iter().chain(streams.stdin).collect())?;
+        let Streams { outputs, stdin, handover } = streams;
+        let message = Message::new(bytes, outputs.into_iter().chain(handover).chain(stdin).collect())?;
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         if !matches!(state.stage, Stage::Over(_)) {

@@ -15,8 +15,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// Three streams and the text of the message.
-const MOST_DESCRIPTORS: usize = 4;
+/// Three streams, what is handed over and the text of the message.
+const MOST_DESCRIPTORS: usize = 5;
 const MOST_BYTES: usize = 16 << 10;
 /// The whole of a message whose bytes are in its last descriptor.
 const ELSEWHERE: &[u8] = &[0xff];

@@ -21,7 +21,8 @@ pub(super) const VERSION: u32 = 2;
 pub(super) enum Request<'a> {
     /// Comes first. With it come the run's lock and the directory of its output files, if there are any.
     Start(Start<'a>),
-    /// Start a program; its streams come with it: standard output, standard error, standard input if there is one.
+    /// Start a program; its streams come with it: standard output, standard error, what is handed over and standard
+    /// input, as far as there are any.
     Spawn { id: u64, recipe: Recipe<'a> },
     /// Signal everything that belongs to a program.
     Signal { id: u64, signal: Signal },
@@ -218,7 +219,7 @@ impl Writer {
                 self.text(value);
             }
         }
-        self
+        self.text(recipe.handover.unwrap_or_default())
     }
 }
 
@@ -338,7 +339,8 @@ impl<'a> Reader<'a> {
         let inherits = self.u8()? != 0;
         let argv = (0..self.u64()?).map(|_| self.text()).collect::<io::Result<_>>()?;
         let variables = (0..self.u64()?).map(|_| self.variable()).collect::<io::Result<_>>()?;
-        Ok(Recipe { file, argv, cwd, inherits, variables })
+        let handover = Some(self.text()?).filter(|variable| !variable.is_empty());
+        Ok(Recipe { file, argv, cwd, inherits, variables, handover })
     }
 
     fn variable(&mut self) -> io::Result<(&'a OsStr, Option<&'a OsStr>)> {
@@ -375,6 +377,7 @@ mod tests {
             cwd: "/tmp".into(),
             inherits: true,
             variables: vec![(OsStr::new("A"), Some(OsStr::new("1"))), (OsStr::new("B"), None)],
+            handover: Some(OsStr::new("C")),
         };
         vec![
             Request::Start(Start { version: VERSION, mark: "mark".into(), faults: 3, ..Start::default() }),

@@ -5,6 +5,7 @@
 mod attempts;
 mod ends;
 mod engine;
+mod handover;
 mod output;
 mod sandbox;
 mod spares;

@@ -43,6 +43,7 @@ impl Bench {
             stdin: None,
             output: OutputFiles { stdout: self.path("out/1.stdout"), stderr: self.path("out/1.stderr") },
             sandbox: Sandbox::Off,
+            handover: None,
         }
     }
 

@@ -134,7 +134,7 @@ fn look(location: &Location, path: &Path) -> Result<Vec<Finding>, StoreError> {
     let mut found = siblings::look(path)?;
     found.extend(medium(path));
     let content = match location {
-        Location::Memory => Ok(Vec::new()),
+        Location::Memory | Location::Call(_) => Ok(Vec::new()),
         Location::Sqlite(path) => sqlite::examine(path),
         Location::Json(path) => json::examine(path),
     };

@@ -15,21 +15,22 @@ use crate::StoreError;
 use crate::committer::Backend;
 use crate::handle::{Reader, Watch};
 
-/// The one copy of the state. A transaction takes it out and puts it back; readers wait meanwhile.
+/// The one copy of the state. A transaction takes it out and puts it back; readers wait meanwhile. It never waits for readers: who
+/// looks while it changes keeps what was there, and only then is there a second copy.
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<Arc<State>>>,
     /// Rung when the state is put back.
     is_back: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<State>>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_back.wait_while(state, |state| state.is_none()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put_back(&self, state: State) {
+    fn put_back(&self, state: Arc<State>) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
         self.is_back.notify_all();
     }
@@ -37,7 +38,7 @@ impl Shared {
 
 /// Returns both sides of an empty store.
 pub(crate) fn open() -> (Box<dyn Backend>, Box<dyn Reader>) {
-    let shared = Arc::new(Shared { state: Mutex::new(Some(State::default())), is_back: Condvar::new() });
+    let shared = Arc::new(Shared { state: Mutex::new(Some(Arc::default())), is_back: Condvar::new() });
     let backend = MemoryBackend { shared: Arc::clone(&shared), working: None, is_changed: false };
     (Box::new(backend), Box::new(MemoryReader { shared }))
 }
@@ -46,7 +47,7 @@ pub(crate) fn open() -> (Box<dyn Backend>, Box<dyn Reader>) {
 struct MemoryBackend {
     shared: Arc<Shared>,
     /// The state, during a transaction.
-    working: Option<State>,
+    working: Option<Arc<State>>,
     is_changed: bool,
 }
 
@@ -66,13 +67,13 @@ impl Backend for MemoryBackend {
     }
 
     fn view(&self) -> &dyn View {
-        self.working.as_ref().expect("BUG: a view is taken within a transaction")
+        &**self.working.as_ref().expect("BUG: a view is taken within a transaction")
     }
 
     fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
         self.is_changed = true;
         let state = self.working.as_mut().expect("BUG: changes are applied within a transaction");
-        Ok(state.apply(changes))
+        Ok(Arc::make_mut(state).apply(changes))
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
@@ -95,9 +96,8 @@ struct MemoryReader {
 
 impl Reader for MemoryReader {
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
-        let guard = self.shared.lock();
-        let state = guard.as_ref().expect("BUG: the state is back");
-        look(state).map_err(StoreError::from_view)
+        let state = self.shared.lock().clone().expect("BUG: the state is back");
+        look(&*state).map_err(StoreError::from_view)
     }
 
     fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {

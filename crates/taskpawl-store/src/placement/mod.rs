@@ -12,8 +12,8 @@ pub use error::PlacementError;
 
 use self::discover::Found;
 use self::project::{ProjectFile, StateRecord};
-use crate::Location;
 use crate::files;
+use crate::{Door, Location};
 
 /// What placement depends on. The border reads it once; nothing here looks at the environment of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum Rule {
     Flag,
     /// `TASKPAWL_STORE` says so.
     Variable,
+    /// `TASKPAWL_FD` says so: this is part of a call.
+    Call,
     /// `init --store` said so; it stands in the project.
     Project,
     /// The project has an id, and its store lies in the state directory of the user.
@@ -65,6 +67,13 @@ pub struct Place {
 }
 
 impl Place {
+    /// Returns the place of what belongs to a call and works in `directory`.
+    pub fn of_call(door: Door, directory: &Path) -> Self {
+        // The call may not see the whole of its project: then its root is where it works.
+        let found = discover::find(directory).ok().flatten();
+        named_place(Location::Call(door), Rule::Call, found, directory)
+    }
+
     /// Records where the project is now, if it was moved. Commands that write call it; those that read do not.
     pub fn record(&self) -> Result<(), PlacementError> {
         match (&self.state, &self.project, &self.id, &self.moved_from) {

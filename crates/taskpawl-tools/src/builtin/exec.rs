@@ -176,6 +176,7 @@ pub(crate) async fn run(
         stdin: options.stdin.map(String::into_bytes),
         output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
         sandbox: cx.sandbox.clone(),
+        handover: cx.handover(),
     };
     let limits = Limits {
         deadline: cx.deadline,

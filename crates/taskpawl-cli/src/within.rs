@@ -1,0 +1,79 @@
+//! Commands within a call: a program of a call that declares `planAccess` looks at the plan of the call and adds to it, and no more.
+//!
+//! The run decides that; what is refused here would be refused there as well, or makes no sense within a call.
+
+use taskpawl::model::Refusal;
+
+use crate::app::App;
+use crate::args::Command;
+use crate::error::CliError;
+
+/// Refuses what is not for programs of a call, where this is one.
+pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
+    match beyond(command) {
+        Some(what) if app.is_within_call() => Err(Refusal::BeyondAccess { access: None, what }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns why a command is not for programs of a call; `None` for one that looks, adds, or has nothing to do with a plan.
+fn beyond(command: &Command) -> Option<String> {
+    let word = match command {
+        Command::Create(_)
+        | Command::AddSubtask(_)
+        | Command::AddToolCall(_)
+        | Command::AddDependency(_)
+        | Command::Note(_)
+        | Command::List(_)
+        | Command::Show(_)
+        | Command::Ready(_)
+        | Command::Runs(_)
+        | Command::Explain(_)
+        | Command::CriticalPath(_)
+        | Command::Graph(_)
+        | Command::History(_)
+        | Command::Plan(_)
+        | Command::Where(_)
+        | Command::Config(_)
+        | Command::Tools(_)
+        | Command::Schema(_)
+        | Command::Completions(_)
+        | Command::Man(_) => return None,
+        Command::Apply(args) if args.is_dry_run() => {
+            return Some(
+                "what `apply --dry-run` shows is another plan, and these tasks join that of the call"
+                    .to_owned(),
+            );
+        }
+        Command::Apply(_) => return None,
+        Command::RunAllReady(_) | Command::Run(_) => {
+            return Some("the run that this call belongs to takes what is added by itself".to_owned());
+        }
+        Command::Logs(_) => {
+            return Some(
+                "`logs` reads files that calls do not see; `show` has what is kept of them".to_owned(),
+            );
+        }
+        Command::Init(_) => "init",
+        Command::Update(_) => "update",
+        Command::Delete(_) => "delete",
+        Command::Claim(_) => "claim",
+        Command::Renew(_) => "renew",
+        Command::Release(_) => "release",
+        Command::Done(_) => "done",
+        Command::Fail(_) => "fail",
+        Command::Skip(_) => "skip",
+        Command::Block(_) => "block",
+        Command::Unblock(_) => "unblock",
+        Command::Retry(_) => "retry",
+        Command::Reopen(_) => "reopen",
+        Command::Cancel(_) => "cancel",
+        Command::Approve(_) => "approve",
+        Command::Reject(_) => "reject",
+        Command::RemoveDependency(_) => "remove-dependency",
+        Command::Undo(_) => "undo",
+        Command::Prune(_) => "prune",
+        Command::Doctor(_) => "doctor",
+    };
+    Some(format!("`{word}` is for neither"))
+}

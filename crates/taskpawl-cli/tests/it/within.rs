@@ -1,0 +1,109 @@
+//! The program within a call that has access to its plan.
+
+use std::fs;
+
+use crate::harness::Cli;
+
+const PLAN: &str = "
+name: demo
+tasks:
+  - id: agent
+    calls: [{toolName: shell, planAccess: ACCESS, args: {command: sh agent.sh}}]
+  - {id: last, needs: [agent], run: echo last}
+  - {id: by-hand, needs: [agent]}
+";
+
+/// Runs a plan whose first task runs a script in which `taskpawl` is this program, and `try` writes down how it ends.
+fn run(access: &str, script: &str) -> Cli {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", &PLAN.replace("ACCESS", access));
+    cli.file(
+        "more.yaml",
+        "tasks: [{id: more, run: echo more}, {name: after more, needs: [more], run: echo after}]",
+    );
+    let program = env!("CARGO_BIN_EXE_taskpawl");
+    let head = format!(
+        "set -e\ntaskpawl() {{ {program} \"$@\"; }}\ntry() {{ code=0; taskpawl \"$@\" >out.txt 2>&1 || code=$?; \
+         echo \"$code $1: $(head -n 1 out.txt)\" >> tried.txt; }}\n"
+    );
+    cli.file("agent.sh", &(head + script));
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
+    cli
+}
+
+fn read(cli: &Cli, name: &str) -> String {
+    fs::read_to_string(cli.path("work").join(name)).unwrap_or_default()
+}
+
+#[test]
+fn a_call_looks_at_its_plan_and_adds_to_it() {
+    let cli = run(
+        "add",
+        "taskpawl ready --quiet
+taskpawl create Found --id found --run 'echo found' --actor mallory
+taskpawl create Group --id group --needs by-hand
+taskpawl add-subtask group Below --id below --run 'echo below'
+taskpawl add-tool-call group --tool log --args '{\"message\": \"x\"}'
+taskpawl apply more.yaml
+taskpawl apply more.yaml > again.txt
+taskpawl add-dependency last more
+taskpawl note by-hand 'look at it'
+taskpawl list --fields id > list.json
+taskpawl where > where.txt
+taskpawl explain last > explain.txt
+taskpawl history agent > history.txt
+taskpawl graph > graph.txt
+taskpawl critical-path > path.txt
+taskpawl runs > runs.txt
+",
+    );
+    let states = cli.run(&["list", "--fields", "id,status,plan"]).ok();
+    insta::assert_snapshot!(states.stdout);
+    let history = cli.run(&["show", "found"]).ok();
+    assert!(history.stdout.contains("discovered from") || history.stdout.contains("agent"), "{history}");
+    assert!(
+        read(&cli, "where.txt").starts_with("store    the plan of this call\n"),
+        "{}",
+        read(&cli, "where.txt")
+    );
+    insta::assert_snapshot!(read(&cli, "again.txt"), @"");
+    assert!(read(&cli, "list.json").contains("\"below\""), "{}", read(&cli, "list.json"));
+    assert!(read(&cli, "explain.txt").contains("more") && read(&cli, "runs.txt").contains("running"));
+}
+
+#[test]
+fn everything_else_is_refused_from_within_a_call() {
+    let script = "taskpawl create Found --id found
+for command in run-all-ready 'run found' 'run found --json' 'logs agent' 'done last' 'fail by-hand' 'skip last' 'block last --reason x' \
+ 'unblock last' 'retry last' 'reopen last' 'cancel found' 'approve last' 'reject last' 'claim by-hand' 'claim --next' 'renew last' \
+ 'release last' 'delete found' 'update found --priority high' 'remove-dependency last agent' 'undo' 'prune --older-than 1d' \
+ 'doctor' 'init' 'apply more.yaml --dry-run' 'apply more.yaml --prune' 'apply more.yaml --fresh' \
+ 'add-subtask found --existing last' 'add-subtask by-hand X' 'add-tool-call last --tool sleep --args {\"duration\":\"1ms\"}' 'add-dependency last by-hand' \
+ 'create X --id last' 'show nobody'; do try $command; done
+TASKPAWL_FD=7777 try list
+TASKPAWL_FD=x try list
+try list --store other.db --quiet
+";
+    let cli = run("add", script);
+    insta::assert_snapshot!(read(&cli, "tried.txt"));
+    let cli = run("read", "try list\ntry create X --id x\ntry apply more.yaml\ntry note last x\n");
+    insta::assert_snapshot!(read(&cli, "tried.txt"));
+}
+
+#[test]
+fn what_a_call_leaves_running_has_no_part_in_its_plan() {
+    // It hides from the end of the call, and asks when that is over.
+    let script = "(TASKPAWL_PROCESS= setsid sh -c 'while ! [ -e over ]; do sleep 0.02; done; PROGRAM create Late --id late \
+                  >late.txt 2>&1; echo $? >code.txt' >/dev/null 2>&1 &)\n";
+    let script = script.replace("PROGRAM", env!("CARGO_BIN_EXE_taskpawl"));
+    let cli = Cli::new().with_programs();
+    let plan = "tasks: [{id: agent, calls: [{toolName: shell, planAccess: add, args: {command: sh agent.sh}}]},
+      {id: then, needs: [agent], run: 'touch over; for i in 1 2 3 4 5 6 7 8 9 10; do [ -s code.txt ] || sleep 0.1; done'}]";
+    cli.file("plan.yaml", plan);
+    cli.file("agent.sh", &script);
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    // Either it was ended with the call, or it found the door shut.
+    let late = read(&cli, "late.txt");
+    assert!(late.is_empty() || late.contains("the call is over"), "{late}");
+    assert_eq!(cli.run(&["show", "late"]).code, Some(6));
+}

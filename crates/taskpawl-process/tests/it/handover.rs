@@ -1,0 +1,55 @@
+//! What a program inherits beside its streams.
+
+use std::io::{PipeReader, Read as _, pipe};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+
+use taskpawl_process::{Handover, Program, SpawnError};
+
+use crate::support::Bench;
+
+/// Returns a program that may write to a pipe, the other end of that, and what the pipe is called in `/proc`.
+fn handing_over(bench: &Bench, script: &str) -> (Program, PipeReader, String) {
+    let (reader, writer) = pipe().unwrap();
+    let name = format!("pipe:[{}]", rustix::fs::fstat(writer.as_fd()).unwrap().st_ino);
+    let handover = Handover { descriptor: Arc::new(OwnedFd::from(writer)), variable: "A_NUMBER" };
+    let program = Program { handover: Some(handover), ..bench.program(&["sh", "-c", script]) };
+    (program, reader, name)
+}
+
+#[tokio::test]
+async fn a_program_and_what_it_starts_use_what_is_handed_over_and_no_other_program_does() {
+    let bench = Bench::new();
+    let script = "sh -c 'echo from within >/proc/self/fd/$A_NUMBER'; ls -l /proc/self/fd";
+    let (program, mut reader, name) = handing_over(&bench, script);
+    let others = bench.program(&["sh", "-c", "echo ${A_NUMBER:-none}; ls -l /proc/self/fd"]);
+    let (outcome, other) = tokio::join!(bench.run(&program), bench.run(&others));
+    drop(program);
+    let (outcome, other) = (outcome.unwrap(), other.unwrap());
+    assert!(outcome.code == 0 && outcome.stdout.text.contains(&name), "{outcome:?}");
+    assert!(other.stdout.text.starts_with("none\n") && !other.stdout.text.contains(&name), "{other:?}");
+    let mut said = String::new();
+    // The end comes when nobody has it open any more: neither the program nor the supervisor.
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "from within\n");
+}
+
+#[tokio::test]
+async fn it_goes_together_with_standard_input() {
+    let bench = Bench::new();
+    let (program, mut reader, _) = handing_over(&bench, "cat >/proc/self/fd/$A_NUMBER");
+    let program = Program { stdin: Some(b"input".to_vec()), ..program };
+    assert_eq!(bench.run(&program).await.unwrap().code, 0);
+    drop(program);
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "input");
+}
+
+#[tokio::test]
+async fn without_a_supervisor_nothing_is_handed_over() {
+    let bench = Bench::unsupervised();
+    let (program, ..) = handing_over(&bench, "true");
+    let error = bench.run(&program).await.unwrap_err();
+    assert!(matches!(error, SpawnError::HandoverUnsupervised), "{error}");
+}

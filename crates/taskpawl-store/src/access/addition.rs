@@ -1,0 +1,147 @@
+//! What may be added to a plan from inside a call, as it is sent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use taskpawl_model::{
+    Apply, Command, Growth, NewCall, NewTask, Plan, Refusal, TaskRef, expand_plan, plan_from_json,
+};
+
+/// Something to add. It says neither who asks nor for which call: the other side knows that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Addition {
+    /// A task.
+    Create(Box<NewTask>),
+    /// The tasks of a plan in its long form: they are read anew where they arrive.
+    Join(Value),
+    /// A tool call.
+    AddCall {
+        /// Of this task.
+        id: TaskRef,
+        /// The call.
+        call: Box<NewCall>,
+    },
+    /// A dependency.
+    AddDependency {
+        /// Of this task.
+        id: TaskRef,
+        /// On this one.
+        on: TaskRef,
+    },
+    /// A remark.
+    Note {
+        /// On this task.
+        id: TaskRef,
+        /// The text.
+        text: String,
+    },
+}
+
+impl Addition {
+    /// Returns what a command adds, or why it is none that only adds.
+    pub(crate) fn of(command: &Command) -> Result<Self, Refusal> {
+        Ok(match command {
+            Command::Create(task) => Self::Create(task.clone()),
+            Command::AddCall { id, call } => Self::AddCall { id: id.clone(), call: call.clone() },
+            Command::AddDependency { id, on } => Self::AddDependency { id: id.clone(), on: on.clone() },
+            Command::Note { id, text } => Self::Note { id: id.clone(), text: text.clone() },
+            Command::Apply(apply) => Self::of_plan(apply)?,
+            other => return Err(beyond(format!("`{}` is for neither", word(other)))),
+        })
+    }
+
+    /// Of a plan only its tasks join another one.
+    fn of_plan(apply: &Apply) -> Result<Self, Refusal> {
+        if let Some(flag) =
+            [("--prune", apply.prune), ("--fresh", apply.fresh)].iter().find(|(_, is_set)| *is_set)
+        {
+            return Err(beyond(format!("`{}` is for neither", flag.0)));
+        }
+        if let Some(field) = header_field(&apply.plan) {
+            let what =
+                format!("the tasks of a plan file join the plan of the call, but its `{field}` cannot");
+            return Err(beyond(what));
+        }
+        Ok(Self::Join(expand_plan(&apply.plan)["tasks"].take()))
+    }
+
+    /// Returns what it stands for in the rules.
+    ///
+    /// # Errors
+    /// Tasks are not of the form that they have to be.
+    pub fn into_growth(self) -> Result<Growth, Refusal> {
+        Ok(match self {
+            Self::Create(task) => Growth::Create(task),
+            Self::AddCall { id, call } => Growth::AddCall { id, call },
+            Self::AddDependency { id, on } => Growth::AddDependency { id, on },
+            Self::Note { id, text } => Growth::Note { id, text },
+            Self::Join(tasks) => Growth::Join(Box::new(joining(&tasks)?)),
+        })
+    }
+}
+
+fn joining(tasks: &Value) -> Result<Plan, Refusal> {
+    let invalid = |problem: String| Refusal::InvalidField { field: "tasks".to_owned(), problem };
+    if !tasks.is_array() {
+        return Err(invalid("expected a list of tasks".to_owned()));
+    }
+    plan_from_json(tasks).map_err(|errors| invalid(errors.to_string().trim().to_owned()))
+}
+
+fn beyond(what: String) -> Refusal {
+    Refusal::BeyondAccess { access: None, what }
+}
+
+/// Returns the first field of a plan beside its tasks that says something about how they run.
+fn header_field(plan: &Plan) -> Option<&'static str> {
+    let fields = [
+        ("params", !plan.params.is_empty()),
+        ("resources", !plan.resources.is_empty()),
+        ("timeout", plan.timeout.is_some()),
+        ("budget", plan.budget.is_some()),
+        ("maxFailures", plan.max_failures.is_some()),
+        ("notify", !plan.notify.is_empty()),
+    ];
+    fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
+}
+
+/// Returns what a command is called.
+fn word(command: &Command) -> &'static str {
+    match command {
+        Command::Create(_) => "create",
+        Command::Update { .. } => "update",
+        Command::Delete { .. } => "delete",
+        Command::Claim { .. } => "claim",
+        Command::Renew { .. } => "renew",
+        Command::Release { .. } => "release",
+        Command::Done { .. } => "done",
+        Command::Fail { .. } => "fail",
+        Command::Skip { .. } => "skip",
+        Command::Block { .. } => "block",
+        Command::Unblock { .. } => "unblock",
+        Command::Retry { .. } => "retry",
+        Command::Reopen { .. } => "reopen",
+        Command::Cancel { .. } => "cancel",
+        Command::AddCall { .. } => "add-tool-call",
+        Command::AddDependency { .. } => "add-dependency",
+        Command::RemoveDependency { .. } => "remove-dependency",
+        Command::Move { .. } => "add-subtask --existing",
+        Command::Note { .. } => "note",
+        Command::Apply(_) => "apply",
+        Command::Undo { .. } => "undo",
+        Command::Prune(_) => "prune",
+        Command::RunOne { .. } => "run",
+        Command::Approve { .. } => "approve",
+        Command::Reject { .. } => "reject",
+        Command::StartRun(_)
+        | Command::FinishRun { .. }
+        | Command::CloseRun { .. }
+        | Command::Round(_)
+        | Command::Report(_)
+        | Command::ToolsKnown { .. }
+        | Command::ReturnExpired { .. }
+        | Command::ExpireApprovals { .. } => "run-all-ready",
+        Command::Settle => "doctor --fix",
+        _ => "this command",
+    }
+}

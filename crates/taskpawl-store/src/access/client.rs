@@ -1,0 +1,241 @@
+//! The side of the call: a store of which everything is somewhere else.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use taskpawl_model::{Answer, Changes, Refusal, Request, View, ViewResult};
+
+use super::addition::Addition;
+use super::channel::{Channel, Patience};
+use super::door::Door;
+use super::view::RemoteView;
+use super::wire::{Added, Ask, Kind, MOST_ANSWER_BYTES, MOST_REQUEST_BYTES, Refused, ViewAsk, Welcome};
+use crate::StoreError;
+use crate::committer::Backend;
+use crate::handle::{Reader, Watch};
+use crate::store::{Outcome, Reply, Store};
+
+/// How long the other side may take for an answer: it commits, and may have much to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const FIRST_POLL: Duration = Duration::from_millis(20);
+const LAST_POLL: Duration = Duration::from_millis(200);
+
+/// More idle connections than this are closed: there are few for each call.
+const MAX_IDLE: usize = 1;
+
+/// The store behind a door.
+#[derive(Debug)]
+pub(crate) struct RemoteStore {
+    door: Door,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A conversation that has begun.
+#[derive(Debug)]
+pub(super) struct Connection(Channel);
+
+impl Connection {
+    fn open(door: &Door) -> Result<Self, StoreError> {
+        let channel = door.enter(patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
+        let connection = Self(channel);
+        connection.ask::<Welcome>(&Ask::hello())?;
+        Ok(connection)
+    }
+
+    fn say(&self, ask: &Ask) -> Result<(), StoreError> {
+        self.0.send(&ask.to_bytes(), patience()).map_err(broken)
+    }
+
+    fn ask<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, StoreError> {
+        self.say(ask)?;
+        match self.hear()? {
+            (Kind::Value, bytes) => parsed(&bytes),
+            (Kind::Part | Kind::Refused | Kind::Failed, _) => Err(senseless("an answer of another kind")),
+        }
+    }
+
+    /// Returns what is answered, without what says that it goes no further.
+    fn hear(&self) -> Result<(Kind, Vec<u8>), StoreError> {
+        let mut bytes =
+            self.0.receive(MOST_ANSWER_BYTES, patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
+        let kind = match bytes.first() {
+            Some(0) => Kind::Value,
+            Some(1) => Kind::Part,
+            Some(2) => Kind::Refused,
+            Some(3) => return Err(StoreError::OutOfReach { problem: parsed(&bytes[1..])? }),
+            _ => return Err(senseless("an answer of no known kind")),
+        };
+        bytes.drain(..1);
+        Ok((kind, bytes))
+    }
+
+    pub(super) fn view<T: DeserializeOwned>(&self, ask: ViewAsk) -> Result<T, StoreError> {
+        self.ask(&Ask::View(ask))
+    }
+
+    pub(super) fn view_list<T: DeserializeOwned>(
+        &self,
+        ask: ViewAsk,
+        each: &mut dyn FnMut(T),
+    ) -> Result<(), StoreError> {
+        self.say(&Ask::View(ask))?;
+        loop {
+            let (kind, bytes) = self.hear()?;
+            parsed::<Vec<T>>(&bytes)?.into_iter().for_each(&mut *each);
+            match kind {
+                Kind::Part => {}
+                Kind::Value => return Ok(()),
+                Kind::Refused | Kind::Failed => return Err(senseless("an answer of another kind")),
+            }
+        }
+    }
+
+    fn add(&self, addition: Addition) -> Result<Outcome, StoreError> {
+        let bytes = Ask::Add(addition).to_bytes();
+        if bytes.len() > MOST_REQUEST_BYTES {
+            return Ok(Err(Box::new(too_much(bytes.len()))));
+        }
+        self.0.send(&bytes, patience()).map_err(broken)?;
+        match self.hear()? {
+            (Kind::Value, bytes) => Ok(Ok(Answer::from(parsed::<Added>(&bytes)?))),
+            (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<Refused>(&bytes)?)))),
+            (Kind::Part | Kind::Failed, _) => Err(senseless("an answer of another kind")),
+        }
+    }
+}
+
+impl RemoteStore {
+    pub(crate) fn new(door: Door) -> Self {
+        Self { door, idle: Mutex::default() }
+    }
+
+    /// Has a conversation; it is kept for the next one where it goes well.
+    fn converse<T>(&self, talk: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = idle.map_or_else(|| Connection::open(&self.door), Ok)?;
+        let said = talk(&connection)?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        Ok(said)
+    }
+
+    fn give(&self, request: &Request) -> Result<Outcome, StoreError> {
+        match Addition::of(&request.command) {
+            Ok(addition) => self.converse(|connection| connection.add(addition)),
+            Err(refusal) => Ok(Err(Box::new(refusal))),
+        }
+    }
+}
+
+impl Store for RemoteStore {
+    fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.converse(|connection| {
+            connection.say(&Ask::Look)?;
+            look(&RemoteView(connection)).map_err(StoreError::from_view)?;
+            connection.say(&Ask::Done)
+        })
+    }
+
+    /// There is no thread that could wait in its place, so it waits itself.
+    fn submit(&self, requests: Vec<Request>, reply: Reply) {
+        reply(self.write(requests));
+    }
+
+    fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError> {
+        requests.iter().map(|request| self.give(request)).collect()
+    }
+
+    fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut pause = FIRST_POLL;
+        loop {
+            let revision = self.converse(|connection| connection.ask(&Ask::Revision))?;
+            let left =
+                deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if revision > since || left.is_zero() {
+                return Ok(revision);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LAST_POLL);
+        }
+    }
+
+    fn warnings(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+fn patience() -> Patience<'static> {
+    Patience { until: Instant::now().checked_add(PATIENCE), stop: None }
+}
+
+fn broken(error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+            StoreError::CallOver
+        }
+        io::ErrorKind::TimedOut => StoreError::OutOfReach { problem: "the run does not answer".to_owned() },
+        _ => StoreError::OutOfReach { problem: error.to_string() },
+    }
+}
+
+fn too_much(bytes: usize) -> Refusal {
+    Refusal::Relayed {
+        message: format!("a call adds at most {MOST_REQUEST_BYTES} bytes at once, and these are {bytes}"),
+        hint: Some("add the tasks in several steps".to_owned()),
+        is_about_ids: false,
+    }
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| senseless(&error.to_string()))
+}
+
+fn senseless(problem: &str) -> StoreError {
+    StoreError::OutOfReach { problem: format!("the run answers what makes no sense ({problem})") }
+}
+
+/// What a committer of its own finds where the store is somebody else's.
+#[derive(Debug)]
+pub(crate) struct Nowhere;
+
+fn nowhere() -> StoreError {
+    StoreError::OutOfReach { problem: "it is written by the run alone".to_owned() }
+}
+
+impl Backend for Nowhere {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        Err(nowhere())
+    }
+
+    fn view(&self) -> &dyn View {
+        unreachable!("BUG: a transaction was begun")
+    }
+
+    fn apply(&mut self, _: &Changes) -> Result<u64, StoreError> {
+        Err(nowhere())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        Err(nowhere())
+    }
+
+    fn rollback(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Reader for Nowhere {
+    fn read(&self, _: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        Err(nowhere())
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch + '_>, StoreError> {
+        Err(nowhere())
+    }
+}

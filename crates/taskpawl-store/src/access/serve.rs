@@ -1,0 +1,185 @@
+//! The side that has the store: shows moments of it.
+
+use std::io;
+
+use serde::Serialize;
+use taskpawl_model::{DurationSource, EventQuery, View, ViewError, ViewResult};
+
+use super::channel::{Channel, Patience};
+use super::wire::{Ask, Kind, MOST_REQUEST_BYTES, PART, ViewAsk, frame};
+use crate::{Store, StoreError};
+
+/// Why a conversation ends.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Broken {
+    /// The other side is gone, took too long, or the conversation was stopped.
+    #[error("the conversation is over")]
+    Gone(#[source] io::Error),
+    /// The other side says what makes no sense.
+    #[error("{problem}")]
+    Senseless {
+        /// What does not fit.
+        problem: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<Broken> for ViewError {
+    fn from(broken: Broken) -> Self {
+        Self(Box::new(broken))
+    }
+}
+
+/// Shows one moment of the store until the other side has seen enough.
+///
+/// # Errors
+/// Then the conversation is over.
+pub fn show(store: &dyn Store, channel: &Channel, patience: Patience<'_>) -> Result<(), Broken> {
+    let shown = store.read(&mut |view| {
+        loop {
+            match next(channel, patience)? {
+                Ask::View(ask) => answer(view, ask, &Out { channel, patience })?,
+                Ask::Done => return Ok(()),
+                Ask::Hello { .. } | Ask::Look | Ask::Revision | Ask::Add(_) => {
+                    let problem = "a look at the plan has to be over before anything else".to_owned();
+                    return Err(Broken::Senseless { problem }.into());
+                }
+            }
+        }
+    });
+    shown.map_err(|error| match error {
+        // What broke is in it, and nobody else has it: a reader does not keep the errors of those who look.
+        StoreError::View { source } => match source.downcast_ref::<Broken>() {
+            Some(Broken::Gone(error)) => Broken::Gone(error.kind().into()),
+            Some(Broken::Senseless { problem }) => Broken::Senseless { problem: problem.clone() },
+            Some(Broken::Store(error)) => Broken::Store(error.clone()),
+            None => Broken::Store(StoreError::View { source }),
+        },
+        other => Broken::Store(other),
+    })
+}
+
+/// Waits for the next request.
+fn next(channel: &Channel, patience: Patience<'_>) -> Result<Ask, Broken> {
+    let bytes = channel.receive(MOST_REQUEST_BYTES, patience).map_err(Broken::Gone)?;
+    let bytes = bytes.ok_or_else(|| Broken::Gone(io::ErrorKind::UnexpectedEof.into()))?;
+    Ask::read(&bytes).map_err(|problem| Broken::Senseless { problem })
+}
+
+struct Out<'a> {
+    channel: &'a Channel,
+    patience: Patience<'a>,
+}
+
+impl Out<'_> {
+    fn send(&self, kind: Kind, value: &(impl Serialize + ?Sized)) -> ViewResult<()> {
+        Ok(self.channel.send(&frame(kind, value), self.patience).map_err(Broken::Gone)?)
+    }
+
+    fn value(&self, value: &impl Serialize) -> ViewResult<()> {
+        self.send(Kind::Value, value)
+    }
+
+    fn list<T: Serialize>(&self, list: &[T]) -> ViewResult<()> {
+        let mut parts = list.chunks(PART).peekable();
+        while let Some(part) = parts.next() {
+            let kind = if parts.peek().is_some() { Kind::Part } else { Kind::Value };
+            self.send(kind, part)?;
+        }
+        if list.is_empty() { self.send(Kind::Value, list) } else { Ok(()) }
+    }
+}
+
+/// Sends the elements of a list as they come, without keeping them all.
+struct Stream<'a, T> {
+    out: &'a Out<'a>,
+    part: Vec<T>,
+    failed: Option<ViewError>,
+}
+
+impl<'a, T: Serialize> Stream<'a, T> {
+    fn new(out: &'a Out<'a>) -> Self {
+        Self { out, part: Vec::new(), failed: None }
+    }
+
+    fn push(&mut self, value: T) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.part.push(value);
+        if self.part.len() == PART {
+            self.failed = self.out.send(Kind::Part, &self.part).err();
+            self.part.clear();
+        }
+    }
+
+    fn finish(self) -> ViewResult<()> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.out.send(Kind::Value, &self.part),
+        }
+    }
+}
+
+fn answer(view: &dyn View, ask: ViewAsk, out: &Out<'_>) -> ViewResult<()> {
+    match ask {
+        ViewAsk::Key(id) => out.value(&view.key(&id)?),
+        ViewAsk::Id(key) => out.value(&view.id(key)?),
+        ViewAsk::IdsWithPrefix(prefix, limit) => out.list(&view.ids_with_prefix(&prefix, limit)?),
+        ViewAsk::DeletedId(id) => out.list(view.deleted_id(&id)?.as_slice()),
+        ViewAsk::NextKey => out.value(&view.next_key()?),
+        ViewAsk::Node(key) => out.value(&view.node(key)?),
+        ViewAsk::Task(key) => out.value(&view.task(key)?),
+        ViewAsk::Calls(key) => out.list(&view.calls(key)?),
+        ViewAsk::Dependencies(key) => out.list(&view.dependencies(key)?),
+        ViewAsk::Dependents(key) => out.list(&view.dependents(key)?),
+        ViewAsk::Subtasks(key) => out.list(&view.subtasks(key)?),
+        ViewAsk::Applied(key) => out.value(&view.applied(key)?),
+        ViewAsk::Plan(name) => out.value(&view.plan(&name)?),
+        ViewAsk::Plans => out.list(&view.plans()?),
+        ViewAsk::Run(id) => out.value(&view.run(&id)?),
+        ViewAsk::Runs(limit) => out.list(&view.runs(limit)?),
+        ViewAsk::OpenRuns => out.list(&view.open_runs()?),
+        ViewAsk::Find(query) => out.list(&view.find(&query)?),
+        ViewAsk::Leases(actor) => out.list(&view.leases(actor.as_deref())?),
+        ViewAsk::Running => out.list(&view.running()?),
+        ViewAsk::EachNode | ViewAsk::EachDependency | ViewAsk::EachDuration => stream(view, &ask, out),
+        ViewAsk::ToBeOpened => out.list(&view.to_be_opened()?),
+        ViewAsk::Counts => out.value(&view.counts()?),
+        ViewAsk::Revision => out.value(&view.revision()?),
+        ViewAsk::Events { after, task, limit } => out.list(&view.events(after, task, bounded(limit))?),
+        ViewAsk::FindEvents(query) => {
+            let limit = bounded(query.limit);
+            out.list(&view.find_events(&EventQuery { limit, ..*query })?)
+        }
+        ViewAsk::Undoables(first, last) => out.list(&view.undoables(first, last)?),
+        ViewAsk::LastUndoable(actor) => out.value(&view.last_undoable(&actor)?),
+        ViewAsk::PrunedRuns(prefix) => out.list(&view.pruned_runs(&prefix)?),
+    }
+}
+
+fn stream(view: &dyn View, ask: &ViewAsk, out: &Out<'_>) -> ViewResult<()> {
+    if matches!(ask, ViewAsk::EachNode) {
+        let mut nodes = Stream::new(out);
+        view.each_node(&mut |node| nodes.push(node))?;
+        nodes.finish()
+    } else if matches!(ask, ViewAsk::EachDependency) {
+        let mut edges = Stream::new(out);
+        view.each_dependency(&mut |task, on| edges.push((task, on)))?;
+        edges.finish()
+    } else {
+        let mut durations = Stream::new(out);
+        view.each_duration(&mut |key, period, source| {
+            durations.push((key, period, source == DurationSource::Estimate));
+        })?;
+        durations.finish()
+    }
+}
+
+/// Who asks for more than comes in one frame asks again: events may be many, and each is held in memory.
+fn bounded(limit: usize) -> usize {
+    if limit == 0 { PART } else { limit.min(PART) }
+}

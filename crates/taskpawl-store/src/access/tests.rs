@@ -1,0 +1,228 @@
+//! Both sides of a conversation, and what somebody says who does not know the language.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::DateTime;
+use taskpawl_model::{
+    Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal, Request, RunId, TaskSpec,
+    View, ViewResult,
+};
+
+use super::*;
+use crate::{Location, Store, StoreError, open};
+
+fn store_with(tasks: u32) -> Arc<dyn Store> {
+    let store = open(&Location::Memory);
+    let task = |number: u32| {
+        let spec = TaskSpec { name: format!("Task {number}"), ..TaskSpec::default() };
+        let dependencies = if number == 0 { Vec::new() } else { vec![format!("t{}", number / 2)] };
+        let dependencies = if number == 1 { vec!["t0".to_owned()] } else { dependencies };
+        let dependencies = dependencies.into_iter().filter(|id| *id != format!("t{number}")).collect();
+        let task =
+            NewTask { id: format!("t{number}").as_str().into(), spec, dependencies, ..NewTask::default() };
+        let now = DateTime::from_timestamp_millis(1_000).unwrap();
+        let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+        Request { command: Command::Create(Box::new(task)), context }
+    };
+    for outcome in store.write((0..tasks).map(task).collect()).unwrap() {
+        outcome.unwrap();
+    }
+    store
+}
+
+/// Serves looks at a store until nobody asks any more, and returns the other side.
+fn served(store: Arc<dyn Store>) -> (Arc<dyn Store>, thread::JoinHandle<()>) {
+    let (door, keeper) = door().unwrap();
+    let served = thread::spawn(move || {
+        let channel = keeper.offer().unwrap();
+        let welcome = Welcome { access: PlanAccess::Read, task: "t0".into(), call: "c1".into() };
+        while let Some(bytes) = channel.receive(MOST_REQUEST_BYTES, Patience::default()).unwrap() {
+            let said = match Ask::read(&bytes).unwrap() {
+                Ask::Hello { .. } => Said::Welcome(&welcome).to_bytes(),
+                Ask::Look => {
+                    show(&*store, &channel, Patience::default()).unwrap();
+                    continue;
+                }
+                Ask::Revision => Said::Revision(7).to_bytes(),
+                Ask::Add(_) | Ask::Done | Ask::View(_) => Said::Failed("no").to_bytes(),
+            };
+            channel.send(&said, Patience::default()).unwrap();
+        }
+    });
+    (open(&Location::Call(door)), served)
+}
+
+/// Returns everything that a view shows, as text.
+fn everything(view: &dyn View) -> ViewResult<Vec<String>> {
+    fn text(value: impl Debug) -> String {
+        format!("{value:?}")
+    }
+    let (mut nodes, mut edges, mut durations) = (Vec::new(), Vec::new(), Vec::new());
+    view.each_node(&mut |node| nodes.push(node))?;
+    view.each_dependency(&mut |task, on| edges.push((task, on)))?;
+    view.each_duration(&mut |key, period, source| durations.push((key, period, source)))?;
+    let latest = EventQuery { latest: true, limit: 1_500, ..EventQuery::default() };
+    let some = EventQuery { actor: Some("ann".to_owned()), after: 3, limit: 1_200, ..EventQuery::default() };
+    Ok(vec![
+        text((view.key("t1")?, view.key("none")?, view.id(Key(1))?, view.id(Key(9_999))?)),
+        text((view.ids_with_prefix("t1", 20)?, view.deleted_id("t1")?, view.next_key()?)),
+        text((view.node(Key(2))?, view.task(Key(2))?, view.calls(Key(2))?, view.task(Key(9_999))?)),
+        text((view.dependencies(Key(3))?, view.dependents(Key(1))?, view.subtasks(Key(1))?)),
+        text((view.applied(Key(1))?, view.plan("p")?, view.plans()?, view.run(&RunId::from("r"))?)),
+        text((view.runs(0)?, view.open_runs()?, view.find(&Query::default())?, view.leases(None)?)),
+        text((view.leases(Some("ann"))?, view.running()?, nodes, edges, durations)),
+        text((view.to_be_opened()?, view.counts()?, view.revision()?)),
+        text((view.events(0, None, 0)?, view.events(5, None, 1_100)?, view.events(0, Some(Key(4)), 0)?)),
+        text((view.find_events(&latest)?, view.find_events(&some)?)),
+        text((view.find_events(&EventQuery::default())?, view.undoables(1, 3)?, view.last_undoable("ann")?)),
+        text(view.pruned_runs("r")?),
+    ])
+}
+
+#[test]
+fn a_view_through_a_door_shows_the_same() {
+    let store = store_with(2_500);
+    let (remote, served) = served(Arc::clone(&store));
+    assert_eq!(remote.view(everything).unwrap(), store.view(everything).unwrap());
+    assert_eq!(remote.wait_change(3, Duration::ZERO).unwrap(), 7);
+    drop(remote);
+    served.join().unwrap();
+}
+
+#[test]
+fn what_only_changes_is_refused_before_it_is_sent() {
+    let (remote, served) = served(store_with(1));
+    let now = DateTime::from_timestamp_millis(1_000).unwrap();
+    let context = Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli };
+    let command = Command::Cancel { ids: vec!["t0".to_owned()], reason: None };
+    let outcome = remote.write(vec![Request { command, context }]).unwrap().remove(0);
+    let refusal = *outcome.unwrap_err();
+    assert!(matches!(refusal, Refusal::BeyondAccess { access: None, .. }), "{refusal}");
+    drop(remote);
+    // Nobody has come through the door.
+    assert!(served.join().is_ok());
+}
+
+#[test]
+fn a_door_that_is_shut_says_so() {
+    let (door, keeper) = door().unwrap();
+    let left = keeper.offer().unwrap();
+    drop((keeper, left));
+    let store = open(&Location::Call(door.clone()));
+    for _ in 0..2 {
+        let error = store.view(|view| view.revision()).unwrap_err();
+        assert!(matches!(error, StoreError::CallOver), "{error}");
+    }
+    let beside = door.clone();
+    assert_eq!(Location::Call(door), Location::Call(beside));
+}
+
+#[test]
+fn a_look_ends_when_it_takes_too_long_or_is_stopped() {
+    let store = store_with(1);
+    let (door, keeper) = door().unwrap();
+    let ours = keeper.offer().unwrap();
+    let theirs = door.enter(Patience::default()).unwrap().unwrap();
+    theirs.send(br#"{"view":"revision"}"#, Patience::default()).unwrap();
+    let until = Some(Instant::now() + Duration::from_millis(20));
+    let Err(Broken::Gone(error)) = show(&*store, &ours, Patience { until, stop: None }) else {
+        panic!("it went on")
+    };
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    let (stopped, stopper) = io::pipe().unwrap();
+    drop(stopper);
+    let patience = Patience { until: None, stop: Some(std::os::fd::AsFd::as_fd(&stopped)) };
+    let Err(Broken::Gone(error)) = show(&*store, &ours, patience) else { panic!("it went on") };
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+}
+
+/// Spreads a counter over all bits.
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Returns a request that somebody may have meant, with some bytes that he did not.
+fn garbage(random: &mut u64) -> Vec<u8> {
+    const WORDS: [&str; 12] = [
+        r#"{"hello":{"version":1}}"#,
+        r#""look""#,
+        r#""done""#,
+        r#""revision""#,
+        r#"{"view":{"find":{"status":["todo"],"limit":3}}}"#,
+        r#"{"view":{"events":{"after":18446744073709551615,"task":null,"limit":0}}}"#,
+        r#"{"view":{"idsWithPrefix":["t",18446744073709551615]}}"#,
+        r#"{"view":{"task":4294967295}}"#,
+        r#"{"add":{"create":{"id":"x","spec":{"name":"x","timeout":"1h"},"calls":[{"spec":{"toolName":"log"}}]}}}"#,
+        r#"{"add":{"join":[{"id":"a","needs":["b"],"subtasks":[{"id":"b"}],"when":"${{ params.x }}"}]}}"#,
+        r#"{"add":{"addCall":{"id":"x","call":{"id":"c","spec":{"args":{"a":[1,null,{}]}}}}}}"#,
+        r#"{"add":{"note":{"id":"x","text":"\ud83d\ude00"}}}"#,
+    ];
+    let mut bytes = WORDS[usize::try_from(splitmix(random) % 12).unwrap()].as_bytes().to_vec();
+    for _ in 0..splitmix(random) % 4 {
+        let at = usize::try_from(splitmix(random)).unwrap() % bytes.len().max(1);
+        match splitmix(random) % 4 {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at.min(bytes.len()), b"[]{}\",:0-e\\\xff"[at % 12]),
+            2 if !bytes.is_empty() => drop(bytes.remove(at)),
+            _ => bytes.extend_from_within(at.min(bytes.len())..),
+        }
+    }
+    bytes
+}
+
+#[test]
+fn whatever_is_said_is_understood_or_refused() {
+    let (mut random, mut understood) = (7, 0);
+    for _ in 0..100_000 {
+        let Ok(ask) = Ask::read(&garbage(&mut random)) else { continue };
+        understood += 1;
+        if let Ask::Add(addition) = ask {
+            // Read anew where it arrives, or refused: both are fine.
+            let _ = addition.into_growth();
+        }
+    }
+    assert!((10_000..90_000).contains(&understood), "{understood}");
+}
+
+#[test]
+fn whatever_comes_during_a_look_leaves_the_store_as_it_is() {
+    let store = store_with(20);
+    let before = store.view(everything).unwrap();
+    let mut random = 1;
+    for _ in 0..2_000 {
+        let (door, keeper) = door().unwrap();
+        let ours = keeper.offer().unwrap();
+        let theirs = door.enter(Patience::default()).unwrap().unwrap();
+        for _ in 0..3 {
+            theirs.send(&garbage(&mut random), Patience::default()).unwrap();
+        }
+        drop(theirs);
+        // It ends, one way or another.
+        let _ = show(&*store, &ours, Patience::default());
+    }
+    assert_eq!(store.view(everything).unwrap(), before);
+}
+
+#[test]
+fn a_frame_is_as_long_as_is_allowed_and_no_longer() {
+    let (door, keeper) = door().unwrap();
+    let ours = keeper.offer().unwrap();
+    let theirs = door.enter(Patience::default()).unwrap().unwrap();
+    let said = vec![b'x'; 300_000];
+    let sender = thread::spawn(move || {
+        theirs.send(&said, Patience::default()).unwrap();
+        theirs.send(&[1; 11], Patience::default()).unwrap();
+    });
+    assert_eq!(ours.receive(300_000, Patience::default()).unwrap().unwrap().len(), 300_000);
+    let error = ours.receive(10, Patience::default()).unwrap_err();
+    assert_eq!(error.to_string(), "a message of 11 bytes is more than is allowed");
+    sender.join().unwrap();
+}

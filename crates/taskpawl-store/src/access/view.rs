@@ -1,0 +1,219 @@
+//! A view whose answers come through a channel.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use taskpawl_model::{
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
+    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+};
+
+use super::client::Connection;
+use super::wire::{PART, ViewAsk};
+use crate::StoreError;
+
+/// One moment of a store that somebody else has.
+pub(super) struct RemoteView<'c>(pub(super) &'c Connection);
+
+impl RemoteView<'_> {
+    fn one<T: DeserializeOwned>(&self, ask: ViewAsk) -> ViewResult<T> {
+        Ok(self.0.view(ask)?)
+    }
+
+    fn all<T: DeserializeOwned>(&self, ask: ViewAsk) -> ViewResult<Vec<T>> {
+        let mut all = Vec::new();
+        self.each(ask, &mut |value| all.push(value))?;
+        Ok(all)
+    }
+
+    fn each<T: DeserializeOwned>(&self, ask: ViewAsk, each: &mut dyn FnMut(T)) -> ViewResult<()> {
+        Ok(self.0.view_list(ask, each)?)
+    }
+
+    /// Asks for so many events at once as come in one frame; `next` changes the question after the last that came.
+    fn pages(
+        &self,
+        limit: usize,
+        mut ask: impl FnMut(usize, Option<&Event>) -> ViewAsk,
+    ) -> ViewResult<Vec<Event>> {
+        let mut events = Vec::new();
+        loop {
+            let wanted = if limit == 0 { PART } else { PART.min(limit - events.len()) };
+            let page: Vec<Event> = self.all(ask(wanted, events.last()))?;
+            let is_last = page.len() < wanted;
+            events.extend(page);
+            if is_last || events.len() == limit {
+                return Ok(events);
+            }
+        }
+    }
+
+    fn latest(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
+        let mut query = query.clone();
+        let (limit, mut pages) = (query.limit, Vec::new());
+        loop {
+            let left = limit - pages.iter().map(Vec::len).sum::<usize>();
+            query.limit = PART.min(left);
+            let page: Vec<Event> = self.all(ViewAsk::FindEvents(Box::new(query.clone())))?;
+            let (is_last, first) = (page.len() < query.limit || page.len() == left, page.first());
+            query.until = first.map(|event| event.revision - 1);
+            pages.push(page);
+            if is_last {
+                return Ok(pages.into_iter().rev().flatten().collect());
+            }
+        }
+    }
+}
+
+impl View for RemoteView<'_> {
+    fn key(&self, id: &str) -> ViewResult<Option<Key>> {
+        self.one(ViewAsk::Key(id.to_owned()))
+    }
+
+    fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
+        self.one(ViewAsk::Id(key))
+    }
+
+    fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
+        self.all(ViewAsk::IdsWithPrefix(prefix.to_owned(), limit))
+    }
+
+    fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
+        // A plan that is not there and an id that is free are both `null` in JSON.
+        let found: Vec<Option<String>> = self.all(ViewAsk::DeletedId(id.to_owned()))?;
+        Ok(found.into_iter().next())
+    }
+
+    fn next_key(&self) -> ViewResult<Key> {
+        self.one(ViewAsk::NextKey)
+    }
+
+    fn node(&self, key: Key) -> ViewResult<Option<Node>> {
+        self.one(ViewAsk::Node(key))
+    }
+
+    fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        self.one(ViewAsk::Task(key))
+    }
+
+    fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        self.all(ViewAsk::Calls(key))
+    }
+
+    fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Dependencies(key))
+    }
+
+    fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Dependents(key))
+    }
+
+    fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Subtasks(key))
+    }
+
+    fn applied(&self, key: Key) -> ViewResult<Option<String>> {
+        self.one(ViewAsk::Applied(key))
+    }
+
+    fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
+        self.one(ViewAsk::Plan(name.to_owned()))
+    }
+
+    fn plans(&self) -> ViewResult<Vec<PlanRecord>> {
+        self.all(ViewAsk::Plans)
+    }
+
+    fn run(&self, id: &RunId) -> ViewResult<Option<RunRecord>> {
+        self.one(ViewAsk::Run(id.clone()))
+    }
+
+    fn runs(&self, limit: usize) -> ViewResult<Vec<RunRecord>> {
+        self.all(ViewAsk::Runs(limit))
+    }
+
+    fn open_runs(&self) -> ViewResult<Vec<RunRecord>> {
+        self.all(ViewAsk::OpenRuns)
+    }
+
+    fn find(&self, query: &Query) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Find(Box::new(query.clone())))
+    }
+
+    fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Leases(actor.map(str::to_owned)))
+    }
+
+    fn running(&self) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::Running)
+    }
+
+    fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
+        self.each(ViewAsk::EachNode, each)
+    }
+
+    fn each_dependency(&self, each: &mut dyn FnMut(Key, Key)) -> ViewResult<()> {
+        self.each(ViewAsk::EachDependency, &mut |(task, on)| each(task, on))
+    }
+
+    fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
+        self.each(ViewAsk::EachDuration, &mut |(key, period, is_estimate)| {
+            let source = if is_estimate { DurationSource::Estimate } else { DurationSource::Took };
+            each(key, period, source);
+        })
+    }
+
+    fn to_be_opened(&self) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::ToBeOpened)
+    }
+
+    fn counts(&self) -> ViewResult<BTreeMap<Status, u64>> {
+        self.one(ViewAsk::Counts)
+    }
+
+    fn revision(&self) -> ViewResult<u64> {
+        self.one(ViewAsk::Revision)
+    }
+
+    fn events(&self, after: u64, task: Option<Key>, limit: usize) -> ViewResult<Vec<Event>> {
+        self.pages(limit, |limit, last| {
+            let after = last.map_or(after, |event| event.revision);
+            ViewAsk::Events { after, task, limit }
+        })
+    }
+
+    fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
+        if query.latest && query.limit > 0 {
+            return self.latest(query);
+        }
+        self.pages(query.limit, |limit, last| {
+            let after = last.map_or(query.after, |event| event.revision);
+            ViewAsk::FindEvents(Box::new(EventQuery { after, limit, latest: false, ..query.clone() }))
+        })
+    }
+
+    fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
+        self.all(ViewAsk::Undoables(first, last))
+    }
+
+    fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
+        self.one(ViewAsk::LastUndoable(actor.to_owned()))
+    }
+
+    fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
+        self.all(ViewAsk::PrunedRuns(prefix.to_owned()))
+    }
+
+    fn each_image(&self, _: &mut dyn FnMut(u64, Arc<Image>)) -> ViewResult<()> {
+        Err(no_images().into())
+    }
+
+    fn image(&self, _: u64) -> ViewResult<Option<Arc<Image>>> {
+        Err(no_images().into())
+    }
+}
+
+fn no_images() -> StoreError {
+    StoreError::OutOfReach { problem: "what it takes to undo commands is not shown to calls".to_owned() }
+}
