@@ -24,6 +24,7 @@ fn enable(name: &str) -> bool {
         "AddAnything" => engine::enable(engine::Fault::AddAnything),
         "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
         "RepeatEverything" => engine::enable(engine::Fault::RepeatEverything),
+        "KeepSecrets" => engine::enable(engine::Fault::KeepSecrets),
         "SkipSync" => store::enable(store::Fault::SkipSync),
         "AnswerEarly" => store::enable(store::Fault::AnswerEarly),
         "DecideBeforeLock" => store::enable(store::Fault::DecideBeforeLock),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 use taskpawl::model::{Period, Retry};
-use taskpawl::tools::HttpAccess;
+use taskpawl::tools::{ConfiguredSecrets, HttpAccess};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -23,12 +23,14 @@ mod fuzz;
 mod hosts;
 mod own_tools;
 mod sandbox;
+mod secrets;
 mod values;
 
 pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
 
 use hosts::Hosts;
 pub(crate) use own_tools::OwnTool;
+use secrets::Secrets;
 use values::{RETRY, length, line, number_of, retry, text_of, wrong};
 
 /// When to use colours.
@@ -63,9 +65,10 @@ pub(crate) enum Key {
 }
 
 /// Sections whose keys are names that people choose.
-pub(crate) const NAMED: [(&str, &str); 2] = [
+pub(crate) const NAMED: [(&str, &str); 3] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
+    ("secrets", secrets::MEANING),
 ];
 
 /// What `hosts` of the tool that sends requests says.
@@ -216,6 +219,7 @@ pub(crate) struct Config {
     hosts: Hosts,
     own_tools: Vec<OwnTool>,
     sandbox: sandbox::Sandbox,
+    secrets: Secrets,
     settings: Vec<Setting>,
 }
 
@@ -362,6 +366,7 @@ impl Config {
             hosts: Hosts::default(),
             own_tools: Vec::new(),
             sandbox: sandbox::Sandbox::default(),
+            secrets: Secrets::default(),
             settings,
         }
     }
@@ -388,6 +393,11 @@ impl Config {
         &self.own_tools
     }
 
+    /// Returns where the secrets are that plans name, in this environment.
+    pub(crate) fn secrets(&self, environment: &Environment) -> ConfiguredSecrets {
+        self.secrets.source(environment)
+    }
+
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -411,6 +421,7 @@ impl Config {
                 match name.get_ref().as_ref() {
                     "resources" => self.read_resource(path, text, inner.get_ref(), at, value)?,
                     "sandbox" => self.read_sandbox(path, text, layer, inner.get_ref(), at, value)?,
+                    "secrets" => self.read_secret(path, text, layer, inner.get_ref(), at, value)?,
                     "tools" => self.read_tool(path, text, layer, inner.get_ref(), at, value)?,
                     _ => self.read_entry(path, text, &full, at, value)?,
                 }
@@ -433,6 +444,29 @@ impl Config {
         let number = number_of(path, text, &full, NAMED[0].1, at, value, expected)?;
         self.run.resources.insert(name.to_owned(), number);
         self.note(full, number.to_string(), Origin::File(path.to_owned()));
+        Ok(())
+    }
+
+    /// Takes where a secret comes from.
+    fn read_secret(
+        &mut self,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let full = format!("secrets.{name}");
+        if layer == Layer::Project {
+            let (path, line, hint) = (path.to_owned(), line(text, at), secrets::ONLY_USER.to_owned());
+            return Err(ConfigError::UnknownKey { path, line, key: full, hint });
+        }
+        let definition = secrets::definition(name, value.get_ref());
+        let definition = definition
+            .ok_or_else(|| wrong(path, text, &full, secrets::MEANING, at, value, secrets::EXPECTED))?;
+        self.note(full, definition.to_string(), Origin::File(path.to_owned()));
+        self.secrets.set(name, definition);
         Ok(())
     }
 

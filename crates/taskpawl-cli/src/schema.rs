@@ -82,7 +82,7 @@ pub(crate) fn config() -> Value {
             .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
         section["properties"][name] = property(key).1;
     }
-    let [resources, tools] = NAMED.map(|(_, meaning)| meaning);
+    let [resources, tools, secrets] = NAMED.map(|(_, meaning)| meaning);
     let capacity = json!({"type": "integer", "minimum": 0});
     let resources = json!({"type": "object", "additionalProperties": capacity, "description": resources});
     properties.insert("resources".to_owned(), resources);
@@ -98,6 +98,8 @@ pub(crate) fn config() -> Value {
     });
     properties.insert("tools".to_owned(), tools);
     properties.insert("sandbox".to_owned(), sandbox());
+    let secrets = json!({"type": "object", "additionalProperties": secret(), "description": secrets});
+    properties.insert("secrets".to_owned(), secrets);
     json!({
         "$schema": DRAFT,
         "title": "The configuration of taskpawl",
@@ -166,6 +168,21 @@ fn sandbox() -> Value {
             "protect": texts("What programs do not write although it lies in the project"),
             "memory": {"type": "string", "description": "How much memory programs use together, such as 4GiB"},
             "processes": {"type": "integer", "minimum": 1, "description": "How many processes programs are together"},
+        },
+    })
+}
+
+/// Where one secret comes from.
+fn secret() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": {
+            "env": {"type": "string"},
+            "file": {"type": "string", "pattern": "^~?/"},
+            "command": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         },
     })
 }

@@ -9,8 +9,8 @@ use taskpawl_model::{
     Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
 };
 use taskpawl_tools::{
-    Confinement, Enforcement, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces, SandboxSettings,
-    SpawnError, Supervision, probe,
+    Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
+    SandboxSettings, SecretSource, SpawnError, Supervision, probe,
 };
 use tokio::sync::watch;
 
@@ -18,6 +18,7 @@ use crate::approver::Approver;
 use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
 use crate::executor::Held;
+use crate::faults::{self, Fault};
 use crate::liveness::LiveRun;
 use crate::notify::{Notifier, Place};
 use crate::observer::{Observer, RunEvent};
@@ -34,6 +35,7 @@ pub struct Engine {
     pub(crate) manager: Manager,
     pub(crate) tools: Arc<Registry>,
     pub(crate) project: Project,
+    pub(crate) secrets: Arc<dyn SecretSource>,
     supervision: Supervision,
     sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
 }
@@ -162,14 +164,24 @@ impl RunControl {
 impl Engine {
     /// Returns an engine that runs the plan behind `manager` with `tools`. The manager that it offers knows which runs live.
     pub fn new(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
-        let manager = recovery::watchful(manager, &tools, &project.files);
+        let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
+        let manager = recovery::watchful(manager, &tools, &project.files, &secrets);
         Self::of_another(manager, tools, project)
     }
 
     /// Returns an engine for a plan whose runs are somebody else's, out of reach of this process: each counts as alive.
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
+        let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
-        Self { manager, tools, project, supervision: Supervision::default(), sandbox }
+        Self { manager, tools, project, secrets, supervision: Supervision::default(), sandbox }
+    }
+
+    /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Without it there are none.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
+        self.manager = recovery::watchful(self.manager, &self.tools, &self.project.files, &secrets);
+        self.secrets = secrets;
+        self
     }
 
     /// Sets who starts and owns the programs of a run.
@@ -226,8 +238,12 @@ impl Engine {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
         let programs = live.programs().clone();
+        let vault = self.vault();
+        if !faults::is_on(Fault::KeepSecrets) {
+            programs.filter_output(Arc::new(vault.clone()));
+        }
         let notifier = self.notifier(&id, &programs, &confinement, &options);
-        let held = Held { programs, confinement };
+        let held = Held { programs, confinement, vault };
         // Boxed, so that whoever holds the future of a run does not hold all of this.
         let run =
             Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());

@@ -15,7 +15,7 @@ use taskpawl_model::{
 };
 use taskpawl_tools::{
     CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, SandboxError,
-    ToolError, UsageSink, Widening, call_guarded,
+    ToolError, UsageSink, Vault, Widening, call_guarded,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,7 @@ use crate::faults::{self, Fault};
 use crate::fingerprint::fingerprint;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output};
+use crate::secrets::{self, redactor};
 
 /// How long a call may take where neither it nor its task says so.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -59,6 +60,7 @@ pub(crate) struct Ended {
 pub(crate) struct Held {
     pub(crate) programs: Programs,
     pub(crate) confinement: Arc<Confinement>,
+    pub(crate) vault: Vault,
 }
 
 /// Makes calls out of what the store recorded as started.
@@ -111,7 +113,7 @@ impl Executor {
         let usage = Arc::new(Mutex::new(None));
         let (time, limit) = self.time_left(&started, deadline);
         let mut context = self.context(&started, time, &usage);
-        let (output, growing) = (self.output.clone(), self.growing.clone());
+        let (output, growing, vault) = (self.output.clone(), self.growing.clone(), self.held.vault.clone());
         let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
         let source = Arc::clone(self.engine.manager.source());
         let confinement = Arc::clone(&self.held.confinement);
@@ -127,7 +129,7 @@ impl Executor {
                     failed("io", format!("failed to open the plan to the call: {error}"), None)
                 }
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
-                    Ok(context) => run(tool, context, args, &call.spec, &output, &limit).await,
+                    Ok(context) => run(tool, context, args, &call.spec, &output, &vault, &limit).await,
                     Err(error) => failed("sandbox", error.to_string(), None),
                 },
                 (None, Ok(_)) => unknown_tool(&call.spec.tool_name),
@@ -138,7 +140,10 @@ impl Executor {
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
             let inputs_changed = inputs_changed(&root, cache).await;
             let changed = Watch::end(watch, &root).await;
-            let usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(usage) = &mut usage {
+                redactor(&vault).value(usage);
+            }
             let call = call.id;
             Ended { key, attempt, call, end, took: lasted, spent, plan, usage, changed, inputs_changed }
         }
@@ -206,8 +211,10 @@ impl Executor {
     fn progress(&self, started: &StartedCall) -> Option<ProgressSink> {
         let observer = Arc::clone(self.observer.as_ref()?);
         let (task, call) = (started.task.clone(), started.call.id.clone());
+        let vault = self.held.vault.clone();
         Some(Arc::new(move |progress| {
             if let Progress::Message(message) = progress {
+                let message = redactor(&vault).text(&message).into_owned();
                 observer.event(&RunEvent::Progress { task: task.clone(), call: call.clone(), message });
             }
         }))
@@ -314,12 +321,25 @@ async fn run(
     args: Value,
     spec: &CallSpec,
     output: &Output,
+    vault: &Vault,
     limit: &str,
 ) -> CallEnd {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
-    let cancel = context.cancel.clone();
-    match call_guarded(tool, context, args).await {
-        Ok(result) => match output.bounded(flat_enough(result)) {
+    let (cancel, files) = (context.cancel.clone(), context.output.clone());
+    let ended = match secrets::fill(vault, &tool, &spec.args, args).await {
+        Ok(args) => call_guarded(tool, context, args).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &ended {
+        clean_left_output(error, files, vault).await;
+    }
+    let redactor = redactor(vault);
+    let bounded = |mut result: Value| {
+        redactor.value(&mut result);
+        output.bounded(result)
+    };
+    match ended {
+        Ok(result) => match bounded(flat_enough(result)) {
             Ok(result) => CallEnd::Succeeded(result),
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
@@ -327,15 +347,29 @@ async fn run(
         Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::Interrupted { repeatable },
         Err(ToolError::Lost { .. }) => CallEnd::Interrupted { repeatable },
         Err(error) => {
-            let result = error.result().cloned().and_then(|result| output.bounded(flat_enough(result)).ok());
+            let result = error.result().cloned().and_then(|result| bounded(flat_enough(result)).ok());
             let more = if matches!(error, ToolError::Timeout { .. }) {
                 format!(": {limit}")
             } else {
                 let remedy = conversion::remedy(&error, &spec.args);
                 remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
             };
-            failed(error.class(), chain(&error) + &more, result)
+            let message = chain(&error) + &more;
+            failed(error.class(), redactor.text(&message).into_owned(), result)
         }
+    }
+}
+
+/// A program that was not waited for leaves its output as it wrote it.
+async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
+    let is_over = matches!(
+        error,
+        ToolError::Exit { .. } | ToolError::InvalidJson { .. } | ToolError::InvalidArgs { .. }
+    );
+    if !is_over {
+        let vault = vault.clone();
+        // What cannot be cleaned now stays as it is: nobody could be told of it who can do something about it.
+        let _ = tokio::task::spawn_blocking(move || secrets::clean_output(&files, &vault)).await;
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Fault {
     RepeatEverything,
     /// Whatever a call asks of its plan is done as if a person had asked for it.
     AddAnything,
+    /// What calls give back is kept as it is, with every secret in it.
+    KeepSecrets,
 }
 
 /// One bit for each fault.

@@ -26,6 +26,7 @@ mod output;
 mod prune;
 mod questions;
 mod recovery;
+mod secrets;
 mod summary;
 mod temporary;
 

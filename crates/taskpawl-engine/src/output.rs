@@ -163,8 +163,11 @@ fn list(directory: &Path, kind: fn(&str) -> Option<OutputKind>) -> io::Result<Ve
     Ok(files)
 }
 
-/// Understands `TASK@CALL@START.stdout` and its like.
+/// Understands `TASK@CALL@START.stdout` and its like, and what was to take the place of one.
 fn stream_of(name: &str) -> Option<OutputKind> {
+    if let Some(whole) = name.strip_suffix(".part") {
+        return stream_of(whole).map(|_| OutputKind::Scrap);
+    }
     let stem = name.strip_suffix(".stdout").or_else(|| name.strip_suffix(".stderr"))?;
     let mut parts = stem.split('@');
     let (task, call, start) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);

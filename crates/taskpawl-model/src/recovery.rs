@@ -146,6 +146,18 @@ impl Plan {
         commands
     }
 
+    /// Returns the tasks whose calls a dead run cannot report on.
+    pub fn orphans(&self) -> impl Iterator<Item = Key> {
+        self.dead.values().flat_map(|run| {
+            let ending = run.ending.iter().map(|(key, _)| *key);
+            run.tasks
+                .iter()
+                .filter(|orphan| !orphan.running.is_empty())
+                .map(|orphan| orphan.key)
+                .chain(ending)
+        })
+    }
+
     /// Returns what it comes to.
     pub fn summary(&self) -> Recovered {
         let orphans = || self.dead.values().flat_map(|run| &run.tasks);

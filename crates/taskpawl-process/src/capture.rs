@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::SpawnError;
+use crate::filter::{OutputFilter, filter_file};
 use crate::spare::SpareFiles;
 
 /// Where the output of a program goes.
@@ -70,6 +71,12 @@ impl Capture {
         let _ = self.finish(0);
     }
 
+    /// Lets a filter say what stays of the files.
+    pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
+        self.stdout.filter(filter)?;
+        self.stderr.filter(filter)
+    }
+
     /// Reads at most `keep_bytes` of both files together; those that are empty are spared.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
         let (stdout, stderr) = share(keep_bytes as u64, self.stdout.size()?, self.stderr.size()?);
@@ -112,6 +119,15 @@ impl Stream {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
+        if self.size()? > 0
+            && let Some(new) = filter_file(&self.path, filter)?
+        {
+            self.file = new;
+        }
+        Ok(())
     }
 
     fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {

@@ -23,6 +23,7 @@ pub mod faults;
 #[cfg(not(feature = "faults"))]
 #[path = "no_faults.rs"]
 mod faults;
+mod filter;
 mod group;
 mod handover;
 mod locate;
@@ -40,6 +41,7 @@ mod watch;
 pub use capture::{Captured, OutputFiles};
 pub use environment::Environment;
 pub use error::SpawnError;
+pub use filter::{OutputFilter, StreamFilter, filter_file};
 pub use handover::{Handover, inherited};
 pub use probe::probe;
 pub use profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox};

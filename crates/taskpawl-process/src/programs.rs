@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::Capture;
 use crate::error::SpawnError;
+use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
@@ -61,6 +62,8 @@ struct Inner {
     supervision: Supervision,
     lock: Option<Arc<File>>,
     spares: SpareFiles,
+    /// Set once, when the run begins.
+    filter: OnceLock<Arc<dyn OutputFilter>>,
     slot: Mutex<Slot>,
 }
 
@@ -91,7 +94,14 @@ impl Programs {
     }
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
-        Self(Arc::new(Inner { supervision, lock, spares: SpareFiles::default(), slot: Mutex::default() }))
+        let (spares, filter, slot) = (SpareFiles::default(), OnceLock::new(), Mutex::default());
+        Self(Arc::new(Inner { supervision, lock, spares, filter, slot }))
+    }
+
+    /// Lets `filter` say what stays of the output of programs; the first one that is named counts, for all clones.
+    pub fn filter_output(&self, filter: Arc<dyn OutputFilter>) {
+        // A second one has nothing to say.
+        let _ = self.0.filter.set(filter);
     }
 
     /// Runs a program to its end. Needs a tokio runtime with time enabled; without supervision also with I/O.
@@ -120,7 +130,7 @@ impl Programs {
         };
         match ended {
             Ok((end, status)) => {
-                let outcome = conclude(end, status, capture, limits)
+                let outcome = conclude(end, status, capture, limits, self.0.filter.get())
                     .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
                 Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
             }
@@ -268,11 +278,20 @@ fn stdin(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn conclude(end: End, status: ExitStatus, capture: Capture, limits: &Limits) -> io::Result<Outcome> {
+fn conclude(
+    end: End,
+    status: ExitStatus,
+    mut capture: Capture,
+    limits: &Limits,
+    filter: Option<&Arc<dyn OutputFilter>>,
+) -> io::Result<Outcome> {
     // A program can be over its limit and at its end between two looks; how fast it was must not matter.
     let is_over = capture.size()? > limits.output_bytes;
     if is_over {
         capture.cut(limits.output_bytes)?;
+    }
+    if let Some(filter) = filter {
+        capture.filter(&**filter)?;
     }
     let end = if is_over && end == End::Exited { End::OutputLimit } else { end };
     let (stdout, stderr) = capture.finish(limits.keep_bytes)?;

@@ -6,6 +6,8 @@ use serde_json::Value;
 use taskpawl_process::SpawnError;
 use thiserror::Error;
 
+use crate::secrets::SecretError;
+
 /// Why a tool call failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -42,6 +44,9 @@ pub enum ToolError {
         /// The path, as the call named it.
         path: PathBuf,
     },
+    /// A secret that the arguments name cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -160,6 +165,7 @@ impl ToolError {
             Self::Io { .. } => "io",
             Self::OutsideRoot { .. } => "outside_root",
             Self::Protected { .. } => "protected",
+            Self::Secret(_) => "secret",
             Self::Spawn(_) | Self::OutsideSandbox { .. } => "spawn",
             Self::Exit { .. } => "exit_code",
             Self::InvalidJson { .. } => "invalid_json",
@@ -188,6 +194,7 @@ impl ToolError {
             | Self::Io { .. }
             | Self::OutsideRoot { .. }
             | Self::Protected { .. }
+            | Self::Secret(_)
             | Self::Spawn(_)
             | Self::OutsideSandbox { .. }
             | Self::Lost { .. }

@@ -28,12 +28,15 @@ mod context;
 mod error;
 mod guard;
 mod policy;
+mod redact;
 mod registry;
 mod root;
 mod sandbox;
 mod schema;
+mod secrets;
 mod text;
 mod tool;
+mod vault;
 
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
@@ -45,14 +48,17 @@ pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, Policy, PolicyCall, PolicyError, PolicyFiles,
     Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
 };
+pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry};
 pub use sandbox::{
     CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
+pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
-    Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError, Supervision, child_entry, inherited,
-    is_below_supervisor, probe,
+    OutputFilter, Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError, StreamFilter, Supervision,
+    child_entry, filter_file, inherited, is_below_supervisor, probe,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolSpec};
+pub use vault::Vault;

@@ -8,7 +8,8 @@ use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{
-    CEILING, Policy, PolicyFiles, Registry, SandboxMode, SandboxPlaces, SandboxSettings, Supervision, Tool,
+    CEILING, NoSecrets, Policy, PolicyFiles, Registry, SandboxMode, SandboxPlaces, SandboxSettings,
+    SecretSource, Supervision, Tool,
 };
 
 use crate::error::OpenError;
@@ -31,6 +32,7 @@ pub struct Builder {
     hidden: Vec<PathBuf>,
     kept: Vec<PathBuf>,
     policy: Option<Policy>,
+    secrets: Arc<dyn SecretSource>,
     builtin: bool,
     #[cfg(feature = "http")]
     http: HttpAccess,
@@ -53,6 +55,7 @@ impl Builder {
             hidden: Vec::new(),
             kept: Vec::new(),
             policy: None,
+            secrets: Arc::new(NoSecrets),
             builtin: true,
             #[cfg(feature = "http")]
             http: HttpAccess::public(),
@@ -154,6 +157,16 @@ impl Builder {
         self
     }
 
+    /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Default: there are none.
+    ///
+    /// A value is put into the arguments of a call when it starts, and taken out of everything that the store, output files,
+    /// events and notices keep of it.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
     /// Leaves the built-in tools out.
     #[must_use]
     pub fn without_builtin_tools(mut self) -> Self {
@@ -223,7 +236,7 @@ impl Builder {
         let tools = Arc::new(registry);
         let engine = match &self.location {
             Location::Call(_) => Engine::of_another(manager, tools, project),
-            _ => Engine::new(manager, tools, project),
+            _ => Engine::new(manager, tools, project).with_secrets(self.secrets),
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
         Ok(Taskpawl::new(engine, self.location, temporary))

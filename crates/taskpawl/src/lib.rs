@@ -43,4 +43,6 @@ pub use taskpawl_manager::{
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;
 pub use taskpawl_tools as tools;
-pub use taskpawl_tools::{SandboxMode, SandboxSettings, Supervision, child_entry, is_below_supervisor};
+pub use taskpawl_tools::{
+    SandboxMode, SandboxSettings, SecretError, SecretSource, Supervision, child_entry, is_below_supervisor,
+};

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod p10;
-mod p12_tools;
 mod p10_plan;
+mod p11;
+mod p12_tools;
 mod p15;
 mod p1_kills;
 mod p1_power;

@@ -19,6 +19,8 @@ public host, with it those alone. What the project lists takes hosts away and ad
 [sandbox] says what programs may do: mode = on, strict or off; net = true; write, read, env, hide
 and protect are lists, memory = \"4GiB\" and processes = 500 are limits. The file of a project only
 narrows it: there mode cannot be off, net is false, and nothing is added to write, read and env.
+[secrets.NAME] of the user's file says where the secret comes from that plans name as ${secret:NAME}:
+env = \"VARIABLE\", file = \"~/path\" (mode 0600), or command = [\"program\", \"argument\"].
 
 Examples:
   taskpawl config list --origin

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::{CallStatus, Status, Task, ToolCall, format_time};
+use taskpawl::model::{CallStatus, Status, Task, ToolCall, format_time, secret_names};
+use taskpawl::tools::{RedactorStream, Vault};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -18,7 +20,8 @@ use crate::text::{clean_block, style};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\
-Control characters are left out on a terminal; --raw prints every byte.
+Control characters are left out on a terminal; --raw prints every byte that is kept.
+Secrets are taken out, also of what a call that still runs has printed so far.
 
 Examples:
   taskpawl logs build
@@ -43,7 +46,7 @@ pub(crate) struct Args {
     /// Only the standard error
     #[arg(long)]
     stderr: bool,
-    /// Print every byte as it is
+    /// Print every byte as it is kept
     #[arg(long, conflicts_with_all = ["json", "fields"])]
     raw: bool,
 }
@@ -63,6 +66,8 @@ struct Name {
 #[derive(Debug)]
 enum Source {
     File(PathBuf),
+    /// Written by a program that still runs, or was not waited for: secrets are still in it.
+    Unfinished(PathBuf),
     /// Files may have been pruned; the result keeps head and tail.
     Result(String),
 }
@@ -83,16 +88,18 @@ struct Shown {
 /// Shows what calls printed.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
+    let vault = plans.engine().vault();
     let task = plans.manager().get(&args.id)?;
     check(args, &task)?;
+    remark_on_withheld(app, &vault, &task);
     if app.out().is_json {
         if args.follow {
             return Err(CliError::usage("`--follow` shows text; it has no JSON"));
         }
         remark_on_pruned(app, plans, &task)?;
-        return print_json(app, plans, args, &task);
+        return print_json(app, plans, &vault, args, &task);
     }
-    let mut printer = Printer::new(app, args);
+    let mut printer = Printer::new(app, args, vault);
     let count = printer.print(plans, args, &task)?;
     if args.follow {
         return follow(app, args, task, &mut printer);
@@ -101,6 +108,26 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         app.out().remark(&nothing(&task));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns whether nobody has taken secrets out of what a start of a call has printed.
+fn is_unfinished(call: &ToolCall, start: u32) -> bool {
+    call.status == CallStatus::Running && call.attempts == start
+}
+
+/// Returns whether everything is known that has to be taken out of what a call prints.
+fn can_be_shown(call: &ToolCall, vault: &Vault) -> bool {
+    vault.knows(&secret_names(&call.args))
+}
+
+/// Says what is not shown yet.
+fn remark_on_withheld(app: &App, vault: &Vault, task: &Task) {
+    for call in &task.metadata.tool_calls {
+        if is_unfinished(call, call.attempts) && !can_be_shown(call, vault) {
+            let what = "it names a secret that this command cannot look up by itself";
+            app.out().remark(&format!("what `{}` prints is shown when it is over: {what}", call.id));
+        }
+    }
 }
 
 /// Says that output was removed, and returns whether it was.
@@ -159,7 +186,7 @@ fn is_over(task: &Task) -> bool {
 }
 
 /// Returns what the task has printed so far, in order.
-fn parts(plans: &Taskpawl, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
+fn parts(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
     let mut parts = BTreeMap::new();
     let calls = task.metadata.tool_calls.iter().enumerate();
     for (position, call) in
@@ -178,7 +205,12 @@ fn parts(plans: &Taskpawl, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
             }
         }
         for part in plans.engine().output().parts(&task.id, &call.id, call.attempts) {
-            parts.insert(name(part.start, part.stream), Source::File(part.path));
+            let source = match is_unfinished(call, part.start) {
+                true if can_be_shown(call, vault) => Source::Unfinished(part.path),
+                true => continue,
+                false => Source::File(part.path),
+            };
+            parts.insert(name(part.start, part.stream), source);
         }
     }
     parts.retain(|name, _| {
@@ -198,17 +230,32 @@ fn kept(call: &ToolCall, stream: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-fn print_json(app: &App, plans: &Taskpawl, args: &Args, task: &Task) -> Result<ExitCode, CliError> {
+fn print_json(
+    app: &App,
+    plans: &Taskpawl,
+    vault: &Vault,
+    args: &Args,
+    task: &Task,
+) -> Result<ExitCode, CliError> {
     let mut shown = Vec::new();
-    for (name, source) in parts(plans, args, task) {
+    for (name, source) in parts(plans, vault, args, task) {
         let mut bytes = Vec::new();
         read_from(&source, 0, &mut bytes)?;
+        if matches!(source, Source::Unfinished(_)) {
+            let (mut stream, mut clean) = (vault.redactor().stream(), Vec::new());
+            stream.push(&bytes, &mut clean);
+            stream.finish(&mut clean);
+            bytes = clean;
+        }
         shown.push(Shown {
             tool_name: task.metadata.tool_calls[name.position].tool_name.clone(),
             call: name.call,
             attempt: name.start,
             stream: name.stream,
-            file: if let Source::File(path) = source { Some(path) } else { None },
+            file: match source {
+                Source::File(path) => Some(path),
+                Source::Unfinished(_) | Source::Result(_) => None,
+            },
             text: String::from_utf8_lossy(&bytes).into_owned(),
         });
     }
@@ -221,7 +268,7 @@ fn read_from(source: &Source, offset: u64, bytes: &mut Vec<u8>) -> Result<(), Cl
         Source::Result(text) => bytes.extend_from_slice(
             text.as_bytes().get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default(),
         ),
-        Source::File(path) => match read_file(path, offset, bytes) {
+        Source::File(path) | Source::Unfinished(path) => match read_file(path, offset, bytes) {
             Ok(()) => {}
             // Empty files are removed at the end of a call.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -240,18 +287,33 @@ fn read_file(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// Prints parts, and remembers how far.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 struct Printer {
     is_cleaned: bool,
     has_heads: bool,
     paint: crate::text::Paint,
+    /// How much of each part was printed, in bytes without secrets.
     printed: BTreeMap<Name, u64>,
+    /// Parts whose programs still write.
+    unfinished: BTreeMap<Name, Unfinished>,
+    vault: Vault,
+    follows: bool,
     /// The part whose text was printed last.
     last: Option<Name>,
     ends_line: bool,
 }
 
+/// How far a part was read whose program still writes.
+struct Unfinished {
+    read: u64,
+    /// `None` when the whole of it is printed.
+    stream: Option<RedactorStream>,
+    /// Which file it is: when its program is over another one takes its place.
+    inode: u64,
+}
+
 impl Printer {
-    fn new(app: &App, args: &Args) -> Self {
+    fn new(app: &App, args: &Args, vault: Vault) -> Self {
         let out = app.out();
         Self {
             // A file gets what the program printed; a terminal only what cannot move its cursor.
@@ -259,6 +321,9 @@ impl Printer {
             has_heads: !out.is_quiet && !args.raw,
             paint: out.paint,
             printed: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
+            vault,
+            follows: args.follow,
             last: None,
             ends_line: true,
         }
@@ -266,7 +331,7 @@ impl Printer {
 
     /// Prints what is new and returns how many parts there are.
     fn print(&mut self, plans: &Taskpawl, args: &Args, task: &Task) -> Result<usize, CliError> {
-        let parts = parts(plans, args, task);
+        let parts = parts(plans, &self.vault, args, task);
         let has_heads = self.has_heads && (parts.len() > 1 || args.follow);
         for (name, source) in &parts {
             self.print_part(name, source, has_heads, task)?;
@@ -283,10 +348,9 @@ impl Printer {
     ) -> Result<(), CliError> {
         loop {
             let offset = self.printed.get(name).copied().unwrap_or(0);
-            let mut bytes = Vec::new();
-            read_from(source, offset, &mut bytes)?;
+            let Some(bytes) = self.next(name, source, offset)? else { return Ok(()) };
             if bytes.is_empty() {
-                return Ok(());
+                continue;
             }
             if has_head && self.last.as_ref() != Some(name) {
                 self.head(name, task)?;
@@ -296,6 +360,33 @@ impl Printer {
             self.ends_line = bytes.ends_with(b"\n");
             self.write(&bytes)?;
         }
+    }
+
+    /// Returns what comes next of a part, which may be nothing for now; `None` at its end.
+    fn next(&mut self, name: &Name, source: &Source, offset: u64) -> Result<Option<Vec<u8>>, CliError> {
+        let mut bytes = Vec::new();
+        let Source::Unfinished(path) = source else {
+            read_from(source, offset, &mut bytes)?;
+            return Ok(Some(bytes).filter(|bytes| !bytes.is_empty()));
+        };
+        // It may be gone by now: then the next look finds what took its place.
+        let Ok(data) = std::fs::metadata(path) else { return Ok(None) };
+        let redactor = self.vault.redactor();
+        let new = || Unfinished { read: 0, stream: Some(redactor.stream()), inode: data.ino() };
+        let part = self.unfinished.entry(name.clone()).or_insert_with(new);
+        let Some(stream) = part.stream.as_mut().filter(|_| part.inode == data.ino()) else { return Ok(None) };
+        read_from(source, part.read, &mut bytes)?;
+        part.read += bytes.len() as u64;
+        let mut clean = Vec::new();
+        stream.push(&bytes, &mut clean);
+        if !bytes.is_empty() {
+            return Ok(Some(clean));
+        }
+        match part.stream.take() {
+            Some(stream) if !self.follows => stream.finish(&mut clean),
+            stream => part.stream = stream,
+        }
+        Ok(Some(clean).filter(|clean| !clean.is_empty()))
     }
 
     fn head(&mut self, name: &Name, task: &Task) -> Result<(), CliError> {

@@ -24,6 +24,7 @@ mod prune;
 mod reading;
 mod running;
 mod sandbox;
+mod secrets;
 mod signals;
 mod streams;
 mod terminal;

@@ -9,6 +9,7 @@ mod ends;
 mod limits;
 mod others;
 mod random_plans;
+mod secrets;
 mod stops;
 mod support;
 mod twists;

@@ -1,0 +1,104 @@
+//! Where the secrets come from that plans name. Only the user says so: a project that could would read what it likes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use taskpawl::model::is_secret_name;
+use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
+use toml::de::DeValue;
+
+use super::files;
+use crate::environment::Environment;
+
+/// What the section says.
+pub(super) const MEANING: &str = "where the secret comes from that plans name as `${secret:NAME}`";
+
+/// What the value looks like.
+pub(super) const EXPECTED: &str = "one of `env = \"NAME\"`, `file = \"/absolute/path\"` or \"~/path\", and `command = [\"program\", \"argument\"]`";
+
+/// Why a project has no such section.
+pub(super) const ONLY_USER: &str = "where secrets come from is said in the user's own file alone, which `taskpawl config path` names; plans name them as `${secret:NAME}`";
+
+/// Where the file says that a secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Definition {
+    Variable(String),
+    File(String),
+    Command(Vec<String>),
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "env = {}", json!(name)),
+            Self::File(path) => write!(f, "file = {}", json!(path)),
+            Self::Command(argv) => write!(f, "command = {}", json!(argv)),
+        }
+    }
+}
+
+/// The secrets by name.
+#[derive(Debug, Default)]
+pub(super) struct Secrets(BTreeMap<String, Definition>);
+
+impl Secrets {
+    pub(super) fn set(&mut self, name: &str, definition: Definition) {
+        self.0.insert(name.to_owned(), definition);
+    }
+
+    /// Returns where their values are, in this environment.
+    pub(super) fn source(&self, environment: &Environment) -> ConfiguredSecrets {
+        let user = files(environment).user;
+        let directory =
+            user.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("/"), Path::to_owned);
+        let from = |definition: &Definition| match definition {
+            Definition::Variable(name) => {
+                SecretFrom::Variable { name: name.clone(), value: environment.text(name) }
+            }
+            Definition::File(path) => SecretFrom::File(expanded(path, environment)),
+            Definition::Command(argv) => {
+                SecretFrom::Command { argv: argv.clone(), directory: directory.clone() }
+            }
+        };
+        let secrets = self.0.iter().map(|(name, definition)| (name.clone(), from(definition)));
+        let file = user
+            .map_or_else(|| "the user's configuration".to_owned(), |path| format!("`{}`", path.display()));
+        ConfiguredSecrets::new(
+            secrets.collect(),
+            format!("a section `[secrets.NAME]` of {file} says where it is"),
+        )
+    }
+}
+
+/// Returns a path of which `~` is the home.
+fn expanded(path: &str, environment: &Environment) -> PathBuf {
+    let home = || environment.path("HOME");
+    match path.strip_prefix("~/").zip(home()) {
+        Some((below, home)) => home.join(below),
+        None => PathBuf::from(path),
+    }
+}
+
+/// Returns what a section says, if it says one thing that makes sense.
+pub(super) fn definition(name: &str, value: &DeValue<'_>) -> Option<Definition> {
+    let DeValue::Table(entries) = value else { return None };
+    let mut entries = entries.iter();
+    let (key, value) = entries.next().filter(|_| is_secret_name(name))?;
+    if entries.next().is_some() {
+        return None;
+    }
+    let text = || value.get_ref().as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    match key.get_ref().as_ref() {
+        "env" => text().map(Definition::Variable),
+        // A path from here would be another one in each project.
+        "file" => text().filter(|path| path.starts_with('/') || path.starts_with("~/")).map(Definition::File),
+        "command" => {
+            let DeValue::Array(items) = value.get_ref() else { return None };
+            let argv = items.iter().map(|item| Some(item.get_ref().as_str()?.to_owned()));
+            argv.collect::<Option<Vec<_>>>().filter(|argv| !argv.is_empty()).map(Definition::Command)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Secrets: where they come from, and what is said where they cannot be had.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::harness::Cli;
+
+fn with_config(config: &str) -> Cli {
+    let cli = Cli::new().with_programs().with("API", "value-of-api-0123");
+    let dir = cli.path(".config/taskpawl");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("config.toml"), config).unwrap();
+    cli
+}
+
+#[test]
+fn a_call_gets_what_it_names_and_nobody_sees_it() {
+    let cli = with_config(
+        "[secrets.API]\nenv = \"API\"\n[secrets.DB]\nfile = \"~/db\"\n[secrets.KEY]\ncommand = [\"sh\", \"-c\", \"echo key-from-program; pwd >&2\"]\n",
+    );
+    fs::write(cli.path("db"), "db-password-0123\n").unwrap();
+    fs::set_permissions(cli.path("db"), fs::Permissions::from_mode(0o600)).unwrap();
+    let script =
+        "test \"$A\" = value-of-api-0123 && test \"$1\" = 'x db-password-0123' && cat && echo $A >&2";
+    let exec = json!({
+        "argv": ["sh", "-c", script, "sh", "x ${secret:DB}"],
+        "env": {"A": "${secret:API}"},
+        "stdin": "${secret:KEY} and $${secret:KEY}",
+    });
+    let shell = json!({"command": "test ${secret:KEY} = key-from-program && echo ok '${secret:KEY}'"});
+    cli.file(
+        "plan.json",
+        &json!({"tasks": [
+        {"id": "exec", "call": {"exec": exec}},
+        {"id": "shell", "call": {"shell": shell}},
+        {"id": "inserted", "needs": "exec", "call": {"exec": {"argv": ["echo", "${{ params.evil }}"]}}},
+    ], "params": {"evil": {"type": "string", "default": "${secret:API}"}}})
+        .to_string(),
+    );
+    let checked = ["plan", "check", "plan.json"];
+    insta::assert_snapshot!(cli.session(&[
+        &["config", "list", "--origin"],
+        &checked,
+        &["run-all-ready", "--plan", "plan.json", "--quiet"],
+        &["logs", "exec"],
+        &["logs", "shell", "--json"],
+        &["logs", "inserted"],
+        &["show", "exec", "--json", "--fields", "metadata.toolCalls,result"],
+    ]));
+}
+
+#[test]
+fn what_is_missing_says_where_it_was_looked_for() {
+    let cli = with_config("[secrets.UNSET]\nenv = \"NOT_THERE\"\n[secrets.OPEN]\nfile = \"~/open\"\n");
+    fs::write(cli.path("open"), "open-to-all-0123").unwrap();
+    fs::set_permissions(cli.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
+    let tasks = ["UNKNOWN", "UNSET", "OPEN"].map(|name| {
+        json!({"id": name, "retry": 3, "call": {"exec": {"argv": ["echo", format!("${{secret:{name}}}")]}}})
+    });
+    cli.file("plan.json", &json!({"tasks": tasks}).to_string());
+    cli.file("wrong.yaml", "tasks:\n  - {id: a, call: {exec: {argv: [echo, '${secret:no name}']}}}\n  - id: b\n    run: echo `x ${secret:A}`\n");
+    insta::assert_snapshot!(
+        cli.session(&[
+            &["run-all-ready", "--plan", "plan.json", "--quiet"],
+            &["plan", "check", "wrong.yaml"],
+        ])
+    );
+}
+
+#[test]
+fn what_a_model_adds_is_asked_about_when_it_names_a_secret() {
+    let cli = with_config("[secrets.API]\nenv = \"API\"\n");
+    let tasks = json!({"tasks": [{"id": "new", "call": {"exec": {"argv": ["echo", "${secret:API}"]}}}]});
+    let emit = json!({"argv": ["printf", "%s", tasks.to_string()], "parse": "json"});
+    let emit =
+        json!({"id": "emit", "metadata": {"toolCalls": [{"toolName": "exec", "args": emit, "emit": true}]}});
+    // Its own argument names the secret, too: the value is put in, and what comes back names nothing.
+    let plan = json!({"tasks": [emit]}).to_string().replace("${secret:API}", "$${secret:API}");
+    cli.file("plan.json", &plan);
+    insta::assert_snapshot!(
+        cli.session(&[&["run-all-ready", "--plan", "plan.json", "--quiet"], &["show", "new"],])
+    );
+}
+
+#[test]
+fn only_the_user_says_where_secrets_come_from() {
+    for (what, file, content) in [
+        ("project", "taskpawl.toml", "[secrets.A]\nenv = \"HOME\"\n"),
+        ("relative", "", "[secrets.A]\nfile = \"here\"\n"),
+        ("two", "", "[secrets.A]\nfile = \"/a\"\nenv = \"A\"\n"),
+        ("name", "", "[secrets.\"a b\"]\nenv = \"A\"\n"),
+        ("kind", "", "[secrets.A]\ncommand = \"pass show a\"\n"),
+    ] {
+        let cli = with_config(if file.is_empty() { content } else { "" });
+        if !file.is_empty() {
+            cli.file(file, content);
+        }
+        insta::assert_snapshot!(what, cli.run(&["list"]));
+    }
+}

@@ -1,0 +1,228 @@
+//! Secrets at the border of a call: put into its arguments at the last moment, taken out of everything that comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use taskpawl_model::expr::with_secret_variables;
+use taskpawl_model::{SecretPiece, mentions_secret, secret_names, secret_pieces};
+use taskpawl_tools::{
+    OutputFilter, Redactor, RegisteredTool, SecretError, StreamFilter, ToolError, Vault, filter_file,
+};
+
+use crate::engine::Engine;
+use crate::faults::{self, Fault};
+
+/// What the variables are called through which a shell gets the values.
+const VARIABLE: &str = "TASKPAWL_SECRET_";
+
+/// What stands where a secret was.
+const MARK: &str = "[redacted:";
+
+impl Engine {
+    /// Returns a vault of the secrets that can be had here, with what is at hand.
+    pub fn vault(&self) -> Vault {
+        Vault::open(Arc::clone(&self.secrets))
+    }
+}
+
+/// Returns what takes out everything that a vault knows.
+pub(crate) fn redactor(vault: &Vault) -> Redactor {
+    if faults::is_on(Fault::KeepSecrets) { Redactor::off() } else { vault.redactor() }
+}
+
+/// Returns arguments with the values of the secrets that they name.
+///
+/// # Errors
+/// A secret cannot be had, or the arguments do not fit the tool: said without the value of any secret.
+pub(crate) async fn fill(
+    vault: &Vault,
+    tool: &RegisteredTool,
+    written: &Map<String, Value>,
+    args: Value,
+) -> Result<Value, ToolError> {
+    let name = &tool.spec().name;
+    refuse_marks(name, written, &args)?;
+    if !any_text(&args, &mentions_secret) {
+        return Ok(args);
+    }
+    let names = args.as_object().map(secret_names).unwrap_or_default();
+    let values = values(vault, names).await?;
+    let filled = Filler { tool: name, values: &values }.args(args.clone())?;
+    if let Err(error) = tool.check_args(&filled) {
+        // What a schema says about a value shows the beginning of it.
+        tool.check_args(&args)?;
+        return Err(without_value(error));
+    }
+    Ok(filled)
+}
+
+async fn values(vault: &Vault, names: BTreeSet<String>) -> Result<BTreeMap<String, String>, ToolError> {
+    if names.is_empty() || vault.knows(&names) {
+        return Ok(vault.resolve(&names)?);
+    }
+    let vault = vault.clone();
+    match tokio::task::spawn_blocking(move || vault.resolve(&names)).await {
+        Ok(values) => Ok(values?),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shut down before anything was asked.
+            Err(_) => Err(ToolError::Cancelled { result: None }),
+        },
+    }
+}
+
+fn without_value(error: ToolError) -> ToolError {
+    let ToolError::InvalidArgs { tool, field, .. } = error else { return error };
+    ToolError::InvalidArgs { tool, field, problem: "does not fit with the secret in it".to_owned() }
+}
+
+/// What was taken out of a result must not be written over what it was read from.
+fn refuse_marks(tool: &str, written: &Map<String, Value>, args: &Value) -> Result<(), ToolError> {
+    let has_mark = |text: &str| text.contains(MARK);
+    let writes = matches!(tool, "write_file" | "edit_file");
+    if !writes || !any_text(args, &has_mark) || written.values().any(|value| any_text(value, &has_mark)) {
+        return Ok(());
+    }
+    let problem = "holds a text out of which a secret was taken, and would write it without";
+    Err(ToolError::InvalidArgs {
+        tool: tool.to_owned(),
+        field: "args".to_owned(),
+        problem: problem.to_owned(),
+    })
+}
+
+fn any_text(value: &Value, is_so: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_so(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, is_so)),
+        Value::Object(map) => map.values().any(|item| any_text(item, is_so)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Puts values in the places of their names.
+struct Filler<'a> {
+    tool: &'a str,
+    values: &'a BTreeMap<String, String>,
+}
+
+impl Filler<'_> {
+    fn args(&self, args: Value) -> Result<Value, ToolError> {
+        let Value::Object(mut args) = args else { return Ok(args) };
+        let mut variables = Map::new();
+        for (name, value) in &mut args {
+            *value = match value.as_str().filter(|_| self.tool == "shell" && name == "command") {
+                Some(command) => Value::String(self.command(command, &mut variables)?),
+                None => self.value(value.take(), name)?,
+            };
+        }
+        if !variables.is_empty()
+            && let Value::Object(env) = args.entry("env").or_insert_with(|| Map::new().into())
+        {
+            env.extend(variables);
+        }
+        Ok(Value::Object(args))
+    }
+
+    /// A shell gets values through its environment: it reads them as text, whatever is in them, and nobody sees them in the list of
+    /// processes.
+    fn command(&self, command: &str, variables: &mut Map<String, Value>) -> Result<String, ToolError> {
+        let mut names: Vec<String> = Vec::new();
+        let variable = |name: &str| {
+            let known = names.iter().position(|known| known == name);
+            let number = known.unwrap_or_else(|| {
+                names.push(name.to_owned());
+                names.len() - 1
+            });
+            format!("{VARIABLE}{number}")
+        };
+        let command = with_secret_variables(command, variable)
+            .map_err(|error| self.invalid("command", error.fault.to_string()))?;
+        for (number, name) in names.iter().enumerate() {
+            variables.insert(format!("{VARIABLE}{number}"), self.value_of(name).into());
+        }
+        Ok(command)
+    }
+
+    fn value(&self, value: Value, field: &str) -> Result<Value, ToolError> {
+        Ok(match value {
+            Value::String(text) if mentions_secret(&text) => Value::String(self.text(&text, field)?),
+            Value::Array(items) => {
+                Value::Array(items.into_iter().map(|item| self.value(item, field)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(map) => {
+                let filled = map.into_iter().map(|(key, item)| Ok((key, self.value(item, field)?)));
+                Value::Object(filled.collect::<Result<_, ToolError>>()?)
+            }
+            value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => value,
+        })
+    }
+
+    fn text(&self, text: &str, field: &str) -> Result<String, ToolError> {
+        let pieces =
+            secret_pieces(text).map_err(|fault| self.invalid(field, format!("is wrong: {fault}")))?;
+        let filled = pieces.into_iter().map(|piece| match piece {
+            SecretPiece::Text(text) => text,
+            SecretPiece::Secret(name) => self.value_of(name),
+        });
+        Ok(filled.collect())
+    }
+
+    fn value_of(&self, name: &str) -> &str {
+        self.values.get(name).expect("BUG: a secret was not asked for")
+    }
+
+    fn invalid(&self, field: &str, problem: String) -> ToolError {
+        ToolError::InvalidArgs { tool: self.tool.to_owned(), field: format!("args.{field}"), problem }
+    }
+}
+
+/// Takes secrets out of the output files of a start whose program nobody could wait for. `stem` is the path of both without
+/// `.stdout` and `.stderr`.
+pub(crate) fn clean_output(stem: &Path, filter: &dyn OutputFilter) -> io::Result<()> {
+    if faults::is_on(Fault::KeepSecrets) {
+        return Ok(());
+    }
+    for stream in ["stdout", "stderr"] {
+        let mut path = stem.as_os_str().to_owned();
+        path.push(format!(".{stream}"));
+        match fs::metadata(&path) {
+            Ok(data) if data.len() > 0 => drop(filter_file(path.as_ref(), filter)?),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Leaves nothing of a file but why.
+#[derive(Debug)]
+pub(crate) struct Removed(String);
+
+impl Removed {
+    /// Returns what is left of output of which nobody can tell what has to be taken out.
+    pub(crate) fn because(error: &SecretError) -> Self {
+        Self(format!("[removed: this was not over when its run was killed, and {error}]\n"))
+    }
+}
+
+impl OutputFilter for Removed {
+    fn begin(&self) -> Box<dyn StreamFilter> {
+        Box::new(Note(self.0.clone()))
+    }
+}
+
+struct Note(String);
+
+impl StreamFilter for Note {
+    fn push(&mut self, _: &[u8], _: &mut Vec<u8>) {}
+
+    fn finish(self: Box<Self>, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.as_bytes());
+    }
+}

@@ -1,0 +1,88 @@
+//! Secrets from a source of the host: asked for once, given to the tool, and kept nowhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use taskpawl_engine::{Engine, RunOptions};
+use taskpawl_manager::Manager;
+use taskpawl_tools::{CallContext, Registry, SecretError, SecretSource, Tool, ToolError, ToolSpec};
+
+use crate::support::Lab;
+
+/// Knows one secret, and counts how often it is asked.
+#[derive(Debug, Default)]
+struct Source(AtomicU32);
+
+impl SecretSource for Source {
+    fn secret(&self, name: &str) -> Result<String, SecretError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        match name {
+            "TOKEN" => Ok("value-of-token-1".to_owned()),
+            "SHORT" => Ok("short".to_owned()),
+            _ => Err(SecretError::Unknown { name: name.to_owned(), looked: "ask somebody else".to_owned() }),
+        }
+    }
+}
+
+/// Gives back what it is called with.
+#[derive(Debug)]
+struct Echo(ToolSpec);
+
+impl Echo {
+    fn new() -> Self {
+        let args = json!({"type": "object", "properties": {"text": {"type": "string", "maxLength": 20}}});
+        Self(ToolSpec::new("echo", "Gives back its arguments.", args))
+    }
+}
+
+#[async_trait]
+impl Tool for Echo {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        cx.report(format!("called with {args}"));
+        cx.report_usage(json!({"with": args}));
+        if args["fails"] == true {
+            return Err(ToolError::failed(format!("cannot use {args}")));
+        }
+        let length = args["text"].as_str().map_or(0, str::len);
+        Ok(json!({"length": length, "args": args}))
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_asked_once_and_nothing_is_kept() {
+    let lab = Lab::new(
+        "tasks:
+- {id: a, call: {echo: {text: '${secret:TOKEN}', more: ['x ${secret:TOKEN}', '$${secret:TOKEN}']}}}
+- {id: b, needs: a, call: {echo: {text: '${secret:TOKEN}', fails: true}}}
+- {id: c, call: {echo: {text: '${secret:NONE}'}}}
+- {id: d, call: {echo: {text: '${secret:SHORT}'}}}
+- {id: e, call: {echo: {text: 'too long ${secret:TOKEN}'}}}
+- {id: f, needs: a, call: {echo: {text: '${{ tasks.a.result.args.more[1] }}'}}}
+",
+    );
+    let source = Arc::new(Source::default());
+    let mut tools = Registry::new();
+    tools.register(Arc::new(Echo::new())).unwrap();
+    let project = lab.engine.project().clone();
+    let manager = Manager::new(Arc::clone(lab.manager.store()), "host");
+    let engine = Engine::new(manager, Arc::new(tools), project).with_secrets(Arc::clone(&source) as _);
+    engine.run_all_ready(RunOptions::default()).await.unwrap();
+    let mut table = Vec::new();
+    for id in ["a", "b", "c", "d", "e", "f"] {
+        let task = lab.task(id);
+        let call = &task.metadata.tool_calls[0];
+        let said = json!({"result": call.result, "error": call.error, "usage": call.usage, "with": call.evaluated_args});
+        table.push(format!("{id}: {said}"));
+    }
+    let table = table.join("\n");
+    assert!(!table.contains("value-of-token-1"), "{table}");
+    insta::assert_snapshot!(table);
+    // Once for the token, once for each of the two that cannot be had.
+    assert_eq!(source.0.load(Ordering::SeqCst), 3);
+}

@@ -1,0 +1,190 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// Made up here, so that no scanner takes them for tokens of somebody.
+fn tokens() -> Vec<(&'static str, String)> {
+    let run = |prefix: &str, length: usize| {
+        let letters = "a1B2c3D4e5F6g7H8i9J0".chars().cycle().take(length);
+        format!("{prefix}{}", letters.collect::<String>())
+    };
+    let key =
+        ["-----BEGIN RSA ", "PRIVATE KEY-----\nMIIBOgIBAAJBAKj3\n+/=x\n-----END RSA ", "PRIVATE KEY-----"];
+    vec![
+        ("aws-key", run("AKIA", 16).to_uppercase()),
+        ("aws-secret", format!("aws_secret_access_key = \"{}\"", run("", 40))),
+        ("github-token", run("ghp_", 36)),
+        ("github-token", run("github_pat_", 82)),
+        ("gitlab-token", run("glpat-", 20)),
+        ("slack-token", run("xoxb-12345-", 24)),
+        ("anthropic-key", run("sk-ant-api03-", 90)),
+        ("openai-key", run("sk-", 48)),
+        ("stripe-key", run("sk_live_", 24)),
+        ("npm-token", run("npm_", 36)),
+        ("pypi-token", run("pypi-", 100)),
+        ("google-key", run("AIza", 35)),
+        ("jwt", format!("{}.{}.{}", run("eyJ", 33), run("eyJ", 60), run("", 43))),
+        ("bearer-token", format!("authorization: Bearer {}", run("", 32))),
+        ("basic-auth", format!("Authorization: Basic {}==", run("", 14))),
+        ("url-password", format!("postgres://user:{}@db.example/x", run("", 12))),
+        ("private-key", key.concat()),
+    ]
+}
+
+#[test]
+fn tokens_are_known_by_their_shape() {
+    let redactor = Redactor::new([]);
+    for (name, token) in tokens() {
+        let text = redactor.text(&token).into_owned();
+        assert!(text.contains(&format!("[redacted:{name}]")), "{name}: {text}");
+        let around = format!("x=\"{token}\", and more\n");
+        let redacted = redactor.text(&around).into_owned();
+        assert!(redacted.starts_with("x=\"") && redacted.ends_with("\", and more\n"), "{redacted}");
+        assert_eq!(redactor.text(&redacted), redacted, "a text without secrets stays as it is");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_token_stays() {
+    let redactor = Redactor::new([("TOKEN", "very-secret-value")]);
+    for text in [
+        "a task-with-a-very-long-name-that-ends-in-2-digits-and-more-1234567890",
+        "https://example.com:8080/a@b?x=y",
+        "http://[::1]:80/",
+        "eyJ is how base64 of JSON begins",
+        "Bearer of good news, internationalization-and-so-on",
+        "npm_config_registry=https://registry.npmjs.org/",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "AKIA is followed by 16 letters",
+        "sk-learn and hf_hub and SG.com",
+        "very-se",
+        "",
+    ] {
+        assert_eq!(redactor.text(text), text);
+    }
+}
+
+#[test]
+fn values_are_taken_out_in_every_form_and_where_a_text_was_cut() {
+    let value = "p\"4ss/wörd 'x'";
+    let redactor = Redactor::new([("DB", value), ("LONG", "abcdef-ghijkl-mnopqr"), ("OTHER", "mnopqr-stu")]);
+    let json = serde_json::to_string(value).unwrap();
+    let twice = serde_json::to_string(&json).unwrap();
+    let table = [
+        value.to_owned(),
+        json,
+        twice,
+        "q=p%224ss%2Fw%C3%B6rd%20%27x%27&r=p%224ss%2fw%c3%b6rd+%27x%27".to_owned(),
+        "x cCI0c3Mvd8O2cmQgJ3gn x".to_owned(),
+        "abcdef-ghijkl-mnopqr-stu".to_owned(),
+        "abcdef-ghijkl-mnopqrabcdef-ghijkl-mnopqr".to_owned(),
+        "the end abcdef-ghijkl".to_owned(),
+        "the end abcdef-ghijkl…".to_owned(),
+        "the end abcdef-".to_owned(),
+        "the end abc".to_owned(),
+    ];
+    let table: Vec<String> = table.iter().map(|text| format!("{text}\n  {}", redactor.text(text))).collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn values_of_any_type_are_walked() {
+    let redactor = Redactor::new([("A", "alpha-1234"), ("B", "first line of it\nsecond line of it\n")]);
+    let mut value =
+        json!({"x": ["alpha-1234", 1, null, {"alpha-1234": "a alpha-1234 b"}], "y": "  second line of it"});
+    redactor.value(&mut value);
+    let expected =
+        json!({"x": ["[redacted:A]", 1, null, {"[redacted:A]": "a [redacted:A] b"}], "y": "  [redacted:B]"});
+    assert_eq!(value, expected);
+    let mut value = json!(["alpha-1234"]);
+    Redactor::off().value(&mut value);
+    assert_eq!(value, json!(["alpha-1234"]));
+}
+
+#[test]
+fn a_text_that_goes_on_for_ever_with_beginnings_is_read_in_one_go() {
+    // Each of them took hours when every beginning was looked at to its end.
+    for beginning in
+        ["eyJ", "github_pat_", "sk-", "sk-1", "://a:", "-----BEGIN RSA PRIVATE KEY-----", "Bearer ", "eyJ."]
+    {
+        let text = beginning.repeat((4 << 20) / beginning.len());
+        let redactor = Redactor::new([("A", "eyJeyJeyJ.")]);
+        let mut out = Vec::new();
+        let mut stream = redactor.stream();
+        for piece in text.as_bytes().chunks(64 << 10) {
+            stream.push(piece, &mut out);
+        }
+        stream.finish(&mut out);
+        assert!(!out.is_empty());
+    }
+}
+
+/// Texts of pieces of secrets, whole ones, and what stands around them.
+fn texts() -> impl Strategy<Value = String> {
+    let mut parts: Vec<String> = tokens().into_iter().map(|(_, token)| token).collect();
+    for value in VALUES {
+        parts.push((*value).to_owned());
+        parts.push(value[..value.len() / 2].to_owned());
+        parts.push(value[value.len() / 2..].to_owned());
+    }
+    let halves: Vec<String> =
+        parts.iter().filter(|part| part.is_ascii()).map(|part| part[..part.len() / 2].to_owned()).collect();
+    parts.extend(halves);
+    parts.extend(["eyJ", ".", "://", ":", "@", "\n", " ", "-----BEGIN ", "x", "…", "ü"].map(str::to_owned));
+    proptest::collection::vec(proptest::sample::select(parts), 0..12).prop_map(|parts| parts.concat())
+}
+
+const VALUES: &[&str] = &[
+    "abcdef",
+    "abcabcabd-x",
+    "defghi-jkl",
+    "ghp_abcdef",
+    "eyJabcdefghijk",
+    "line one of it\nline two of it",
+];
+
+fn redactor() -> Redactor {
+    Redactor::new(VALUES.iter().map(|value| ("V", *value)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn pieces_come_to_the_same_as_the_whole(text in texts(), cuts in proptest::collection::vec(0_usize..300, 0..8)) {
+        let redactor = redactor();
+        let (mut whole, mut pieces) = (Vec::new(), Vec::new());
+        let mut stream = redactor.stream();
+        stream.push(text.as_bytes(), &mut whole);
+        stream.finish(&mut whole);
+        let mut stream = redactor.stream();
+        let mut rest = text.as_bytes();
+        for cut in cuts {
+            let (piece, more) = rest.split_at(cut.min(rest.len()));
+            stream.push(piece, &mut pieces);
+            rest = more;
+        }
+        for byte in rest.chunks(1) {
+            stream.push(byte, &mut pieces);
+        }
+        stream.finish(&mut pieces);
+        prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&pieces));
+    }
+
+    #[test]
+    fn no_value_is_left(text in texts()) {
+        let redacted = redactor().text(&text).into_owned();
+        for value in VALUES {
+            prop_assert!(!redacted.contains(value), "{value} is left of {text}: {redacted}");
+        }
+    }
+
+    #[test]
+    fn anything_is_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut out = Vec::new();
+        let mut stream = redactor().stream();
+        stream.push(&bytes, &mut out);
+        stream.finish(&mut out);
+    }
+}

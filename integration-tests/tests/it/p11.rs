@@ -1,0 +1,351 @@
+//! Secrets never reach what is kept: canaries are put wherever a call can take a value and wherever it can give one back, and then
+//! everything that is kept or said is searched for them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::{Figures, Home, Random, until};
+
+/// What calls do with a value.
+const KINDS: [&str; 16] = [
+    "argv", "env", "stdin", "error", "shell", "quoted", "header", "body", "border", "spilled", "encoded",
+    "file", "message", "emitted", "usage", "late",
+];
+
+const COUNT: usize = 50;
+
+/// A value that must be found nowhere, and what is done with it.
+struct Canary {
+    name: String,
+    value: String,
+    kind: &'static str,
+}
+
+fn canaries(random: &mut Random) -> Vec<Canary> {
+    let canary = |number: usize| {
+        let kind = KINDS[number % KINDS.len()];
+        let (one, other) = (random.next_u64(), random.next_u64());
+        // Not everything can stand in a header, or in JSON that a script prints.
+        let value = match (number / KINDS.len(), kind) {
+            (0, _) | (_, "header" | "body" | "spilled" | "emitted" | "usage") => {
+                format!("cnry{number:02}-{one:016x}")
+            }
+            (1, _) => format!("cn \"{number:02}'\\ü$`/&<{one:016x}"),
+            _ => format!("{one:016x}cnry{number:02}/+{other:016x}=={:0>60}", number * 7919),
+        };
+        Canary { name: format!("CANARY_{number}"), value, kind }
+    };
+    (0..COUNT).map(canary).collect()
+}
+
+fn task(canary: &Canary, url: &str) -> Value {
+    let secret = format!("${{secret:{}}}", canary.name);
+    let sh = |script: &str| json!({"toolName": "exec", "args": {"argv": ["sh", "-c", script, "sh", secret]}});
+    let call = match canary.kind {
+        "argv" => sh(r#"printf 'got %s.' "$1""#),
+        "env" => {
+            json!({"toolName": "exec", "args": {"argv": ["sh", "-c", "env; env >&2"], "env": {"CANARY": secret}}})
+        }
+        "stdin" => json!({"toolName": "exec", "args": {"argv": ["cat"], "stdin": format!("a {secret} b")}}),
+        "error" => sh(r#"printf 'cannot use %s\n' "$1" >&2; exit 3"#),
+        "shell" => {
+            json!({"toolName": "shell", "args": {"command": format!("printf '%s\\n' {secret} 'x{secret}y' \"x{secret}y\"")}})
+        }
+        "quoted" => {
+            json!({"toolName": "shell", "args": {"command": format!("printf '%s' {secret} | od -An -tx1 | tr -d ' \\n'; printf '%s' {secret}")}})
+        }
+        "header" => {
+            json!({"toolName": "http_request", "args": {"url": url, "headers": {"X-Key": format!("Key {secret}")}}})
+        }
+        "body" => {
+            json!({"toolName": "http_request", "args": {"url": url, "method": "POST", "json": {"key": secret}}})
+        }
+        // Pieces are read in 64 KiB, and of a megabyte head and tail are kept.
+        "border" => sh(r#"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20
+            do head -c 65530 /dev/zero | tr '\0' x; printf %s "$1"; done"#),
+        "spilled" => json!({"toolName": "exec", "args": {
+            "argv": ["sh", "-c", r#"printf '{"a": "'; head -c 150000 /dev/zero | tr '\0' x; printf '%s"}' "$CANARY""#],
+            "env": {"CANARY": secret},
+            "parse": "json",
+        }}),
+        "encoded" => sh(
+            r#"printf %s "$1" | base64; printf 'user:%s' "$1" | base64 -w0; printf 'ab%s' "$1" | base64 -w64"#,
+        ),
+        "file" => sh(r#"printf %s "$1" > "$TASKPAWL_TASK.txt""#),
+        "message" => json!({"toolName": "log", "args": {"message": format!("it is {secret}")}}),
+        "emitted" => json!({"toolName": "exec", "emit": true, "args": {
+            "argv": ["sh", "-c", r#"printf '{"tasks": [{"name": "x %s", "description": "%s"}]}' "$CANARY" "$CANARY""#],
+            "env": {"CANARY": secret}, "parse": "json",
+        }}),
+        "usage" => json!({"toolName": "exec", "args": {
+            "argv": ["sh", "-c", r#"printf '{"usage": {"cost": 1, "model": "%s"}}' "$CANARY""#],
+            "env": {"CANARY": secret}, "parse": "json",
+        }}),
+        _ => json!({"toolName": "exec", "timeout": "2s", "args": {
+            "argv": ["sh", "-c", r#"printf %s "$CANARY"; sleep 60"#], "env": {"CANARY": secret},
+        }}),
+    };
+    let mut calls = vec![call];
+    if canary.kind == "file" {
+        calls.push(json!({"toolName": "read_file", "args": {"path": format!("{}.txt", id(canary))}}));
+    }
+    if canary.kind == "message" {
+        calls.push(json!({"toolName": "fail", "args": {"message": format!("it was {secret}")}}));
+    }
+    json!({"id": id(canary), "metadata": {"toolCalls": calls}})
+}
+
+/// Returns a text as it stands within JSON.
+fn json_text(value: &str) -> String {
+    let text = json!(value).to_string();
+    text[1..text.len() - 1].to_owned()
+}
+
+fn id(canary: &Canary) -> String {
+    format!("{}-{}", canary.kind, canary.name)
+}
+
+/// Returns the forms in which a value must not be found either.
+fn forms(value: &str) -> Vec<Vec<u8>> {
+    let hex = value.bytes().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let mut percent = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            percent.push(char::from(byte));
+        } else {
+            write!(percent, "%{byte:02X}").unwrap();
+        }
+    }
+    let mut forms = vec![value.to_owned(), json_text(value), json_text(&json_text(value)), hex, percent];
+    for before in ["", "x", "xy"] {
+        let encoded = base64(&format!("{before}{value}"));
+        // What stands at both ends depends on the neighbours; long ones are broken into lines.
+        let core = &encoded[4..encoded.len() - 4];
+        forms.push(core[..core.len().min(44)].to_owned());
+    }
+    forms.into_iter().map(String::into_bytes).collect()
+}
+
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = String::new();
+    for group in text.as_bytes().chunks(3) {
+        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte))
+            << (8 * (3 - group.len()));
+        for index in 0..=group.len() {
+            encoded.push(char::from(LETTERS[bits >> (18 - 6 * index) & 63]));
+        }
+    }
+    encoded
+}
+
+/// Returns the names of the canaries that are found in what is kept and said, each with where.
+fn found(canaries: &[Canary], kept: &[(String, Vec<u8>)]) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for canary in canaries {
+        let forms = forms(&canary.value);
+        for (place, bytes) in kept {
+            if forms.iter().any(|form| contains(bytes, form)) {
+                found.insert((id(canary), place.clone()));
+            }
+        }
+    }
+    found
+}
+
+fn contains(bytes: &[u8], form: &[u8]) -> bool {
+    let first = form[0];
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| *byte == first) {
+        if bytes[from + at..].starts_with(form) {
+            return true;
+        }
+        from += at + 1;
+    }
+    false
+}
+
+/// Returns every file below a directory but what programs write into the project, and where secrets come from.
+fn files(directory: &Path, kept: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !matches!(name.as_str(), "work" | "secrets" | "tmp") {
+            files(&path, kept);
+        } else if path.is_file() {
+            kept.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+/// Says where the secrets come from: variables, files and commands.
+fn configure(home: &Home, canaries: &[Canary]) -> Vec<(String, String)> {
+    let directory = home.path("secrets");
+    std::fs::create_dir_all(&directory).unwrap();
+    let mut config = "[tools.http_request]\nhosts = [\"127.0.0.1\"]\n".to_owned();
+    let notified = home.path("notified");
+    writeln!(
+        config,
+        "[run]\nnotify = [\"sh\", \"-c\", \"cat >> '{}'; cat '{}'\"]",
+        notified.display(),
+        notified.display()
+    )
+    .unwrap();
+    let mut variables = Vec::new();
+    for (number, Canary { name, value, .. }) in canaries.iter().enumerate() {
+        let path = directory.join(name);
+        std::fs::write(&path, format!("{value}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        writeln!(config, "[secrets.{name}]").unwrap();
+        match number % 3 {
+            0 => {
+                writeln!(config, "env = \"SOURCE_{number}\"").unwrap();
+                variables.push((format!("SOURCE_{number}"), value.clone()));
+            }
+            1 => writeln!(config, "file = {}", json!(path)).unwrap(),
+            _ => writeln!(config, "command = [\"cat\", {}]", json!(path)).unwrap(),
+        }
+    }
+    home.user_config(&config);
+    variables
+}
+
+/// Answers every request with what it said, until it is told to end.
+fn echo(listener: &TcpListener) {
+    for connection in listener.incoming() {
+        let mut connection = connection.unwrap();
+        let request = request(&mut connection);
+        if request.starts_with(b"QUIT") {
+            return;
+        }
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", request.len());
+        connection.write_all(&[head.as_bytes(), &request].concat()).unwrap();
+    }
+}
+
+fn request(connection: &mut TcpStream) -> Vec<u8> {
+    let mut request = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&request).to_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.trim().parse().unwrap()) {
+                return request;
+            }
+        }
+        match connection.read(&mut piece).unwrap() {
+            0 => return request,
+            read => request.extend_from_slice(&piece[..read]),
+        }
+    }
+}
+
+/// Runs everything that can give a canary away, and returns what is kept and what was said.
+fn give_away(canaries: &[Canary], fault: &str, is_json: bool) -> Vec<(String, Vec<u8>)> {
+    let home = Home::new().with_fault(fault);
+    let home = if is_json { home.with_json() } else { home };
+    let variables = configure(&home, canaries);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("http://{address}/");
+    let tasks: Vec<Value> = canaries.iter().map(|canary| task(canary, &url)).collect();
+    home.apply(&json!({"name": "canaries", "tasks": tasks}).to_string());
+    let mut kept = Vec::new();
+    let mut say = |args: &[&str]| {
+        let run = crate::support::Run::of(home.program(args).envs(variables.clone()));
+        kept.push((args.join(" "), format!("{}{}", run.stdout, run.stderr).into_bytes()));
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| echo(&listener));
+        say(&["run-all-ready", "--dry-run"]);
+        say(&["run-all-ready", "--format", "ndjson", "--jobs", "8"]);
+        TcpStream::connect(address).unwrap().write_all(b"QUIT\r\n\r\n").unwrap();
+    });
+    say(&["list", "--json", "--limit", "0"]);
+    say(&["history", "--json", "--limit", "0"]);
+    say(&["runs", "--json"]);
+    for canary in canaries {
+        let id = id(canary);
+        for command in ["show", "explain"] {
+            say(&[command, &id]);
+            say(&[command, &id, "--json"]);
+        }
+        say(&["logs", &id, "--raw"]);
+        say(&["logs", &id, "--json"]);
+    }
+    files(&home.path(""), &mut kept);
+    kept
+}
+
+#[test]
+fn p11_canaries_are_nowhere() {
+    let mut figures = Figures::of("p11_canaries_are_nowhere", 0);
+    let mut random = Random::new(11);
+    let canaries = canaries(&mut random);
+    for is_json in [false, true] {
+        let kept = give_away(&canaries, "", is_json);
+        let bytes: usize = kept.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert_eq!(found(&canaries, &kept), BTreeSet::new());
+        let all: Vec<u8> = kept.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+        let marks =
+            canaries.iter().filter(|canary| contains(&all, format!("[redacted:{}]", canary.name).as_bytes()));
+        let unmarked: Vec<String> = canaries.iter().map(id).collect();
+        assert_eq!(marks.count(), COUNT, "each was taken out somewhere: {unmarked:?}");
+        figures.add(format!("{COUNT} canaries, {} places, {} MiB: 0 found", kept.len(), bytes >> 20));
+    }
+    let control = found(&canaries, &give_away(&canaries, "KeepSecrets", false));
+    let names: BTreeSet<&String> = control.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), COUNT, "the control: nothing is taken out");
+    figures.add(format!("the control finds all {COUNT} in {} places", control.len()));
+}
+
+/// The run is killed while its program has printed a secret and goes on; what the next one finds is cleaned before anybody reads it.
+#[test]
+fn p11_a_killed_run_leaves_none() {
+    let canary = |value: &str, kind| Canary { name: "CANARY_0".to_owned(), value: value.to_owned(), kind };
+    for (fault, is_known) in [("", true), ("", false), ("KeepSecrets", true)] {
+        let home = Home::new().with_fault(fault);
+        let canary = canary("cnry-killed-0123456789", "killed");
+        let mut variables = configure(&home, &[canary]);
+        let args =
+            json!({"argv": ["sh", "-c", "printf 'got %s' \"$1\"; sleep 1000", "sh", "${secret:CANARY_0}"]});
+        home.apply(&json!({"tasks": [{"id": "t", "metadata": {"toolCalls": [{"id": "c", "toolName": "exec", "args": args}]}}]}).to_string());
+        let mut run = home.program(&["run-all-ready"]);
+        let mut run =
+            run.envs(variables.clone()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut kept = Vec::new();
+        let output = until("the program has printed", || {
+            kept.clear();
+            files(&home.path(""), &mut kept);
+            kept.iter()
+                .find(|(path, bytes)| path.ends_with(".stdout") && !bytes.is_empty())
+                .map(|(path, _)| path.clone())
+        });
+        let shown = crate::support::Run::of(home.program(&["logs", "t"]).envs(variables.clone()));
+        assert!(!shown.stdout.contains("cnry-killed"), "{shown:?}");
+        run.kill().unwrap();
+        run.wait().unwrap();
+        if !is_known {
+            variables.clear();
+        }
+        let next = || crate::support::Run::of(home.program(&["run-all-ready"]).envs(variables.clone()));
+        until("the dead run is recovered", || (next().code == Some(4)).then_some(()));
+        let text = std::fs::read_to_string(&output).unwrap();
+        let expected = match (fault, is_known) {
+            ("", true) => "got [redacted:CANARY_0]".to_owned(),
+            ("", false) => "[removed: this was not over when its run was killed, and secret `CANARY_0` is to be in the environment variable `SOURCE_0`, which is not set]\n".to_owned(),
+            _ => "got cnry-killed-0123456789".to_owned(),
+        };
+        assert_eq!(text, expected);
+    }
+}
