@@ -16,6 +16,7 @@ use crate::config::{self, ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::servers::McpServers;
 use crate::text::{Paint, quoted};
 use crate::toolbox::{self, Toolbox};
 
@@ -32,13 +33,14 @@ pub(crate) struct App {
     policy: OnceCell<Policy>,
     plans: OnceCell<Taskpawl>,
     toolbox: OnceCell<Toolbox>,
+    servers: OnceCell<McpServers>,
 }
 
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
-        let (config, place, policy, plans, toolbox) = Default::default();
-        Self { global, environment, config, place, policy, plans, toolbox }
+        let (config, place, policy, plans, toolbox, servers) = Default::default();
+        Self { global, environment, config, place, policy, plans, toolbox, servers }
     }
 
     /// Returns whether data and errors are JSON.
@@ -161,6 +163,11 @@ impl App {
     /// Returns the tools that calls may name, with where each comes from.
     pub(crate) fn toolbox(&self) -> Result<&Toolbox, CliError> {
         get_or_try_init(&self.toolbox, || Toolbox::of(self))
+    }
+
+    /// Returns the MCP servers of the configuration.
+    pub(crate) fn servers(&self) -> Result<&McpServers, CliError> {
+        get_or_try_init(&self.servers, || McpServers::of(self))
     }
 
     /// Returns the files of the policy, whether they exist or not.

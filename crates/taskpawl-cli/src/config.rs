@@ -21,6 +21,7 @@ use crate::text::nearest;
 #[cfg(test)]
 mod fuzz;
 mod hosts;
+mod mcp;
 mod own_tools;
 mod sandbox;
 mod secrets;
@@ -29,6 +30,7 @@ mod values;
 pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
 
 use hosts::Hosts;
+pub(crate) use mcp::{McpConfig, NamedServer};
 pub(crate) use own_tools::OwnTool;
 use secrets::Secrets;
 use values::{RETRY, length, line, number_of, retry, text_of, wrong};
@@ -65,10 +67,11 @@ pub(crate) enum Key {
 }
 
 /// Sections whose keys are names that people choose.
-pub(crate) const NAMED: [(&str, &str); 3] = [
+pub(crate) const NAMED: [(&str, &str); 4] = [
     ("resources", "how much there is of a named resource, before what plans say"),
     ("tools", "how many calls of a tool run at once: `concurrency`; and tools of one's own"),
     ("secrets", secrets::MEANING),
+    ("mcpServers", "MCP servers, whose tools calls name as `SERVER/TOOL`"),
 ];
 
 /// What `hosts` of the tool that sends requests says.
@@ -220,6 +223,7 @@ pub(crate) struct Config {
     own_tools: Vec<OwnTool>,
     sandbox: sandbox::Sandbox,
     secrets: Secrets,
+    mcp: McpConfig,
     settings: Vec<Setting>,
 }
 
@@ -367,6 +371,7 @@ impl Config {
             own_tools: Vec::new(),
             sandbox: sandbox::Sandbox::default(),
             secrets: Secrets::default(),
+            mcp: McpConfig::default(),
             settings,
         }
     }
@@ -386,6 +391,11 @@ impl Config {
     /// Returns what the tool that sends requests may reach.
     pub(crate) fn http_access(&self) -> HttpAccess {
         self.hosts.access()
+    }
+
+    /// Returns what the files say about MCP servers.
+    pub(crate) fn mcp(&self) -> &McpConfig {
+        &self.mcp
     }
 
     /// Returns the tools that the files describe, whether the project is trusted or not.
@@ -423,6 +433,10 @@ impl Config {
                     "sandbox" => self.read_sandbox(path, text, layer, inner.get_ref(), at, value)?,
                     "secrets" => self.read_secret(path, text, layer, inner.get_ref(), at, value)?,
                     "tools" => self.read_tool(path, text, layer, inner.get_ref(), at, value)?,
+                    "mcpServers" => self.read_server(path, text, layer, inner.get_ref(), at, value)?,
+                    "mcp" if inner.get_ref() == "configs" => {
+                        self.read_mcp_configs(path, text, layer, at, value)?;
+                    }
                     _ => self.read_entry(path, text, &full, at, value)?,
                 }
             }
@@ -559,6 +573,46 @@ impl Config {
         };
         self.hosts.set(layer, list);
         self.note(name, self.hosts.to_string(), origin.unwrap_or_else(|| Origin::File(path.to_owned())));
+        Ok(())
+    }
+
+    /// Takes an MCP server.
+    fn read_server(
+        &mut self,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let server =
+            mcp::server(name, value.get_ref(), path, layer).map_err(|problem| ConfigError::Tool {
+                path: path.to_owned(),
+                line: line(text, at),
+                name: format!("mcpServers.{name}"),
+                problem,
+            })?;
+        self.note(format!("mcpServers.{name}"), server.shown(), Origin::File(path.to_owned()));
+        self.mcp.servers.push(server);
+        Ok(())
+    }
+
+    /// Takes the files of other programs that name MCP servers.
+    fn read_mcp_configs(
+        &mut self,
+        path: &Path,
+        text: &str,
+        layer: Layer,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let list = mcp::list(value.get_ref());
+        let list =
+            list.ok_or_else(|| wrong(path, text, "mcp.configs", mcp::CONFIGS, at, value, mcp::EXPECTED))?;
+        let shown = serde_json::json!(list).to_string();
+        self.note("mcp.configs".to_owned(), shown, Origin::File(path.to_owned()));
+        self.mcp.files.extend(list.into_iter().map(|file| (file, layer)));
         Ok(())
     }
 

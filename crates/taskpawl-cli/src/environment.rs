@@ -54,6 +54,11 @@ impl Environment {
         self.text(taskpawl::tools::PLAN_VARIABLE)
     }
 
+    /// Returns all of them, for what names variables by itself.
+    pub(crate) fn variables(&self) -> BTreeMap<OsString, OsString> {
+        self.variables.clone()
+    }
+
     /// Returns in whose name commands are given when nobody says so: user@host.
     pub(crate) fn user_at_host(&self) -> String {
         let user = self.text("USER").or_else(|| self.text("LOGNAME"));

@@ -36,6 +36,9 @@ pub(crate) enum CliError {
     /// Only a person decides, and there is no terminal of one.
     #[error("`{by}` is for a person at a terminal, and there is none here")]
     NoTerminal { by: &'static str },
+    /// A file that names MCP servers cannot be read.
+    #[error(transparent)]
+    Servers(#[from] taskpawl_mcp::FileError),
     /// A file that the command line names cannot be read or written.
     #[error("failed to {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -186,6 +189,7 @@ impl CliError {
             Self::Clap(_)
             | Self::Usage { .. }
             | Self::Config(_)
+            | Self::Servers(_)
             | Self::Policy(_)
             | Self::Open(OpenError::Policy(_))
             | Self::File { .. } => Class::Usage,
@@ -208,6 +212,10 @@ impl CliError {
             Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint(),
             Self::NoTerminal { .. } => Some(
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
+                    .to_owned(),
+            ),
+            Self::Servers(_) => Some(
+                "`mcp.configs` of the configuration names such files, and the project's `.mcp.json` is one"
                     .to_owned(),
             ),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
@@ -236,6 +244,7 @@ impl CliError {
             | Self::Config(_)
             | Self::Policy(_)
             | Self::NoTerminal { .. }
+            | Self::Servers(_)
             | Self::File { .. }
             | Self::Command(_)
             | Self::Place(_)

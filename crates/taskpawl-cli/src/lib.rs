@@ -17,6 +17,7 @@ mod event_schema;
 mod output;
 mod report;
 mod schema;
+mod servers;
 mod text;
 mod toolbox;
 mod trust;

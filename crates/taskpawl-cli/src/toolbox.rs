@@ -10,6 +10,7 @@ use taskpawl::tools::{CommandTool, Registry, Tool};
 use crate::app::App;
 use crate::config::OwnTool;
 use crate::error::CliError;
+use crate::servers::McpServers;
 use crate::text::nearest;
 use crate::trust;
 
@@ -18,6 +19,7 @@ use crate::trust;
 pub(crate) struct Toolbox {
     registry: Registry,
     described: BTreeMap<String, OwnTool>,
+    of_servers: BTreeMap<String, ToolSource>,
     /// Tools that the project describes, which nobody trusts.
     held: BTreeMap<String, OwnTool>,
 }
@@ -30,6 +32,8 @@ pub(crate) enum ToolSource {
     Builtin,
     /// A file of the configuration.
     File { path: PathBuf },
+    /// An MCP server, which a file names.
+    Server { server: String, path: PathBuf },
 }
 
 impl Toolbox {
@@ -39,8 +43,16 @@ impl Toolbox {
         for own in &usable {
             registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
         }
+        let mut of_servers = BTreeMap::new();
+        for tool in app.servers()?.tools() {
+            let name = tool.spec().name.clone();
+            registry.register(tool).map_err(taskpawl::OpenError::from)?;
+            let path = app.servers()?.file(&name).unwrap_or_default();
+            let server = name.split_once('/').map(|(server, _)| server.to_owned()).unwrap_or_default();
+            of_servers.insert(name, ToolSource::Server { server, path });
+        }
         let by_name = |tools: Vec<OwnTool>| tools.into_iter().map(|own| (own.name.clone(), own)).collect();
-        Ok(Self { registry, described: by_name(usable), held: by_name(held) })
+        Ok(Self { registry, of_servers, described: by_name(usable), held: by_name(held) })
     }
 
     /// Returns the tools that can be called.
@@ -62,12 +74,15 @@ impl Toolbox {
     pub(crate) fn source(&self, name: &str) -> ToolSource {
         match self.described.get(name) {
             Some(own) => ToolSource::File { path: own.file.clone() },
-            None => ToolSource::Builtin,
+            None => self.of_servers.get(name).cloned().unwrap_or(ToolSource::Builtin),
         }
     }
 
     /// Says that there is no tool of this name, and what may have been meant.
-    pub(crate) fn unknown(&self, name: &str) -> String {
+    pub(crate) fn unknown(&self, servers: &McpServers, name: &str) -> String {
+        if let Some(missing) = servers.missing(name) {
+            return format!("no tool `{name}` is known here; {missing}");
+        }
         let hint = match (self.held.get(name), nearest(name, self.registry.names())) {
             (Some(own), _) => format!("; {}", trust::missing(&own.file)),
             (None, Some(near)) => format!("; did you mean `{near}`?"),
@@ -79,7 +94,8 @@ impl Toolbox {
 
 /// Returns the tools of the configuration that can be called.
 pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
-    Ok(split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>).collect())
+    let own = split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
+    Ok(own.chain(app.servers()?.tools()).collect())
 }
 
 /// Returns the tools of the configuration: those that can be called, and those that need trust first.

@@ -22,6 +22,8 @@ pub const ERROR_CLASSES: &[&str] = &[
     "denied",
     "http",
     "http_status",
+    "tool_error",
+    "server",
     "expression",
     "invalid_args",
     "missing_tool",

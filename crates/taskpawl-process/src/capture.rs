@@ -91,14 +91,15 @@ fn share(limit: u64, stdout: u64, stderr: u64) -> (u64, u64) {
     (for_stdout, stderr.min(limit - for_stdout))
 }
 
+/// One of its streams.
 #[derive(Debug)]
-struct Stream {
+pub(crate) struct Stream {
     path: PathBuf,
     file: File,
 }
 
 impl Stream {
-    fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
+    pub(crate) fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
         let file = match spares.take(path) {
             Some(file) => file,
             None => open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?,
@@ -107,7 +108,7 @@ impl Stream {
     }
 
     /// Opens the file once more for the program, under a shared lock: so it shows whether anybody still holds it.
-    fn for_program(&self) -> Result<OwnedFd, SpawnError> {
+    pub(crate) fn for_program(&self) -> Result<OwnedFd, SpawnError> {
         let open = || {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
             let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
@@ -117,7 +118,7 @@ impl Stream {
         open().map_err(|source| SpawnError::File { path: self.path.clone(), source })
     }
 
-    fn size(&self) -> io::Result<u64> {
+    pub(crate) fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
@@ -130,7 +131,7 @@ impl Stream {
         Ok(())
     }
 
-    fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {
+    pub(crate) fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {
         let bytes = self.size()?;
         if bytes == 0 {
             spares.give(self.path, self.file)?;

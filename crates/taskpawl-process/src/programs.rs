@@ -16,6 +16,7 @@ use crate::capture::Capture;
 use crate::error::SpawnError;
 use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
+use crate::piped::PipedPrograms;
 use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
 use crate::recipe::Recipe;
@@ -23,6 +24,9 @@ use crate::sandbox::Refusal;
 use crate::spare::SpareFiles;
 use crate::supervisor::{self, Held, Link};
 use crate::watch::watch;
+
+/// How long programs with pipes have for ending by themselves when the run is over.
+const PIPED_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Who starts and owns programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +68,7 @@ struct Inner {
     spares: SpareFiles,
     /// Set once, when the run begins.
     filter: OnceLock<Arc<dyn OutputFilter>>,
+    piped: PipedPrograms,
     slot: Mutex<Slot>,
 }
 
@@ -94,8 +99,8 @@ impl Programs {
     }
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
-        let (spares, filter, slot) = (SpareFiles::default(), OnceLock::new(), Mutex::default());
-        Self(Arc::new(Inner { supervision, lock, spares, filter, slot }))
+        let (spares, piped, filter, slot) = Default::default();
+        Self(Arc::new(Inner { supervision, lock, spares, piped, filter, slot }))
     }
 
     /// Lets `filter` say what stays of the output of programs; the first one that is named counts, for all clones.
@@ -141,12 +146,14 @@ impl Programs {
         }
     }
 
-    /// Ends every program that still runs and starts no more. When this returns nothing of them is left.
+    /// Ends every program that still runs and starts no more. When this returns nothing of them is left. Programs with pipes
+    /// get a moment to end by themselves.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future only stops waiting.
     pub async fn close(&self) {
+        self.0.piped.close(PIPED_PATIENCE).await;
         for link in self.shut() {
             link.gone().await;
         }
@@ -171,6 +178,24 @@ impl Programs {
         }
         *slot = Slot::Closed(links.clone());
         links
+    }
+
+    /// Returns whether both start and end the same programs.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns whether the run is over, so that nothing is started any more.
+    pub fn is_closed(&self) -> bool {
+        matches!(*self.slot(), Slot::Closed(_))
+    }
+
+    pub(crate) fn piped(&self) -> &PipedPrograms {
+        &self.0.piped
+    }
+
+    pub(crate) fn spares(&self) -> &SpareFiles {
+        &self.0.spares
     }
 
     /// Returns the way to the supervisor for a program; one that is gone, or was never there, is started. `None` is no

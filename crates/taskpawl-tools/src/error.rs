@@ -138,6 +138,20 @@ pub enum ToolError {
         /// What the call would have returned.
         result: Box<Value>,
     },
+    /// A server said that its tool failed.
+    #[error("{message}")]
+    Answered {
+        /// What it said, as one line.
+        message: String,
+        /// What it returned.
+        result: Box<Value>,
+    },
+    /// A server could not be started or reached, or does not keep to the protocol; the call has not begun.
+    #[error("{message}")]
+    Server {
+        /// A lower-case fragment that says which server and what is wrong.
+        message: String,
+    },
     /// The tool panicked.
     #[error("the tool panicked: {message}")]
     Panicked {
@@ -176,6 +190,8 @@ impl ToolError {
             Self::BlockedAddress { .. } => "blocked_address",
             Self::Http { .. } => "http",
             Self::HttpStatus { .. } => "http_status",
+            Self::Answered { .. } => "tool_error",
+            Self::Server { .. } => "server",
             Self::Panicked { .. } => "panic",
             Self::Failed { .. } => "failed",
         }
@@ -186,6 +202,7 @@ impl ToolError {
         match self {
             Self::Exit { result, .. }
             | Self::InvalidJson { result, .. }
+            | Self::Answered { result, .. }
             | Self::HttpStatus { result, .. } => Some(result),
             Self::Timeout { result } | Self::Cancelled { result } | Self::OutputLimit { result, .. } => {
                 result.as_deref()
@@ -200,6 +217,7 @@ impl ToolError {
             | Self::Lost { .. }
             | Self::BlockedAddress { .. }
             | Self::Http { .. }
+            | Self::Server { .. }
             | Self::Panicked { .. }
             | Self::Failed { .. } => None,
         }
@@ -260,7 +278,9 @@ pub enum RegistryError {
         name: String,
     },
     /// The name cannot stand in a plan.
-    #[error("`{name}` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`")]
+    #[error(
+        "`{name}` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server"
+    )]
     InvalidName {
         /// The name.
         name: String,

@@ -49,15 +49,15 @@ pub use policy::{
     Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,
 };
 pub use redact::{Redactor, RedactorStream};
-pub use registry::{RegisteredTool, Registry};
+pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
     CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
-    OutputFilter, Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError, StreamFilter, Supervision,
-    child_entry, filter_file, inherited, is_below_supervisor, probe,
+    OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError,
+    StreamFilter, Supervision, child_entry, filter_file, inherited, is_below_supervisor, probe,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolSpec};

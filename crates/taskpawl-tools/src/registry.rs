@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -65,10 +65,7 @@ impl Registry {
         if self.tools.contains_key(&name) {
             return Err(RegistryError::Duplicate { name });
         }
-        let args = Schema::of_object(&spec.args_schema).map_err(|error| invalid(&name, "args", error))?;
-        if let Some(schema) = &spec.result_schema {
-            Schema::compile(schema).map_err(|error| invalid(&name, "result", error))?;
-        }
+        let args = if tool.is_foreign() { Args::foreign() } else { Args::own(spec)? };
         self.tools.insert(name, RegisteredTool { tool, args: Arc::new(args) });
         Ok(())
     }
@@ -89,9 +86,17 @@ impl Registry {
     }
 }
 
+/// A name, or that of a server, a slash, and what the server calls the tool.
 fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    match name.split_once('/') {
+        None => is_word(name, 64, b"._-"),
+        Some((server, tool)) => is_word(server, 64, b"._-") && is_word(tool, 128, b"._-/"),
+    }
+}
+
+fn is_word(text: &str, most: usize, marks: &[u8]) -> bool {
+    (1..=most).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || marks.contains(&byte))
 }
 
 fn invalid(name: &str, which: &'static str, error: SchemaError) -> RegistryError {
@@ -102,7 +107,30 @@ fn invalid(name: &str, which: &'static str, error: SchemaError) -> RegistryError
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
     tool: Arc<dyn Tool>,
-    args: Arc<Schema>,
+    args: Arc<Args>,
+}
+
+/// The schema of arguments; one that comes from elsewhere is compiled when it is first needed, for most are not.
+#[derive(Debug)]
+struct Args(OnceLock<Schema>);
+
+impl Args {
+    fn foreign() -> Self {
+        Self(OnceLock::new())
+    }
+
+    fn own(spec: &ToolSpec) -> Result<Self, RegistryError> {
+        let args =
+            Schema::of_object(&spec.args_schema).map_err(|error| invalid(&spec.name, "args", error))?;
+        if let Some(schema) = &spec.result_schema {
+            Schema::compile(schema).map_err(|error| invalid(&spec.name, "result", error))?;
+        }
+        Ok(Self(OnceLock::from(args)))
+    }
+
+    fn get(&self, spec: &ToolSpec) -> &Schema {
+        self.0.get_or_init(|| Schema::lenient(&spec.args_schema))
+    }
 }
 
 impl RegisteredTool {
@@ -123,10 +151,20 @@ impl RegisteredTool {
 
     /// Checks arguments against the schema; the error names the first field that does not fit.
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
-        self.args.check(args).map_err(|violation| ToolError::InvalidArgs {
-            tool: self.spec().name.clone(),
-            field: format!("args{}", violation.at),
-            problem: violation.problem,
-        })
+        check(self.args.get(self.spec()), &self.spec().name, args)
     }
+}
+
+fn check(schema: &Schema, tool: &str, args: &Value) -> Result<(), ToolError> {
+    schema.check(args).map_err(|violation| ToolError::InvalidArgs {
+        tool: tool.to_owned(),
+        field: format!("args{}", violation.at),
+        problem: violation.problem,
+    })
+}
+
+/// Checks arguments of `tool` against a schema that comes from elsewhere: what this version does not know in it is left to
+/// whoever wrote it.
+pub fn check_foreign(tool: &str, schema: &Value, args: &Value) -> Result<(), ToolError> {
+    check(&Schema::lenient(schema), tool, args)
 }

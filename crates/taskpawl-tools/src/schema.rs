@@ -3,20 +3,25 @@
 //! The libraries for it bring 35 (`boon`) to 50 (`jsonschema`) crates and word their errors for people who read
 //! schemas; arguments are written by language models, which need the field and what to put there. This one knows
 //! the keywords of draft 2020-12 that describe plain data. A schema with any other keyword is refused when the tool
-//! is registered, never half obeyed; so are references other than to `#/$defs/…` and `#`.
+//! is registered, never half obeyed; so are references other than to `#/$defs/…` and `#`. Only in the schemas of servers, which
+//! check the arguments themselves, is the rest passed over.
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 mod check;
+mod lenient;
 mod suggest;
 
 pub(crate) use suggest::nearest;
 
+/// How large a compiled pattern may be: schemas come from servers, too.
+const MOST_REGEX_BYTES: usize = 1 << 20;
+
 /// A compiled schema.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Schema {
     root: Node,
     /// What `$ref` can name, by its text.
@@ -277,7 +282,8 @@ fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, Sche
 }
 
 fn regex(pattern: &str, at: &str) -> Result<Regex, SchemaError> {
-    Regex::new(pattern).map_err(|_| error(at, format!("`{pattern}` is no regular expression")))
+    let regex = RegexBuilder::new(pattern).size_limit(MOST_REGEX_BYTES).build();
+    regex.map_err(|_| error(at, format!("`{pattern}` is no regular expression")))
 }
 
 #[cfg(test)]

@@ -26,6 +26,12 @@ pub trait Tool: Send + Sync + Debug {
     /// Does the work and returns its result.
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError>;
 
+    /// Returns whether the schemas come from elsewhere and may have changed since. Then what this version does not know in them
+    /// is passed over, and the tool itself checks the arguments of a call.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
     /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
     ///
     /// By default this follows the hints; a tool overrides it when the answer depends on the arguments.

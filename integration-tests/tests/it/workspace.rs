@@ -18,7 +18,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "taskpawl",
         &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
     ),
-    ("taskpawl-cli", &["taskpawl"]),
+    ("taskpawl-mcp", &["taskpawl"]),
+    ("taskpawl-cli", &["taskpawl", "taskpawl-mcp"]),
     ("taskpawl-bench", &["taskpawl"]),
     (
         "taskpawl-testkit",

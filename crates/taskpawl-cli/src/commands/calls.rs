@@ -8,6 +8,7 @@ use taskpawl::tools::ToolError;
 
 use crate::app::App;
 use crate::error::{CliError, Problem};
+use crate::servers::McpServers;
 use crate::toolbox::Toolbox;
 
 /// What is said about one call.
@@ -73,7 +74,7 @@ fn check<'a>(
     let toolbox = app.toolbox()?;
     let mut problems = Vec::new();
     for (index, call) in calls {
-        match look_at(toolbox, call) {
+        match look_at(toolbox, app.servers()?, call) {
             Some(Finding::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
                 app.out().warn(&Problem::at(file.as_deref(), at, path, message).line());
@@ -88,9 +89,9 @@ fn check<'a>(
     if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
 }
 
-fn look_at(toolbox: &Toolbox, call: &CallSpec) -> Option<Finding> {
+fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<Finding> {
     let Some(tool) = toolbox.registry().get(&call.tool_name) else {
-        return Some(Finding::UnknownTool(toolbox.unknown(&call.tool_name)));
+        return Some(Finding::UnknownTool(toolbox.unknown(servers, &call.tool_name)));
     };
     // What is still to be evaluated has no type yet.
     if call.args.values().any(has_expression) {

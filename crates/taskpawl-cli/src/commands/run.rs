@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use crate::app::App;
 use crate::commands::running::{self, RunArgs, What};
 use crate::error::CliError;
+use crate::servers;
 
 /// Run one task with all below it; it is blocked, and says why, while its dependencies are unfinished
 #[derive(Debug, clap::Args)]
@@ -22,5 +23,6 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    servers::learn_for_store(app)?;
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
 }

@@ -17,6 +17,7 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::output::say;
+use crate::servers;
 use crate::text::{Cell, Table, clean, clean_block, style};
 use crate::toolbox::ToolSource;
 
@@ -42,8 +43,15 @@ Each element becomes one argument, whatever a value contains; one whose paramete
 is left out, a list repeats it. An inner list is a group that comes and goes as one.
 docs/tools.md has every field; `taskpawl config path` says where the file is.
 
+The tools of an MCP server are named SERVER/TOOL; docs/mcp.md says more:
+
+  [mcpServers.time]
+  command = \"uvx\"
+  args = [\"mcp-server-time\"]
+
 Examples:
   taskpawl tools list
+  taskpawl tools list --connect
   taskpawl tools show exec
   taskpawl tools call exec --args '{\"argv\": [\"date\"]}'")]
 pub(crate) struct Args {
@@ -54,7 +62,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// List the tools, with where each comes from
-    List,
+    List {
+        /// Start every MCP server first, to learn its tools anew
+        #[arg(long)]
+        connect: bool,
+    },
     /// Show what a tool takes and how it behaves
     Show {
         /// The tool
@@ -102,7 +114,7 @@ struct Called<'a> {
 /// Shows tools, or calls one.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
-        What::List => list(app),
+        What::List { connect } => list(app, *connect),
         What::Show { name } => show(app, name),
         What::Call { name, args, sandbox } => call(app, name, args.clone().unwrap_or_default(), sandbox),
     }
@@ -133,12 +145,16 @@ impl<'a> Shown<'a> {
         let from = match &self.source {
             ToolSource::Builtin => "built-in".to_owned(),
             ToolSource::File { path } => path.display().to_string(),
+            ToolSource::Server { server, .. } => format!("MCP server {server}"),
         };
         if self.usable { from } else { format!("{from} (not trusted)") }
     }
 }
 
-fn list(app: &App) -> Result<ExitCode, CliError> {
+fn list(app: &App, connects: bool) -> Result<ExitCode, CliError> {
+    if connects {
+        servers::connect(app)?;
+    }
     let (tools, out) = (all(app)?, app.out());
     if out.is_json {
         return out.data(&tools);
@@ -231,12 +247,13 @@ fn kind(field: &Value) -> String {
 }
 
 fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
-    let message = app.toolbox()?.unknown(name);
+    let message = app.toolbox()?.unknown(app.servers()?, name);
     Ok(CliError::usage_with(message, "`taskpawl tools list` shows all"))
 }
 
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
+    servers::learn_for(app, std::iter::once(name))?;
     if app.toolbox()?.registry().get(name).is_none() {
         return Err(unknown(app, name)?);
     }

@@ -7,6 +7,7 @@ mod ends;
 mod engine;
 mod handover;
 mod output;
+mod piped;
 mod sandbox;
 mod spares;
 mod start;

@@ -1,5 +1,7 @@
 //! Checks values against compiled schemas.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
 use crate::text::one_line;
@@ -10,12 +12,16 @@ use super::{Bound, BoundKind, Node, Schema, Type, Violation};
 /// How deep references may nest: a schema can refer to itself without ever looking at the value.
 const MAX_DEPTH: usize = 200;
 
+/// How many parts of a schema are held against one value: alternatives of alternatives soon are more than anybody can wait for.
+const MAX_STEPS: u32 = 1_000_000;
+
 type Checked = Result<(), Violation>;
 
 impl Schema {
     /// Checks a value and returns the first thing that does not fit.
     pub(crate) fn check(&self, value: &Value) -> Checked {
-        Checker { schema: self, at: String::new(), depth: 0 }.node(&self.root, value)
+        let steps = Cell::new(MAX_STEPS);
+        Checker { schema: self, at: String::new(), depth: 0, steps: &steps }.node(&self.root, value)
     }
 }
 
@@ -24,6 +30,8 @@ struct Checker<'a> {
     /// Path of the value that is being looked at.
     at: String,
     depth: usize,
+    /// How many are left.
+    steps: &'a Cell<u32>,
 }
 
 impl Checker<'_> {
@@ -31,6 +39,10 @@ impl Checker<'_> {
         if self.depth == MAX_DEPTH {
             return self.refuse("is nested too deep");
         }
+        let Some(left) = self.steps.get().checked_sub(1) else {
+            return self.refuse("takes too long to be checked");
+        };
+        self.steps.set(left);
         self.depth += 1;
         self.itself(node, value)?;
         match value {
@@ -168,7 +180,7 @@ impl Checker<'_> {
     }
 
     fn fork(&self) -> Checker<'_> {
-        Checker { schema: self.schema, at: self.at.clone(), depth: self.depth }
+        Checker { schema: self.schema, at: self.at.clone(), depth: self.depth, steps: self.steps }
     }
 
     /// Names the alternative that came farthest: that is the one which was meant.

@@ -1,0 +1,262 @@
+//! The MCP servers of the configuration, and how their tools become known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use taskpawl::RunOptions;
+use taskpawl::model::{CallSpec, NewCall, NewTask, Query, TaskSpec};
+use taskpawl::store::{Location, PlacementError};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, Widening};
+use taskpawl_mcp::{ServerConfig, ServerProblem, Servers, ServersOptions, read_servers, server_of};
+
+use crate::app::App;
+use crate::error::CliError;
+use crate::trust;
+
+/// The servers that calls may reach, and those that need trust first.
+#[derive(Debug)]
+pub(crate) struct McpServers {
+    servers: Arc<Servers>,
+    held: Vec<ServerConfig>,
+}
+
+impl McpServers {
+    /// Reads what the configuration and the files of other programs say. Nothing is started.
+    pub(crate) fn of(app: &App) -> Result<Self, CliError> {
+        let root = root(app)?;
+        let mut reading = Reading { app, root: &root, usable: Vec::new(), held: Vec::new() };
+        reading.own()?;
+        for (file, of_project) in app.config()?.mcp().files() {
+            reading.file(&place(app, &root, file), of_project)?;
+        }
+        // As other programs read it: the project's own.
+        reading.file(&root.join(".mcp.json"), true)?;
+        let Reading { mut usable, held, .. } = reading;
+        widen(app, &root, &mut usable)?;
+        let servers = Servers::new(usable, &options(app));
+        Ok(Self { servers: Arc::new(servers), held })
+    }
+
+    /// Returns the tools of all servers that have ever run.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.servers.tools()
+    }
+
+    /// Returns the file that names the server of a tool.
+    pub(crate) fn file(&self, tool: &str) -> Option<PathBuf> {
+        Some(self.servers.of_tool(tool)?.config.file.clone())
+    }
+
+    /// Says what is known of a tool that there is not, if its server is configured.
+    pub(crate) fn missing(&self, tool: &str) -> Option<String> {
+        let (name, _) = tool.split_once('/')?;
+        if let Some(held) = self.held.iter().find(|server| server.name == name) {
+            return Some(trust::missing(&held.file));
+        }
+        match self.servers.of_tool(tool) {
+            Some(state) if state.tools.is_none() => Some(format!(
+                "the tools of MCP server `{name}` are not known before it has run once: a run starts it, and so does \
+                 `taskpawl tools list --connect`"
+            )),
+            Some(_) => None,
+            None => Some(format!("no MCP server `{name}` is configured{}", self.near(name))),
+        }
+    }
+
+    fn near(&self, name: &str) -> String {
+        let states = self.servers.states();
+        let near = crate::text::nearest(name, states.iter().map(|state| &*state.config.name));
+        near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    }
+
+    /// Returns the names of the servers whose tools are not known yet.
+    fn unknown(&self) -> BTreeSet<String> {
+        let states = self.servers.states();
+        let unknown = states.iter().filter(|state| state.tools.is_none());
+        unknown.map(|state| state.config.name.clone()).collect()
+    }
+
+    fn all(&self) -> BTreeSet<String> {
+        self.servers.states().iter().map(|state| state.config.name.clone()).collect()
+    }
+}
+
+struct Reading<'a> {
+    app: &'a App,
+    root: &'a Path,
+    usable: Vec<ServerConfig>,
+    held: Vec<ServerConfig>,
+}
+
+impl Reading<'_> {
+    fn own(&mut self) -> Result<(), CliError> {
+        for named in self.app.config()?.mcp().servers() {
+            let Some(value) = &named.value else { continue };
+            // What is wrong with it was said when the file was read.
+            if let Ok(Some(server)) = server_of(&named.name, &named.file, value) {
+                self.take(server, named.is_of_project())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the servers of a file. Files within the project may be written by whoever writes the project.
+    fn file(&mut self, path: &Path, of_project: bool) -> Result<(), CliError> {
+        let found = read_servers(path, self.root)?;
+        for problem in found.problems {
+            self.warn(&problem);
+        }
+        for server in found.servers {
+            self.take(server, of_project || path.starts_with(self.root))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, server: ServerConfig, of_project: bool) -> Result<(), CliError> {
+        if of_project && !trust::is_given(self.app, &server.file)? {
+            self.held.push(server);
+        } else {
+            self.usable.push(server);
+        }
+        Ok(())
+    }
+
+    fn warn(&self, problem: &ServerProblem) {
+        self.app.out().warn(&problem.to_string());
+    }
+}
+
+/// Adds what the user's own file allows servers beyond the sandbox of the run.
+fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), CliError> {
+    let named: BTreeMap<&str, &Widening> =
+        app.config()?.mcp().servers().into_iter().rev().map(|named| (&*named.name, &named.sandbox)).collect();
+    for server in servers {
+        if let Some(widening) = named.get(&*server.name) {
+            let paths = |paths: &[PathBuf]| {
+                paths.iter().map(|path| place(app, root, &path.to_string_lossy())).collect::<Vec<_>>()
+            };
+            let (read, write) = (paths(&widening.read), paths(&widening.write));
+            server.sandbox = Widening { net: widening.net, read, write };
+        }
+    }
+    Ok(())
+}
+
+fn root(app: &App) -> Result<PathBuf, CliError> {
+    match app.place() {
+        Ok(place) => Ok(place.root.clone()),
+        Err(CliError::Place(PlacementError::NoProject { .. })) => Ok(app.environment().directory.clone()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns where a path of the configuration leads: from the home, or from the root of the project.
+fn place(app: &App, root: &Path, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), app.environment().path("HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => root.join(path),
+    }
+}
+
+fn options(app: &App) -> ServersOptions {
+    let variables = app.environment().variables();
+    let look_up = move |name: &str| {
+        let value = variables.get(std::ffi::OsStr::new(name))?;
+        Some(value.to_string_lossy().into_owned())
+    };
+    let options = ServersOptions::new(Arc::new(look_up));
+    match state_directory(app) {
+        Some(directory) => options.with_cache(directory.join("taskpawl").join("mcp")),
+        None => options,
+    }
+}
+
+fn state_directory(app: &App) -> Option<PathBuf> {
+    let environment = app.environment();
+    let own = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    own.or_else(|| environment.path("HOME").map(|home| home.join(".local/state")))
+}
+
+/// Makes the tools of all servers known, by starting them.
+pub(crate) fn connect(app: &App) -> Result<(), CliError> {
+    learn(app, app.servers()?.all())
+}
+
+/// Makes the tools known that calls of these names need, by starting their servers; nothing happens where they are known.
+pub(crate) fn learn_for<'n>(app: &App, tools: impl Iterator<Item = &'n str>) -> Result<(), CliError> {
+    let unknown = app.servers()?.unknown();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let named = tools.filter_map(|tool| Some(tool.split_once('/')?.0.to_owned()));
+    learn(app, named.filter(|name| unknown.contains(name)).collect())
+}
+
+/// As [`learn_for`], for what is left to do in the store.
+pub(crate) fn learn_for_store(app: &App) -> Result<(), CliError> {
+    if app.servers()?.unknown().is_empty() {
+        return Ok(());
+    }
+    let tasks = app.reader()?.list_tasks(&Query::default())?;
+    let left = tasks.iter().filter(|task| !task.status.is_finished());
+    let calls = left.flat_map(|task| &task.metadata.tool_calls);
+    learn_for(app, calls.map(|call| &*call.tool_name))
+}
+
+/// Starts servers in the way in which a run does: within one.
+fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let learner = Arc::new(Learner::new(Arc::clone(&app.servers()?.servers), names));
+    let files = tempfile::Builder::new().prefix("taskpawl-mcp-").tempdir().map_err(CliError::Runtime)?;
+    let plans = app.builder_at(Location::Memory, &root(app)?)?;
+    let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>).open()?;
+    let call = NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() } };
+    let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
+    let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    runtime.block_on(plans.execute_task(task.id.as_str(), RunOptions::default()))?;
+    runtime.shutdown_background();
+    for error in learner.failed.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        app.out().warn(&error);
+    }
+    Ok(())
+}
+
+const LEARN: &str = "learn-mcp-servers";
+
+/// Starts servers to learn their tools.
+#[derive(Debug)]
+struct Learner {
+    spec: ToolSpec,
+    servers: Arc<Servers>,
+    names: BTreeSet<String>,
+    failed: Mutex<Vec<String>>,
+}
+
+impl Learner {
+    fn new(servers: Arc<Servers>, names: BTreeSet<String>) -> Self {
+        let spec =
+            ToolSpec::new(LEARN, "Starts MCP servers to learn their tools.", json!({"type": "object"}));
+        Self { spec, servers, names, failed: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Tool for Learner {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
+        let failed = self.servers.learn(&self.names, &cx).await;
+        let failed = failed.into_iter().map(|(_, error)| error.to_string());
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).extend(failed);
+        Ok(Value::Null)
+    }
+}

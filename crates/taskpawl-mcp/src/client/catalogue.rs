@@ -1,0 +1,155 @@
+//! The tools of a server, as they were when it ran last.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rmcp::model::Tool;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use taskpawl::tools::{Hints, ToolSpec};
+
+/// The most tools that a server may have.
+pub(super) const MOST_TOOLS: usize = 1000;
+
+/// The largest schema and the longest description that are kept, in bytes.
+const MOST_SCHEMA_BYTES: usize = 256 << 10;
+const MOST_DESCRIPTION_BYTES: usize = 32 << 10;
+
+/// What a server offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Catalogue {
+    pub(super) tools: Vec<Entry>,
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, named as in MCP")]
+pub(super) struct Entry {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) description: String,
+    pub(super) args: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Value>,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    idempotent: bool,
+    #[serde(default)]
+    destructive: bool,
+    #[serde(default)]
+    open_world: bool,
+}
+
+impl Catalogue {
+    /// Reads what was written down; what cannot be read counts as nothing.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Writes it down, whole or not at all.
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        io::Write::write_all(&mut file, &serde_json::to_vec(self)?)?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    /// Returns the tool of this name.
+    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.iter().find(|entry| entry.name == name)
+    }
+}
+
+/// Returns where the catalogue of a server is kept.
+pub(super) fn place(directory: &Path, fingerprint: &str) -> PathBuf {
+    directory.join(format!("{fingerprint}.json"))
+}
+
+impl Entry {
+    /// Takes what a server says about a tool. Without a hint the worst is assumed, as the protocol has it.
+    pub(super) fn of(tool: &Tool) -> Self {
+        let hints = tool.annotations.clone().unwrap_or_default();
+        let read_only = hints.read_only_hint == Some(true);
+        let mut description =
+            tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().to_owned();
+        description.truncate(description.floor_char_boundary(MOST_DESCRIPTION_BYTES));
+        let schema = |schema: &rmcp::model::JsonObject| bounded(Value::Object(schema.clone()));
+        Self {
+            name: tool.name.to_string(),
+            description,
+            args: schema(&tool.input_schema).unwrap_or_else(|| json!({"type": "object"})),
+            result: tool.output_schema.as_deref().and_then(schema),
+            read_only,
+            idempotent: !read_only && hints.idempotent_hint == Some(true),
+            destructive: !read_only && hints.destructive_hint != Some(false),
+            open_world: hints.open_world_hint != Some(false),
+        }
+    }
+
+    /// Describes it as a tool of ours.
+    pub(super) fn spec(&self, name: String) -> ToolSpec {
+        let hints = Hints {
+            read_only: self.read_only,
+            idempotent: self.idempotent,
+            destructive: self.destructive,
+            open_world: self.open_world,
+        };
+        let mut spec = ToolSpec::new(name, &*self.description, self.args.clone()).with_hints(hints);
+        spec.result_schema.clone_from(&self.result);
+        spec
+    }
+}
+
+/// A schema that is too large is left to the server.
+fn bounded(schema: Value) -> Option<Value> {
+    (schema.to_string().len() <= MOST_SCHEMA_BYTES).then_some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{JsonObject, ToolAnnotations};
+
+    use super::*;
+
+    fn entry(annotations: Option<ToolAnnotations>) -> Entry {
+        let mut tool = Tool::new("a", "b", JsonObject::new());
+        tool.annotations = annotations;
+        Entry::of(&tool)
+    }
+
+    fn hints(annotations: Option<ToolAnnotations>) -> Hints {
+        entry(annotations).spec("s/a".to_owned()).hints
+    }
+
+    #[test]
+    fn without_hints_the_worst_is_assumed() {
+        let worst = Hints { destructive: true, open_world: true, ..Hints::default() };
+        assert_eq!(hints(None), worst);
+        assert_eq!(hints(Some(ToolAnnotations::new())), worst);
+        assert_eq!(
+            hints(Some(ToolAnnotations::new().read_only(true).idempotent(true).open_world(false))),
+            Hints { read_only: true, ..Hints::default() }
+        );
+        assert_eq!(
+            hints(Some(ToolAnnotations::new().idempotent(true).destructive(false).open_world(false))),
+            Hints { idempotent: true, ..Hints::default() }
+        );
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_what_is_broken_counts_as_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = place(&dir.path().join("deep"), "abc");
+        let catalogue = Catalogue { tools: vec![entry(None)] };
+        catalogue.write(&path).unwrap();
+        assert_eq!(Catalogue::read(&path), Some(catalogue));
+        std::fs::write(&path, "{\"tools\": [").unwrap();
+        assert_eq!(Catalogue::read(&path), None);
+        assert_eq!(Catalogue::read(dir.path()), None);
+    }
+}

@@ -1,0 +1,434 @@
+//! One running server, from its start to its end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, MetaObject,
+    PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, PeerRequestOptions, RequestHandle,
+    RoleClient, RunningService, RunningServiceCancellationToken, ServiceError,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use serde_json::Value;
+use taskpawl::tools::{CallContext, Environment, OutputFiles, Piped, Program, ToolError};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::catalogue::{Catalogue, Entry, MOST_TOOLS};
+use super::config::{ServerConfig, Transport, Variables};
+use super::handler::{Handler, Shared, locked};
+use super::http::{self, HttpClient};
+use super::limits::MOST_STDERR_BYTES;
+use super::sandbox;
+use super::stdio::Stdio;
+use super::words::{chain, last_lines, plain};
+
+/// How long a server may take to start: some download themselves first.
+const START: Duration = Duration::from_mins(2);
+
+/// How long a server may take to say which tools it has.
+const LIST: Duration = Duration::from_secs(30);
+
+/// How long a server may take to show that it still answers.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// How long a server has to end by itself, and then again after it was asked to.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How much of what a server wrote to its standard error is looked at when it has ended.
+const LAST_WORDS_BYTES: usize = 4096;
+
+/// Under which name a server finds the key by which it can tell a repetition.
+const KEY: &str = "taskpawl/idempotencyKey";
+
+/// How a call ended without an answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The server is gone. Nobody knows how far the call came.
+    Gone(String),
+    /// The call did not get as far as the server.
+    Unreached(String),
+    /// Everything that says nothing about the connection.
+    Call(ToolError),
+}
+
+/// A running server. Dropping it ends the server.
+#[derive(Debug)]
+pub(super) struct Connection {
+    running: RunningService<RoleClient, Handler>,
+    shared: Arc<Shared>,
+    catalogue: Mutex<Arc<Catalogue>>,
+    /// What became of the program, in words; sent by its keeper when it is gone.
+    end: Option<watch::Receiver<Option<String>>>,
+    _keeper: Option<AbortOnDropHandle<()>>,
+}
+
+impl Connection {
+    /// Starts a server, or goes to it, and asks for its tools.
+    pub(super) async fn open(
+        config: &ServerConfig,
+        variables: &Variables,
+        cx: &CallContext,
+    ) -> Result<Self, String> {
+        let transport = config.transport.expanded(variables)?;
+        let opened = match &transport {
+            Transport::Http { url, headers } => Self::reach(url, headers).await?,
+            Transport::Stdio { .. } => {
+                match Self::start(config, &transport, variables, cx, newer_first()).await {
+                    // Some servers end when they are asked what they do not know.
+                    Err(Refusal::Closed(_)) => {
+                        Self::start(config, &transport, variables, cx, ClientLifecycleMode::Initialize)
+                            .await
+                            .map_err(Refusal::into_words)?
+                    }
+                    other => other.map_err(Refusal::into_words)?,
+                }
+            }
+        };
+        opened.refresh().await?;
+        Ok(opened)
+    }
+
+    async fn reach(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
+        let shared = Arc::new(Shared::default());
+        let (client, config) = HttpClient::new(url, headers, Arc::clone(&shared))?;
+        let transport = StreamableHttpClientTransport::with_client(client, config);
+        let serve = Handler(Arc::clone(&shared)).serve_with_lifecycle(transport, newer_first());
+        let running = match tokio::time::timeout(START, serve).await {
+            Ok(running) => running.map_err(|error| words(&error))?,
+            Err(_) => return Err(too_slow()),
+        };
+        stop_with(&shared, running.cancellation_token());
+        Ok(Self { running, shared, catalogue: Mutex::default(), end: None, _keeper: None })
+    }
+
+    async fn start(
+        config: &ServerConfig,
+        transport: &Transport,
+        variables: &Variables,
+        cx: &CallContext,
+        mode: ClientLifecycleMode,
+    ) -> Result<Self, Refusal> {
+        let program = program(config, transport, variables, cx);
+        let mut piped = cx.programs.start_piped(program).map_err(|error| Refusal::Other(chain(&error)))?;
+        let ends = piped.take_pipes().ok_or_else(|| Refusal::Other("it has no pipes".to_owned()))?;
+        let shared = Arc::new(Shared::default());
+        let (sender, end) = watch::channel(None);
+        let keeper = AbortOnDropHandle::new(spawn(keep(piped, Arc::clone(&shared), sender)));
+        let transport = Stdio::new(ends, Arc::clone(&shared));
+        let serve = Handler(Arc::clone(&shared)).serve_with_lifecycle(transport, mode);
+        let serve = tokio::time::timeout(START, serve);
+        let served = tokio::select! {
+            biased;
+            served = serve => served,
+            () = shared.over.cancelled() => return Err(refused(&shared, end, "it ended before it was ready").await),
+        };
+        let problem = match served {
+            Ok(Ok(running)) => {
+                stop_with(&shared, running.cancellation_token());
+                let catalogue = Mutex::default();
+                return Ok(Self { running, shared, catalogue, end: Some(end), _keeper: Some(keeper) });
+            }
+            Ok(Err(error)) => words(&error),
+            Err(_) => return Err(Refusal::Other(too_slow())),
+        };
+        Err(refused(&shared, end, &problem).await)
+    }
+
+    /// Returns whether calls can still be made.
+    pub(super) fn is_alive(&self) -> bool {
+        !self.shared.over.is_cancelled() && !self.running.is_closed() && !self.running.is_transport_closed()
+    }
+
+    /// Returns the tools of the server.
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&locked(&self.catalogue))
+    }
+
+    /// Asks a server that said nothing during a call that was given up whether it still answers. One that does not is ended.
+    pub(super) async fn is_answering(&self) -> bool {
+        if !self.shared.is_suspect.swap(false, Ordering::Relaxed) {
+            return true;
+        }
+        // Newer servers know no `ping`.
+        let asked = tokio::time::timeout(PROBE, self.running.list_tools(None)).await;
+        if asked.is_err() {
+            self.shared.give_up("it does not answer".to_owned());
+        }
+        asked.is_ok()
+    }
+
+    /// Asks for the tools again if the server has said that they are others now. Returns whether it did.
+    pub(super) async fn refresh_if_stale(&self) -> Result<bool, String> {
+        if !self.shared.is_stale.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        self.refresh().await.map(|()| true)
+    }
+
+    async fn refresh(&self) -> Result<(), String> {
+        let listed = tokio::time::timeout(LIST, self.list()).await;
+        let catalogue = listed.map_err(|_| "it does not say which tools it has".to_owned())??;
+        *locked(&self.catalogue) = Arc::new(catalogue);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Catalogue, String> {
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        loop {
+            let mut page = PaginatedRequestParams::default();
+            page.cursor = cursor;
+            let listed = self.running.list_tools(Some(page)).await;
+            let listed = match listed {
+                Ok(listed) => listed,
+                Err(error) => return Err(self.blame(&error).await),
+            };
+            tools.extend(listed.tools.iter().map(Entry::of));
+            if tools.len() > MOST_TOOLS {
+                return Err(format!("it has more than {MOST_TOOLS} tools"));
+            }
+            match listed.next_cursor {
+                Some(next) if !listed.tools.is_empty() => cursor = Some(next),
+                Some(_) | None => return Ok(Catalogue { tools }),
+            }
+        }
+    }
+
+    /// Calls a tool, until it answers or the call is over otherwise.
+    pub(super) async fn call(
+        &self,
+        cx: &CallContext,
+        tool: &str,
+        args: JsonObject,
+    ) -> Result<CallToolResult, Failure> {
+        let mut meta = MetaObject::default();
+        meta.insert(KEY.to_owned(), Value::String(cx.idempotency_key.clone()));
+        let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject(meta));
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let received = self.shared.received.load(Ordering::Relaxed);
+        let handle = self.running.send_cancellable_request(request, options).await;
+        let handle = handle.map_err(|_| Failure::Unreached("its connection is closed".to_owned()))?;
+        let _routed = self.shared.route(handle.progress_token.clone(), cx);
+        let mut handle = Asked(Some(handle));
+        tokio::select! {
+            biased;
+            answer = handle.answer() => {
+                handle.0.take();
+                match answer {
+                    Ok(answer) => answered(answer),
+                    Err(error) => Err(self.failure(error).await),
+                }
+            }
+            error = cx.interrupted() => {
+                drop(handle);
+                if self.shared.received.load(Ordering::Relaxed) == received {
+                    self.shared.is_suspect.store(true, Ordering::Relaxed);
+                }
+                Err(Failure::Call(error))
+            }
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else it may be, the connection is to blame")]
+    async fn failure(&self, error: ServiceError) -> Failure {
+        match &error {
+            ServiceError::McpError(error) => {
+                let message = format!(
+                    "the server refused the call: {} (code {})",
+                    plain(&error.message, 1000),
+                    error.code.0
+                );
+                let result = Box::new(error.data.clone().unwrap_or_default());
+                Failure::Call(ToolError::Answered { message, result })
+            }
+            ServiceError::TransportSend(sent) => match http::find(sent.error.as_ref()) {
+                Some(error) if !error.may_have_arrived() => Failure::Unreached(chain(error)),
+                Some(error) => Failure::Gone(chain(error)),
+                None if self.end.is_none() => Failure::Unreached(chain(sent.error.as_ref())),
+                None => Failure::Gone(self.blame(&error).await),
+            },
+            _ => Failure::Gone(self.blame(&error).await),
+        }
+    }
+
+    /// Says what became of the server, by the best that is known.
+    async fn blame(&self, error: &ServiceError) -> String {
+        match &self.end {
+            Some(end) => match refused(&self.shared, end.clone(), &error.to_string()).await {
+                Refusal::Closed(words) | Refusal::Other(words) => words,
+            },
+            None => self.shared.problem().unwrap_or_else(|| chain(error)),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.over.cancel();
+    }
+}
+
+fn newer_first() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// Why a server could not be started.
+enum Refusal {
+    /// It ended, or closed its output.
+    Closed(String),
+    Other(String),
+}
+
+impl Refusal {
+    fn into_words(self) -> String {
+        match self {
+            Self::Closed(words) | Self::Other(words) => words,
+        }
+    }
+}
+
+/// A request whose answer nobody may wait for any more: then the server is told so.
+struct Asked(Option<RequestHandle<RoleClient>>);
+
+impl Asked {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        match &mut self.0 {
+            Some(handle) => (&mut handle.rx).await.unwrap_or(Err(ServiceError::TransportClosed)),
+            None => Err(ServiceError::TransportClosed),
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            // The message is on its way with the first look; whether it arrives is of no interest.
+            let _ = handle.cancel(Some("the call is over".to_owned())).now_or_never();
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are results of other requests")]
+fn answered(answer: ServerResult) -> Result<CallToolResult, Failure> {
+    let refused = |message: &str| {
+        Err(Failure::Call(ToolError::Answered { message: message.to_owned(), result: Box::default() }))
+    };
+    match answer {
+        ServerResult::CallToolResult(result) => Ok(result),
+        ServerResult::InputRequiredResult(_) => {
+            refused("the server asks for input in the middle of the call, which a run cannot give")
+        }
+        _ => refused("the server answered with something that is no result of a tool"),
+    }
+}
+
+/// Returns the program of a server. Its standard error goes to the file of the call that starts it.
+fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, cx: &CallContext) -> Program {
+    let mut program = Program {
+        argv: Vec::new(),
+        cwd: cx.root.clone(),
+        environment: Environment::default(),
+        stdin: None,
+        output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
+        sandbox: sandbox::of(config, cx),
+    };
+    if let Transport::Stdio { command, args, env, cwd } = transport {
+        program.argv.push(command.clone());
+        program.argv.extend_from_slice(args);
+        program.environment = sandbox::environment(env, variables, cx);
+        // Relative to the project, as other programs that read these files are started there.
+        program.cwd.extend(cwd.as_ref().map(PathBuf::from));
+    }
+    program
+}
+
+/// Owns the program of a server: ends it when the run or the connection is over, and says how it ended.
+async fn keep(mut piped: Piped, shared: Arc<Shared>, end: watch::Sender<Option<String>>) {
+    let closing = piped.closing().clone();
+    tokio::select! {
+        has_ended = piped.ended(MOST_STDERR_BYTES) => {
+            if !has_ended {
+                shared.give_up(format!("it wrote more than {} MiB to its standard error", MOST_STDERR_BYTES >> 20));
+            }
+        }
+        () = closing.cancelled() => {}
+        () = shared.over.cancelled() => {}
+    }
+    // Closes its input.
+    shared.over.cancel();
+    let ended = piped.end(GRACE, LAST_WORDS_BYTES).await;
+    let words = match ended {
+        Ok(ended) => {
+            let how = match ended.signal {
+                Some(signal) => format!("it was ended by signal {signal}"),
+                None => format!("it ended with exit code {}", ended.code),
+            };
+            match last_lines(&ended.stderr.text) {
+                words if words.is_empty() => how,
+                words => format!("{how}; its last words: {words}"),
+            }
+        }
+        Err(error) => chain(&error),
+    };
+    end.send_replace(Some(words));
+}
+
+/// Ends the conversation when the connection is given up.
+fn stop_with(shared: &Arc<Shared>, conversation: RunningServiceCancellationToken) {
+    let over = shared.over.clone();
+    // Ends with the connection, whose end fires `over`.
+    drop(spawn(async move {
+        over.cancelled().await;
+        conversation.cancel();
+    }));
+}
+
+/// Says why a program is no server, by the best that is known.
+async fn refused(shared: &Shared, mut end: watch::Receiver<Option<String>>, problem: &str) -> Refusal {
+    // One that has closed its output is about to end, or is made to.
+    shared.over.cancel();
+    let ended = tokio::time::timeout(GRACE * 3, end.wait_for(Option::is_some)).await;
+    let ended = ended.ok().and_then(Result::ok).and_then(|words| words.clone());
+    match (shared.problem(), ended) {
+        (Some(problem), _) => Refusal::Other(problem),
+        (None, Some(words)) => Refusal::Closed(words),
+        (None, None) => Refusal::Other(problem.to_owned()),
+    }
+}
+
+fn too_slow() -> String {
+    format!("it was not ready after {} seconds", START.as_secs())
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others say in their own words what is wrong")]
+fn words(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => words(fallback),
+        ClientInitializeError::JsonRpcError(error) => format!("it refuses to begin: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => match http::find(error.error.as_ref()) {
+            Some(error) => chain(error),
+            None => chain(error.error.as_ref()),
+        },
+        other => chain(other),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the task is owned by the connection that it belongs to")]
+fn spawn<F>(future: F) -> tokio::task::JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(future)
+}

@@ -1,0 +1,226 @@
+//! Configuration files that name servers, as other programs write them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::config::{ServerConfig, ServerProblem};
+
+/// A file that should name servers, and does not.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("failed to read `{}`", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is no JSON.
+    #[error("`{}` is no JSON", .path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Found {
+    /// The servers that can be used.
+    pub servers: Vec<ServerConfig>,
+    /// Those that cannot.
+    pub problems: Vec<ServerProblem>,
+}
+
+/// Reads the servers that a file names: `.mcp.json`, the settings of Claude (with those of the project in `root`), of Gemini,
+/// and whatever else has an object `mcpServers`. A file that does not exist names none.
+///
+/// # Errors
+/// It cannot be read, or is no JSON. What is wrong with single servers is part of what was found.
+pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
+        Err(source) => return Err(FileError::Read { path: path.to_owned(), source }),
+    };
+    let settings: Value = serde_json::from_str(&without_comments(&text))
+        .map_err(|source| FileError::Syntax { path: path.to_owned(), source })?;
+    let mut found = Found::default();
+    for (name, value) in entries(&settings, root) {
+        found.take(name, path, value);
+    }
+    Ok(found)
+}
+
+/// Reads one server from what `file` says about it.
+pub fn server_of(name: &str, file: &Path, value: &Value) -> Result<Option<ServerConfig>, ServerProblem> {
+    ServerConfig::read(name, file, value).map_err(|problem| ServerProblem {
+        server: name.to_owned(),
+        file: file.to_owned(),
+        problem,
+    })
+}
+
+impl Found {
+    fn take(&mut self, name: &str, file: &Path, value: &Value) {
+        match server_of(name, file, value) {
+            Ok(Some(server)) => self.servers.push(server),
+            Ok(None) => {}
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+}
+
+/// Returns the servers in the places where programs write them; of two of one name the first counts.
+fn entries<'a>(settings: &'a Value, root: &Path) -> Vec<(&'a str, &'a Value)> {
+    let of_project = root.to_str().and_then(|root| settings.get("projects")?.get(root)?.get("mcpServers"));
+    let places = [of_project, settings.get("mcpServers"), settings.get("servers")];
+    let mut entries: Vec<(&str, &Value)> = Vec::new();
+    for (name, value) in places.into_iter().flatten().filter_map(Value::as_object).flat_map(Map::iter) {
+        if is_allowed(settings, name) && entries.iter().all(|(other, _)| other != name) {
+            entries.push((name, value));
+        }
+    }
+    entries
+}
+
+/// Gemini has lists for all servers.
+fn is_allowed(settings: &Value, name: &str) -> bool {
+    let list = |which| settings.get("mcp").and_then(|mcp| mcp.get(which)).and_then(Value::as_array);
+    let is_in = |list: &Vec<Value>| list.iter().any(|entry| entry == name);
+    list("allowed").is_none_or(is_in) && !list("excluded").is_some_and(is_in)
+}
+
+/// Blanks out comments, which some of these files have.
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        let length = match char {
+            '"' => string_length(rest),
+            '/' if rest.starts_with("//") => {
+                rest = rest.find('\n').map_or("", |end| &rest[end..]);
+                continue;
+            }
+            '/' if rest.starts_with("/*") => {
+                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
+                continue;
+            }
+            _ => char.len_utf8(),
+        };
+        plain.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    plain
+}
+
+/// Returns how long the string is that `text` begins with.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, char) in text.char_indices().skip(1) {
+        match char {
+            '"' if !is_escaped => return at + 1,
+            '\\' => is_escaped = !is_escaped,
+            _ => is_escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::config::Transport;
+
+    fn read(settings: &Value) -> Found {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("settings.json");
+        std::fs::write(&path, settings.to_string()).unwrap();
+        read_servers(&path, Path::new("/work/app")).unwrap()
+    }
+
+    fn names(found: &Found) -> Vec<&str> {
+        found.servers.iter().map(|server| &*server.name).collect()
+    }
+
+    #[test]
+    fn servers_are_found_where_others_write_them() {
+        let found = read(&json!({
+            "projects": {
+                "/work/app": {"mcpServers": {"here": {"command": "a"}}},
+                "/work/other": {"mcpServers": {"elsewhere": {"command": "a"}}},
+            },
+            "mcpServers": {
+                "every where": {"type": "http", "url": "https://example.com/mcp", "headers": {"a": "b"}},
+                "gemini": {"httpUrl": "https://example.com/mcp", "timeout": 5000, "trust": true},
+                "off": {"command": "a", "disabled": true},
+                "here": {"command": "b"},
+            },
+        }));
+        assert_eq!(names(&found), ["here", "every-where", "gemini"]);
+        assert!(matches!(&found.servers[0].transport, Transport::Stdio { command, .. } if command == "a"));
+        assert_eq!(found.servers[2].timeout, Some(std::time::Duration::from_secs(5)));
+        assert_eq!(found.problems, []);
+    }
+
+    #[test]
+    fn lists_of_gemini_switch_servers_off() {
+        let servers = json!({"a": {"command": "a"}, "b": {"command": "b"}, "c": {"command": "c"}});
+        let found = read(&json!({"mcp": {"allowed": ["a", "b"], "excluded": ["b"]}, "mcpServers": servers}));
+        assert_eq!(names(&found), ["a"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_server_leaves_the_others() {
+        let found = read(&json!({"mcpServers": {
+            "good": {"command": "a", "args": ["b"], "env": {"N": 1}, "includeTools": ["x"]},
+            "text": "a",
+            "nothing": {},
+            "both": {"command": "a", "url": "b"},
+            "old": {"type": "sse", "url": "b"},
+            "odd": {"type": "ws", "url": "b"},
+            "args": {"command": "a", "args": "b"},
+            "env": {"command": "a", "env": {"A": []}},
+            "time": {"command": "a", "timeout": "5s"},
+        }}));
+        assert_eq!(names(&found), ["good"]);
+        let problems: Vec<String> =
+            found.problems.iter().map(|found| format!("{}: {}", found.server, found.problem)).collect();
+        insta::assert_snapshot!(problems.join("\n"), @r###"
+args: `args` has to be a list of texts
+both: it has both `command` and `url`
+env: `env` has to be an object of texts
+nothing: it has neither `command` nor `url`
+odd: its type cannot be `ws`, expected `stdio` or `http`
+old: the transport `sse` was replaced by streamable HTTP: write `type` `http` and the address for that
+text: it has to be an object
+time: `timeout` has to be a number of milliseconds
+"###);
+    }
+
+    #[test]
+    fn comments_are_passed_over_and_strings_left_alone() {
+        let text = "{ // one\n \"a\": \"//x\\\"/*\", /* two\n */ \"b\": 1 }";
+        let value: Value = serde_json::from_str(&without_comments(text)).unwrap();
+        assert_eq!(value, json!({"a": "//x\"/*", "b": 1}));
+    }
+
+    #[test]
+    fn a_file_that_is_missing_names_none_and_one_that_is_no_json_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("none.json");
+        assert!(read_servers(&path, dir.path()).unwrap().servers.is_empty());
+        std::fs::write(&path, "{").unwrap();
+        assert!(matches!(read_servers(&path, dir.path()), Err(FileError::Syntax { .. })));
+    }
+}

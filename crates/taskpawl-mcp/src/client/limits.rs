@@ -1,0 +1,54 @@
+//! What a server may send: its messages are looked at before they are read.
+
+/// The largest message.
+pub(super) const MOST_MESSAGE_BYTES: usize = 8 << 20;
+
+/// How many values a message may have: each takes far more memory than the two bytes that it needs to be written.
+const MOST_VALUES: usize = 100_000;
+
+/// How much a server may print that is no message. Some print a greeting.
+pub(super) const MOST_NOISE_BYTES: usize = 1 << 20;
+
+/// How much a server may write to its standard error while it runs.
+pub(super) const MOST_STDERR_BYTES: u64 = 64 << 20;
+
+/// Says what is wrong with the size of a message.
+pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
+    if message.len() > MOST_MESSAGE_BYTES {
+        return Err(too_long());
+    }
+    let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in message {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b',' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    if values > MOST_VALUES {
+        Err(format!("it sent a message of more than {MOST_VALUES} values"))
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn too_long() -> String {
+    format!("it sent a message of more than {} MiB", MOST_MESSAGE_BYTES >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        let text = format!("{{\"a\": \"{}\\\"{}\"}}", "[,".repeat(MOST_VALUES), "{".repeat(MOST_VALUES));
+        assert_eq!(check_size(text.as_bytes()), Ok(()));
+        let list = format!("[{}1]", "1,".repeat(MOST_VALUES));
+        assert_eq!(check_size(list.as_bytes()).unwrap_err(), "it sent a message of more than 100000 values");
+        let long = vec![b' '; MOST_MESSAGE_BYTES + 1];
+        assert_eq!(check_size(&long).unwrap_err(), "it sent a message of more than 8 MiB");
+    }
+}

@@ -1,0 +1,86 @@
+//! What a call returned, as the result of a call of ours.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+use taskpawl::tools::ToolError;
+
+use super::words::plain;
+
+/// The longest message of a failed call, in characters; the result has the whole.
+const MOST_MESSAGE_CHARS: usize = 1000;
+
+/// Returns the result: what is structured, else the text; several parts are a list, in which what is no text is an object.
+pub(super) fn result_of(tool: &str, answer: CallToolResult) -> Result<Value, ToolError> {
+    let is_error = answer.is_error == Some(true);
+    let message = is_error.then(|| message(tool, &answer.content));
+    let result = match answer.structured_content {
+        Some(structured) => structured,
+        None => content(&answer.content),
+    };
+    match message {
+        Some(message) => Err(ToolError::Answered { message, result: Box::new(result) }),
+        None => Ok(result),
+    }
+}
+
+fn content(parts: &[ContentBlock]) -> Value {
+    match parts {
+        [] => Value::Null,
+        [part] => value(part),
+        parts => parts.iter().map(value).collect(),
+    }
+}
+
+fn value(part: &ContentBlock) -> Value {
+    match part.as_text() {
+        Some(text) => Value::String(text.text.clone()),
+        None => serde_json::to_value(part).unwrap_or(Value::Null),
+    }
+}
+
+fn message(tool: &str, parts: &[ContentBlock]) -> String {
+    let texts: Vec<&str> = parts.iter().filter_map(|part| Some(part.as_text()?.text.trim())).collect();
+    let text = texts.join("; ");
+    let message =
+        if text.is_empty() { "it says no more".to_owned() } else { plain(&text, MOST_MESSAGE_CHARS) };
+    format!("`{tool}` failed: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(answer: Value) -> String {
+        match result_of("s/t", serde_json::from_value(answer).unwrap()) {
+            Ok(value) => value.to_string(),
+            Err(error) => format!("{}: {error}: {}", error.class(), error.result().unwrap()),
+        }
+    }
+
+    #[test]
+    fn answers_become_results() {
+        let text = json!({"type": "text", "text": "a"});
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let answers = [
+            json!({"content": []}),
+            json!({"content": [text]}),
+            json!({"content": [text, image]}),
+            json!({"content": [text], "structuredContent": {"n": 1}}),
+            json!({"content": [text], "structuredContent": null}),
+            json!({"content": [text, text], "isError": true}),
+            json!({"content": [], "isError": true, "structuredContent": {"n": 1}}),
+        ];
+        let outcomes: Vec<String> = answers.into_iter().map(outcome).collect();
+        insta::assert_snapshot!(outcomes.join("\n"), @r###"
+null
+"a"
+["a",{"data":"AAAA","mimeType":"image/png","type":"image"}]
+{"n":1}
+null
+tool_error: `s/t` failed: a; a: ["a","a"]
+tool_error: `s/t` failed: it says no more: {"n":1}
+"###);
+    }
+}

@@ -1,0 +1,74 @@
+//! What the program of a server may do, and which variables it sees.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use taskpawl::tools::{CallContext, Environment, Network, Sandbox};
+
+use super::config::{ServerConfig, Variables};
+
+/// Variables that every server gets that is a program: what programs need to find themselves, and nothing that may be secret.
+const USUAL_VARIABLES: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LOGNAME",
+    "NODE_EXTRA_CA_CERTS",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// Returns the sandbox of a server: that of the call which starts it, widened by what the configuration of taskpawl says about
+/// the server. What other programs' files say about servers never widens it.
+pub(super) fn of(config: &ServerConfig, cx: &CallContext) -> Sandbox {
+    let widening = &config.sandbox;
+    match &cx.sandbox {
+        Sandbox::On(profile) if *widening != taskpawl::tools::Widening::default() => {
+            let mut profile = (**profile).clone();
+            if widening.net {
+                profile.network = Network::Full;
+            }
+            profile.read.extend_from_slice(&widening.read);
+            profile.write.extend_from_slice(&widening.write);
+            Sandbox::On(Arc::new(profile))
+        }
+        same => same.clone(),
+    }
+}
+
+/// Returns whether two calls may share a server.
+pub(super) fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
+    match (one, other) {
+        (Sandbox::On(one), Sandbox::On(other)) => Arc::ptr_eq(one, other) || one == other,
+        (Sandbox::Off, Sandbox::Off) => true,
+        (Sandbox::On(_), Sandbox::Off) | (Sandbox::Off, Sandbox::On(_)) => false,
+    }
+}
+
+/// Returns the variables of a server: the usual ones, as the run has them where it has chosen, and its own.
+pub(super) fn environment(
+    own: &BTreeMap<String, String>,
+    variables: &Variables,
+    cx: &CallContext,
+) -> Environment {
+    let look_up = |name: &&str| match &cx.environment {
+        Environment::Exactly(chosen) => chosen.get(&OsString::from(*name)).cloned(),
+        Environment::Inherit(_) => variables(name).map(OsString::from),
+    };
+    let usual = USUAL_VARIABLES.iter().filter_map(|name| Some((OsString::from(name), look_up(name)?)));
+    let own = own.iter().map(|(name, value)| (name.into(), value.into()));
+    Environment::Exactly(usual.chain(own).collect())
+}

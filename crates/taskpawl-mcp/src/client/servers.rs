@@ -1,0 +1,120 @@
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use taskpawl::tools::{CallContext, Tool, ToolError};
+
+use super::config::{ServerConfig, Variables};
+use super::pool::Server;
+use super::tool::McpTool;
+
+/// The servers that configuration files name.
+#[derive(Debug, Default)]
+pub struct Servers(Vec<Arc<Server>>);
+
+/// How servers are used.
+#[non_exhaustive]
+pub struct ServersOptions {
+    /// The directory for what is known of the tools of servers; without one it is asked for each time.
+    pub cache: Option<PathBuf>,
+    /// Looks up variables: those that configuration files name, and those that every server gets.
+    pub variables: Arc<Variables>,
+}
+
+impl ServersOptions {
+    /// Returns options without a cache.
+    pub fn new(variables: Arc<Variables>) -> Self {
+        Self { cache: None, variables }
+    }
+
+    /// Sets the directory for what is known of the tools of servers.
+    #[must_use]
+    pub fn with_cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache = Some(directory.into());
+        self
+    }
+}
+
+impl fmt::Debug for ServersOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServersOptions").field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+/// What is known of a server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ServerState<'s> {
+    /// What configuration says.
+    pub config: &'s ServerConfig,
+    /// How many tools it offers here; `None` where it never ran with this configuration.
+    pub tools: Option<usize>,
+    /// Tools whose names cannot stand in a plan.
+    pub unusable: Vec<String>,
+}
+
+impl Servers {
+    /// Takes servers; of two of one name the first counts. What is known of their tools is read, and nothing is started.
+    pub fn new(configs: Vec<ServerConfig>, options: &ServersOptions) -> Self {
+        let mut names = BTreeSet::new();
+        let first = configs.into_iter().filter(|config| names.insert(config.name.clone()));
+        let server =
+            |config| Arc::new(Server::new(config, Arc::clone(&options.variables), options.cache.clone()));
+        Self(first.map(server).collect())
+    }
+
+    /// Returns the tools of all servers that have ever run with their configuration.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.iter().flat_map(tools_of).collect()
+    }
+
+    /// Returns what is known of each server.
+    pub fn states(&self) -> Vec<ServerState<'_>> {
+        self.0.iter().map(|server| state(server)).collect()
+    }
+
+    /// Returns the server that a tool belongs to by its name, known or not.
+    pub fn of_tool(&self, tool: &str) -> Option<ServerState<'_>> {
+        let (name, _) = tool.split_once('/')?;
+        self.0.iter().find(|server| server.config.name == name).map(|server| state(server))
+    }
+
+    /// Starts the servers of these names, all at once, to learn their tools. They end when `cx.programs` are closed.
+    pub async fn learn(&self, names: &BTreeSet<String>, cx: &CallContext) -> Vec<(String, ToolError)> {
+        let wanted = self.0.iter().filter(|server| names.contains(&server.config.name));
+        let learnt = join_all(wanted.map(|server| async {
+            // Each has its own file for what it says.
+            let mut cx = cx.clone();
+            cx.output.as_mut_os_string().push(format!("-{}", server.config.name));
+            let failed = cx.until_interrupted(server.learn(&cx)).await.and_then(|learnt| learnt).err()?;
+            Some((server.config.name.clone(), failed))
+        }));
+        learnt.await.into_iter().flatten().collect()
+    }
+}
+
+fn tools_of(server: &Arc<Server>) -> Vec<Arc<dyn Tool>> {
+    let known = server.known();
+    let entries = known.iter().flat_map(|catalogue| &catalogue.tools);
+    let mut names = BTreeSet::new();
+    let usable = entries.filter(|entry| {
+        server.config.offers(&entry.name) && is_usable(&entry.name) && names.insert(&entry.name)
+    });
+    usable.map(|entry| Arc::new(McpTool::new(server, entry)) as Arc<dyn Tool>).collect()
+}
+
+fn state(server: &Arc<Server>) -> ServerState<'_> {
+    let known = server.known();
+    let names = known.iter().flat_map(|catalogue| &catalogue.tools).map(|entry| &entry.name);
+    let unusable = names.filter(|name| !is_usable(name)).cloned().collect();
+    let tools = known.is_some().then(|| tools_of(server).len());
+    ServerState { config: &server.config, tools, unusable }
+}
+
+/// Returns whether a name can stand behind that of a server.
+fn is_usable(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))
+}

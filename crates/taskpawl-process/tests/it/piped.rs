@@ -1,0 +1,86 @@
+use std::time::Duration;
+
+use taskpawl_process::{Program, SpawnError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{Bench, is_gone, until};
+
+const GRACE: Duration = Duration::from_millis(200);
+
+fn script(bench: &Bench, script: &str) -> Program {
+    bench.program(&["sh", "-c", script])
+}
+
+#[tokio::test]
+async fn a_program_is_written_to_and_read_from_while_it_runs() {
+    for bench in [Bench::new(), Bench::unsupervised()] {
+        let program = script(&bench, "while read line; do echo \"heard $line\"; done; echo end >&2; exit 3");
+        let mut piped = bench.programs.start_piped(program).unwrap();
+        let (mut input, mut output) = piped.take_pipes().unwrap();
+        for word in ["one", "two"] {
+            input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
+            let mut answer = vec![0; "heard one\n".len()];
+            output.read_exact(&mut answer).await.unwrap();
+            assert_eq!(answer, format!("heard {word}\n").as_bytes());
+        }
+        drop(input);
+        let end = piped.end(Duration::from_secs(10), 100).await.unwrap();
+        assert_eq!((end.code, end.signal, &*end.stderr.text), (3, None, "end\n"));
+    }
+}
+
+#[tokio::test]
+async fn one_that_does_not_end_by_itself_is_made_to() {
+    let bench = Bench::new();
+    let program = script(&bench, "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done");
+    let piped = bench.programs.start_piped(program).unwrap();
+    let pid = bench.pid("pid").await;
+    let end = piped.end(GRACE, 100).await.unwrap();
+    assert_eq!((end.code, end.signal), (137, Some(9)));
+    assert!(is_gone(pid));
+
+    let dropped = bench.programs.start_piped(script(&bench, "echo $$ > pid2; exec sleep 1000")).unwrap();
+    let pid = bench.pid("pid2").await;
+    drop(dropped);
+    until("it is killed", || is_gone(pid)).await;
+}
+
+#[tokio::test]
+async fn what_it_says_to_standard_error_is_bounded() {
+    let bench = Bench::new();
+    let mut piped = bench.programs.start_piped(script(&bench, "yes >&2")).unwrap();
+    assert!(!piped.ended(10_000).await);
+    let end = piped.end(GRACE, 100).await.unwrap();
+    assert!(end.stderr.truncated);
+    let mut piped = bench.programs.start_piped(script(&bench, "echo >&2")).unwrap();
+    assert!(piped.ended(10_000).await);
+}
+
+#[tokio::test]
+async fn the_end_of_the_run_is_heard_and_nothing_survives_it() {
+    let bench = Bench::new();
+    let mut piped = bench.programs.start_piped(script(&bench, "cat > copy; echo done > end")).unwrap();
+    let deaf = bench.programs.start_piped(script(&bench, "echo $$ > pid; exec sleep 1000")).unwrap();
+    let (input, _output) = piped.take_pipes().unwrap();
+    let closing = piped.closing().clone();
+    let pid = bench.pid("pid").await;
+    let keep = async {
+        closing.cancelled().await;
+        drop(input);
+        piped.end(Duration::from_secs(10), 100).await.unwrap().code
+    };
+    let (code, ()) = tokio::join!(keep, bench.programs.close());
+    assert_eq!(code, 0);
+    assert_eq!(std::fs::read_to_string(bench.path("end")).unwrap(), "done\n");
+    assert!(is_gone(pid));
+    drop(deaf);
+    let refused = bench.programs.start_piped(script(&bench, "true"));
+    assert!(matches!(refused, Err(SpawnError::Closed)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_said() {
+    let bench = Bench::new();
+    let refused = bench.programs.start_piped(bench.program(&["no-such-program"]));
+    assert!(matches!(refused, Err(SpawnError::NotInPath { .. })));
+}
