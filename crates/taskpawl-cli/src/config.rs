@@ -30,7 +30,7 @@ mod values;
 pub(crate) use sandbox::{MEANING as SANDBOX, VARIABLE as SANDBOX_VARIABLE};
 
 use hosts::Hosts;
-pub(crate) use mcp::{McpConfig, NamedServer};
+pub(crate) use mcp::{CONFIGS as MCP_CONFIGS, McpConfig};
 pub(crate) use own_tools::OwnTool;
 use secrets::Secrets;
 use values::{RETRY, length, line, number_of, retry, text_of, wrong};

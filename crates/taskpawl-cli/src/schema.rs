@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use taskpawl::model::{ERROR_CLASSES, Mode, ParamType, PlanAccess, Priority, Trigger};
 
-use crate::config::{HOSTS, Key, NAMED, SANDBOX};
+use crate::config::{HOSTS, Key, MCP_CONFIGS, NAMED, SANDBOX};
 
 pub(crate) use crate::event_schema::event;
 
@@ -82,7 +82,7 @@ pub(crate) fn config() -> Value {
             .or_insert_with(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
         section["properties"][name] = property(key).1;
     }
-    let [resources, tools, secrets] = NAMED.map(|(_, meaning)| meaning);
+    let [resources, tools, secrets, servers] = NAMED.map(|(_, meaning)| meaning);
     let capacity = json!({"type": "integer", "minimum": 0});
     let resources = json!({"type": "object", "additionalProperties": capacity, "description": resources});
     properties.insert("resources".to_owned(), resources);
@@ -100,6 +100,15 @@ pub(crate) fn config() -> Value {
     properties.insert("sandbox".to_owned(), sandbox());
     let secrets = json!({"type": "object", "additionalProperties": secret(), "description": secrets});
     properties.insert("secrets".to_owned(), secrets);
+    // A server is described as other programs do it, each with fields of its own.
+    let servers =
+        json!({"type": "object", "additionalProperties": {"type": "object"}, "description": servers});
+    properties.insert("mcpServers".to_owned(), servers);
+    let files = json!({"type": "array", "items": {"type": "string"}, "description": MCP_CONFIGS});
+    properties.insert(
+        "mcp".to_owned(),
+        json!({"type": "object", "additionalProperties": false, "properties": {"configs": files}}),
+    );
     json!({
         "$schema": DRAFT,
         "title": "The configuration of taskpawl",

@@ -35,6 +35,7 @@ fn beyond(command: &Command) -> Option<String> {
         | Command::Plan(_)
         | Command::Where(_)
         | Command::Config(_)
+        | Command::Policy(_)
         | Command::Tools(_)
         | Command::Schema(_)
         | Command::Completions(_)
@@ -70,6 +71,7 @@ fn beyond(command: &Command) -> Option<String> {
         Command::Cancel(_) => "cancel",
         Command::Approve(_) => "approve",
         Command::Reject(_) => "reject",
+        Command::Trust(_) => "trust",
         Command::RemoveDependency(_) => "remove-dependency",
         Command::Undo(_) => "undo",
         Command::Prune(_) => "prune",

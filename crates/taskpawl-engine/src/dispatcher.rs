@@ -82,8 +82,7 @@ impl Dispatcher {
         options: &RunOptions,
         notifier: Notifier,
     ) -> Self {
-        let executor =
-            Executor::new(engine, &manager, held, options.scope.clone(), options.observer.clone());
+        let executor = Executor::new(engine, &manager, held, options.scope.clone(), options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
             intake: Intake::new(run.clone(), options.only.clone(), tools).with_rules(options.rules()),

@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{
     CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, SandboxRequest, StartedCall,
-    Timestamp,
-    add_usage, cost, is_too_deep,
+    Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
     CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, SandboxError,
-    ToolError, UsageSink, Vault, Widening, call_guarded,
+    ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 

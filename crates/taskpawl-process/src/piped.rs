@@ -80,7 +80,8 @@ impl Programs {
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
         let (ours, theirs) = pipes().map_err(broken)?;
         let [stdin, stdout] = theirs;
-        let streams = Streams { outputs: [stdout, stderr.for_program()?], stdin: Some(stdin) };
+        let streams =
+            Streams { outputs: [stdout, stderr.for_program()?], stdin: Some(stdin), handover: None };
         let group = Group::start(link.as_ref(), &recipe, streams)?;
         let all = self.piped();
         let (closing, running) = (all.closing.clone(), all.running.token());

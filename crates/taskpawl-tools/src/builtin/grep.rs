@@ -108,7 +108,8 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
 
 fn compile(pattern: &str) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.line_terminator(Some(b'\n')).crlf(true).size_limit(10 << 20);
+    // A line ends where its file says; `^` and `$` mean those of the line.
+    builder.multi_line(true).crlf(true).size_limit(10 << 20);
     builder.build(pattern).map_err(|error| invalid("grep", "pattern", problem(&error.to_string())))
 }
 

@@ -106,6 +106,9 @@ fn of_param(name: &str, fields: &Value) -> Result<(Value, Param, bool), Definiti
         return Err(wrong(&at("flag"), "is for parameters of the type `boolean`"));
     }
     let default = schema.get("default").cloned();
+    if own.flag.as_ref().is_some_and(|flag| flag.contains('\0')) {
+        return Err(wrong(&at("flag"), "contains a NUL character"));
+    }
     if own.required == Some(true) && default.is_some() {
         return Err(wrong(&at("required"), "cannot be true where there is a `default`"));
     }

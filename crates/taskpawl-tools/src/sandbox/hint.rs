@@ -172,7 +172,7 @@ mod tests {
     fn of(sandbox: Sandbox, cwd: PathBuf, code: i32, stderr: &str) -> Option<String> {
         let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
         let (argv, environment) = (vec!["curl".to_owned()], Environment::default());
-        let program = Program { argv, cwd, environment, stdin: None, output, sandbox };
+        let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
         let captured =
             |text: &str| Captured { text: text.to_owned(), bytes: 0, truncated: false, file: None };
         let (stdout, stderr) = (captured(""), captured(stderr));

@@ -7,9 +7,9 @@ use taskpawl_tools::{CommandTool, Tool};
 const DESCRIPTION: Target<'_> = Target {
     name: "descriptions of tools",
     corpus: &[
-        r##"{"description": "x", "argv": ["kubectl", "get", "{kind}", "--namespace={ns}", ["-l", "{labels}"], "{watch}", "--", "{names}"], "params": {"kind": {"enum": ["pods", "nodes"]}, "ns": {"pattern": "^[a-z]+$", "required": false}, "labels": {"type": "array", "required": false}, "watch": {"flag": "--watch"}, "names": {"type": "array", "items": {"type": "string"}, "default": ["a"]}}}"##,
+        r#"{"description": "x", "argv": ["kubectl", "get", "{kind}", "--namespace={ns}", ["-l", "{labels}"], "{watch}", "--", "{names}"], "params": {"kind": {"enum": ["pods", "nodes"]}, "ns": {"pattern": "^[a-z]+$", "required": false}, "labels": {"type": "array", "required": false}, "watch": {"flag": "--watch"}, "names": {"type": "array", "items": {"type": "string"}, "default": ["a"]}}}"#,
         r##"{"description": "x", "argv": ["x", "{{a}}", "{n}{m}"], "schema": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}, "m": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"anyOf": [{"type": "null"}, {"items": {"$ref": "#/$defs/t"}}]}}}, "timeout": "30s", "outputBytes": "2MiB", "okExitCodes": [0, 1], "readOnly": true}"##,
-        r##"{"description": "x", "argv": ["x"], "stdin": "{a}\n", "env": {"A": "{b}"}, "cwd": "{a}", "parse": "json", "idempotent": true, "params": {"a": {}, "b": {"type": "object", "properties": {"c": {}}, "required": ["c"]}}}"##,
+        r#"{"description": "x", "argv": ["x"], "stdin": "{a}\n", "env": {"A": "{b}"}, "cwd": "{a}", "parse": "json", "idempotent": true, "params": {"a": {}, "b": {"type": "object", "properties": {"c": {}}, "required": ["c"]}}}"#,
     ],
     words: &[
         "description",
