@@ -1,9 +1,7 @@
 //! A descriptor that a program inherits beside its streams, and the other side of that.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::process::Command;
 use std::sync::Arc;
 
 /// A descriptor that a program inherits beside its streams. Only a supervisor can pass it on: it starts one program at a time, so
@@ -16,17 +14,15 @@ pub struct Handover {
     pub variable: &'static str,
 }
 
-/// Lets the next program inherit `descriptor` under a number that `variable` tells it. What it returns has to be dropped when the
-/// program is started, before another one is.
-pub(crate) fn pass_on(
-    command: &mut Command,
-    variable: &OsStr,
-    descriptor: &OwnedFd,
-) -> rustix::io::Result<OwnedFd> {
+/// Returns a duplicate of `descriptor` that programs inherit until it is dropped.
+pub(crate) fn pass_on(descriptor: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     // A duplicate made in this way is not closed by the start of a program.
-    let inherited = rustix::io::dup(descriptor)?;
-    command.env(variable, inherited.as_raw_fd().to_string());
-    Ok(inherited)
+    rustix::io::dup(descriptor)
+}
+
+/// Returns what a variable tells the program of a descriptor.
+pub(crate) fn number_of(descriptor: &OwnedFd) -> String {
+    descriptor.as_raw_fd().to_string()
 }
 
 /// Returns a duplicate of the descriptor with this number, which this process has inherited; programs do not inherit the duplicate.

@@ -9,11 +9,15 @@
 //! be it the program itself, the deadline, the cancellation, too much output, the caller dropping the future or the death of
 //! this process, nothing that it started survives the run, and nothing that can be recognised survives the call.
 //!
-//! Programs are started by `posix_spawn` only: a `fork` copies the page tables of the whole process, which takes a
+//! Programs are started by `posix_spawn` or its like only: a `fork` copies the page tables of the whole process, which takes a
 //! large engine hundreds of milliseconds. Hence nothing here uses `pre_exec`.
 //!
+//! A supervisor puts itself into the sandbox that its programs shall have, once; they inherit it, and starting one costs nothing
+//! more. What cannot be enforced is not started. See [`Profile`] for what can be said, and [`Enforcement`] for what was in force.
+//!
 //! [`Programs`] is the one way in. `supervisor/` has both sides of the supervisor: `link` is the engine's, `server` and
-//! `calls` are the supervisor's, `wire` and `socket` are between them.
+//! `calls` are the supervisor's, `wire` and `socket` are between them. `sandbox/`
+//! is what a supervisor does to itself.
 
 mod capture;
 mod environment;

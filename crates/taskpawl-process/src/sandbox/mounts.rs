@@ -57,7 +57,8 @@ pub(super) fn cover(
     let shared = shared(places);
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
-        set_read_only(CWD, "/", true)?;
+        // Landlock keeps the contents; this keeps modes, times and owners too.
+        note(gaps, "modes of files can be changed beneath", Path::new("/"), set_read_only(CWD, "/", true));
     }
     for directory in &shared {
         mount_memory(directory, c"mode=755")?;

@@ -117,9 +117,15 @@ fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
+/// Names a few of the paths, and says how many more there are.
 fn list(paths: &[PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    names.join(", ")
+    const NAMED: usize = 4;
+
+    let names: Vec<_> = paths.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 /// Follows the links of a path as far as it exists.

@@ -1,15 +1,17 @@
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, wait, waitpid};
 
 use super::kin::{self, Children, FileId};
-use super::signals;
+use super::signals::{self, Child};
+use super::spawn::{Descriptors, Spawner};
 use super::wire::Reply;
 use crate::faults::{self, Fault};
-use crate::handover;
+use crate::handover::{number_of, pass_on};
 use crate::recipe::Recipe;
 
 /// The programs of a run, and all that has come of them.
@@ -24,6 +26,7 @@ pub(super) struct Calls {
     leaders: HashMap<Pid, u64>,
     adopted: HashMap<Pid, Adopted>,
     children: Children,
+    spawner: Spawner,
 }
 
 #[derive(Debug)]
@@ -43,9 +46,9 @@ struct Adopted {
 
 impl Calls {
     /// Returns no programs; the environment marks of those to come begin with `mark`.
-    pub(super) fn new(mark: String) -> Self {
+    pub(super) fn new(mark: String) -> io::Result<Self> {
         let (by_id, leaders, adopted) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { mark, by_id, leaders, adopted, children: Children::new() }
+        Ok(Self { mark, by_id, leaders, adopted, children: Children::new(), spawner: Spawner::new()? })
     }
 
     /// Starts a program with its standard output, standard error and, if there are any, what is handed over and standard input.
@@ -56,19 +59,18 @@ impl Calls {
             return Err(Errno::MFILE);
         };
         let outputs = [&stdout, &stderr].into_iter().filter_map(kin::file_of).collect();
-        let mut command = recipe.command();
-        command.env(kin::MARK, format!("{}{id}", self.mark));
+        // Before the next program is started it is closed again.
         let inherited = match recipe.handover {
-            Some(variable) => {
-                let descriptor = streams.next().ok_or(Errno::MFILE)?;
-                Some(handover::pass_on(&mut command, variable, &descriptor)?)
-            }
+            Some(variable) => Some((variable, pass_on(&streams.next().ok_or(Errno::MFILE)?)?)),
             None => None,
         };
-        command.stdin(streams.next().map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
-        let child = command.spawn().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
+        let number = inherited.as_ref().map(|(variable, inherited)| (*variable, number_of(inherited)));
+        let streams = Descriptors { stdin: streams.next(), stdout, stderr };
+        let mark = format!("{}{id}", self.mark);
+        let mut variables = vec![(OsStr::new(kin::MARK), OsStr::new(&mark))];
+        variables.extend(number.as_ref().map(|(variable, number)| (*variable, OsStr::new(number))));
+        let leader = self.spawner.spawn(recipe, &variables, &streams)?;
         drop(inherited);
-        let leader = Pid::from_child(&child);
         self.leaders.insert(leader, id);
         self.by_id.insert(id, Call { leader, outputs, status: None });
         Ok(())
@@ -103,7 +105,11 @@ impl Calls {
 
     /// Reaps what has ended, kills what belongs to ended calls, and returns the calls of which nothing is left.
     pub(super) fn reap(&mut self) -> Vec<Reply> {
-        while let Some(process) = signals::ended_child() {
+        let rest = loop {
+            let process = match signals::next_child() {
+                Child::Ended(process) => process,
+                rest @ (Child::Living | Child::None) => break rest,
+            };
             let call = self.leaders.get(&process).and_then(|id| self.by_id.get_mut(id));
             if let Some(call) = call.filter(|call| call.status.is_none()) {
                 // As long as the leader is not reaped, the group's id cannot belong to anybody else.
@@ -113,12 +119,14 @@ impl Calls {
                 self.adopted.remove(&process);
                 reap(process);
             }
+        };
+        if rest != Child::None {
+            self.adopt();
         }
         self.settle()
     }
 
     fn settle(&mut self) -> Vec<Reply> {
-        self.adopt();
         let mut unsettled = HashSet::new();
         for (process, adopted) in &mut self.adopted {
             let Some(id) = adopted.call else { continue };

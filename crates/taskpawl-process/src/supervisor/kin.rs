@@ -168,18 +168,19 @@ pub(super) fn open_files(process: Pid) -> Vec<FileId> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_pid())) else {
         return Vec::new();
     };
-    entries.flatten().filter_map(|entry| file_id(&std::fs::metadata(entry.path()).ok()?)).collect()
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let file = std::fs::metadata(entry.path()).ok()?;
+            Some((file.dev(), file.ino()))
+        })
+        .collect()
 }
 
 /// Returns which file is behind a descriptor.
 pub(super) fn file_of(descriptor: impl AsFd) -> Option<FileId> {
-    let file = File::from(descriptor.as_fd().try_clone_to_owned().ok()?);
-    file_id(&file.metadata().ok()?)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "both callers work on options")]
-fn file_id(metadata: &std::fs::Metadata) -> Option<FileId> {
-    Some((metadata.dev(), metadata.ino()))
+    let status = rustix::fs::fstat(descriptor).ok()?;
+    Some((status.st_dev, status.st_ino))
 }
 
 /// Kills every process of this user whose mark begins with `mark`, wherever it is: what a supervisor leaves that was killed

@@ -8,6 +8,7 @@ mod link;
 mod server;
 mod signals;
 mod socket;
+mod spawn;
 mod wire;
 
 pub use entry::child_entry;

@@ -49,7 +49,7 @@ fn prepare() -> io::Result<ChildSignals> {
 
 fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
     let Some((mark, lock)) = greet(&socket)? else { return Ok(()) };
-    let mut server = Server { socket, calls: Calls::new(mark), outbox: VecDeque::new() };
+    let mut server = Server { socket, calls: Calls::new(mark)?, outbox: VecDeque::new() };
     let ended = server.serve(signals);
     if !faults::is_on(Fault::NoSweep) {
         server.calls.kill_everything();

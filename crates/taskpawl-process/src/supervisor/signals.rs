@@ -1,14 +1,9 @@
 //! The few things about signals and children that have no safe way.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::Pid;
-
-/// Where the handler leaves word.
-static WORD: AtomicI32 = AtomicI32::new(-1);
 
 /// Tells when children have ended.
 #[derive(Debug)]
@@ -17,23 +12,20 @@ pub(super) struct ChildSignals(OwnedFd);
 impl ChildSignals {
     /// Handles signals from now on, once in a process.
     ///
-    /// A handler instead of a blocked signal and a `signalfd`: programs inherit what is blocked, but no handlers. `TERM` and
-    /// its like leave the supervisor alone: the engine gets them too, and ends its programs gently, for which it needs it.
+    /// The end of a child is blocked and heard by a descriptor, which costs less than a handler; who starts programs has to
+    /// unblock it for them. `TERM` and its like leave the supervisor alone: the engine gets them too, and ends its programs gently,
+    /// for which it needs it. They have a handler, which programs do not inherit, and are not ignored, which they would.
     pub(super) fn listen() -> io::Result<Self> {
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        WORD.store(descriptor.as_raw_fd(), Ordering::Relaxed);
-        handle(libc::SIGCHLD);
         for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-            handle_unless_ignored(signal);
+            disarm(signal);
         }
-        unblock_all();
-        Ok(Self(descriptor))
+        hear_children().map(Self)
     }
 
     /// Forgets the signals that have come so far.
     pub(super) fn clear(&self) {
         // Nothing to be read is nothing to forget.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+        let _ = rustix::io::read(&self.0, &mut [0; size_of::<libc::signalfd_siginfo>()]);
     }
 }
 
@@ -43,55 +35,84 @@ impl AsFd for ChildSignals {
     }
 }
 
-#[expect(unsafe_code, reason = "a signal handler gets no descriptor that it could borrow")]
-extern "C" fn leave_word(_: libc::c_int) {
-    // SAFETY: the descriptor stays open as long as the process: `ChildSignals` lives in the supervisor's `main`. The call
-    // goes to the kernel directly, which signal handlers may do, and leaves `errno` alone.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(WORD.load(Ordering::Relaxed)) };
-    let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
-}
+extern "C" fn do_nothing(_: libc::c_int) {}
 
+/// Makes a signal do nothing. One that whoever started the engine had ignored stays ignored for programs.
 #[expect(unsafe_code, reason = "there is no safe way to install a handler")]
-fn handle(signal: libc::c_int) -> libc::sighandler_t {
-    // SAFETY: the handler does only what a handler may do.
-    unsafe { libc::signal(signal, leave_word as *const () as libc::sighandler_t) }
-}
-
-/// A signal that whoever started the engine had ignored stays ignored for programs.
-fn handle_unless_ignored(signal: libc::c_int) {
-    if handle(signal) == libc::SIG_IGN {
-        ignore(signal);
+fn disarm(signal: libc::c_int) {
+    // SAFETY: a handler that does nothing does nothing wrong.
+    unsafe {
+        if libc::signal(signal, do_nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
+            libc::signal(signal, libc::SIG_IGN);
+        }
     }
 }
 
-#[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
-fn ignore(signal: libc::c_int) {
-    // SAFETY: there is no handler that could do anything wrong.
-    unsafe { libc::signal(signal, libc::SIG_IGN) };
+/// Blocks the end of children and nothing else: the thread that started this process may have blocked signals. Returns what
+/// becomes readable by it.
+#[expect(unsafe_code, reason = "there is no safe way to receive signals by a descriptor")]
+fn hear_children() -> io::Result<OwnedFd> {
+    let mut children = none();
+    // SAFETY: the set lives on this stack, and the descriptor is new and belongs to nobody else. The handling of the signal is
+    // the normal one, even if it was ignored: then ended children would vanish.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::sigaddset(&raw mut children, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const children, std::ptr::null_mut());
+        match libc::signalfd(-1, &raw const children, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            descriptor if descriptor >= 0 => Ok(OwnedFd::from_raw_fd(descriptor)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
-/// The thread that started this process may have blocked signals, and programs would inherit that too.
-#[expect(unsafe_code, reason = "there is no safe way to change the signal mask")]
-fn unblock_all() {
-    // SAFETY: both calls get a set that lives on this stack, and the first one initialises it.
+/// Returns the set of no signals.
+#[expect(unsafe_code, reason = "there is no safe way to make a set of signals")]
+pub(super) fn none() -> libc::sigset_t {
+    // SAFETY: all bits zero are a valid value, and the call initialises it.
     unsafe {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        none
     }
 }
 
-/// Returns a child that has ended, without reaping it: its id, and that of its group, cannot belong to anybody else.
+/// Does something while no signal is handled.
+#[expect(unsafe_code, reason = "there is no safe way to change the signal mask")]
+pub(super) fn while_blocked<T>(work: impl FnOnce() -> T) -> T {
+    let (mut all, mut before) = (none(), none());
+    // SAFETY: both sets live on this stack.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    }
+    let result = work();
+    // SAFETY: the set lives on this stack and holds what the first call has written.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    result
+}
+
+/// What there is of children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Child {
+    /// This one has ended. It is not reaped: its id, and that of its group, cannot belong to anybody else.
+    Ended(Pid),
+    /// Some, and all of them live.
+    Living,
+    None,
+}
+
+/// Looks for a child that has ended.
 #[expect(unsafe_code, reason = "rustix does not say which child it was")]
-pub(super) fn ended_child() -> Option<Pid> {
+pub(super) fn next_child() -> Child {
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: all bits zero are a valid value, `waitid` writes to no more than it, and the id is defined for a child.
     let id = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         match libc::waitid(libc::P_ALL, 0, &raw mut info, flags) {
             0 => info.si_pid(),
-            _ => 0,
+            _ => return Child::None,
         }
     };
-    Pid::from_raw(id)
+    Pid::from_raw(id).map_or(Child::Living, Child::Ended)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use taskpawl_process::{Programs, Supervision};
+use taskpawl_process::{Level, Profile, Program, Programs, Sandbox, Supervision};
 
 use crate::support::{Bench, supervisor, until};
 
@@ -54,6 +54,13 @@ impl Engine {
     }
 }
 
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // One that still runs belongs to a test that has failed. A failure says that it has ended.
+        let _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
 /// Does the job that the environment names; in a normal test run there is none.
 #[tokio::test]
 async fn works_when_it_is_told_to() {
@@ -67,7 +74,12 @@ async fn works_when_it_is_told_to() {
     match job.split(' ').next().unwrap() {
         "outputs" => hostile_outputs(bench).await,
         "thousand" => a_thousand_programs(bench).await,
-        _ => drop(bench.run(&in_work_dir(&bench, ESCAPES)).await),
+        _ => {
+            let script = ESCAPES.replace("1000", &nap_of(std::process::id()));
+            let mut program = in_work_dir(&bench, &script);
+            confine(&mut program, &job);
+            drop(bench.run(&program).await);
+        }
     }
 }
 
@@ -79,8 +91,8 @@ fn enable_fault(job: &str) {
         Some("no-sweep") => enable(Fault::NoSweep),
         Some("early-lock") => enable(Fault::EarlyLock),
         Some("only-group") => enable(Fault::OnlyGroup),
+        Some("sandboxed" | "strict") | None => {}
         Some(other) => panic!("no fault `{other}`"),
-        None => {}
     }
 }
 
@@ -106,10 +118,31 @@ pub(crate) fn written(dir: &Path) -> Vec<u32> {
     NAMES.iter().filter_map(read).collect()
 }
 
-fn in_work_dir(bench: &Bench, script: &str) -> taskpawl_process::Program {
+fn in_work_dir(bench: &Bench, script: &str) -> Program {
     let mut program = bench.program(&["sh", "-c", script]);
     program.cwd = std::env::current_dir().unwrap();
     program
+}
+
+/// Puts a program that works in a directory into the sandbox that the job names.
+fn confine(program: &mut Program, job: &str) {
+    let level = match job.split(' ').nth(1) {
+        Some("sandboxed") => Level::Standard,
+        Some("strict") => Level::Strict,
+        Some(_) | None => return,
+    };
+    let profile = Profile {
+        level,
+        write: vec![program.cwd.clone()],
+        read: crate::sandbox::system(),
+        ..Profile::default()
+    };
+    program.sandbox = Sandbox::On(Arc::new(profile));
+}
+
+/// Returns how long the programs of an engine sleep, by which they are found in a list of processes.
+pub(crate) fn nap_of(engine: u32) -> String {
+    (1_000_000 + u64::from(engine)).to_string()
 }
 
 /// Runs programs with all three streams and counts descriptors, its own and those of the supervisor.
@@ -165,7 +198,7 @@ pub(crate) fn supervisor_of(process: u32) -> Option<u32> {
         children.collect::<String>().split_whitespace().map(|id| id.parse().unwrap()).collect();
     ids.into_iter().find(|id| {
         std::fs::read_to_string(format!("/proc/{id}/cmdline"))
-            .is_ok_and(|line| line.starts_with("taskpawl-supervisor"))
+            .is_ok_and(|line| line.contains("taskpawl-supervisor"))
     })
 }
 

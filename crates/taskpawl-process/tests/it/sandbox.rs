@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use taskpawl_process::{
-    Enforcement, Environment, Network, NetworkWall, Outcome, Profile, Program, Programs, ResourceLimits,
-    Sandbox, SpawnError, Supervision, probe,
+    Enforcement, Environment, Level, Network, NetworkWall, Outcome, Profile, Program, Programs,
+    ResourceLimits, Sandbox, SpawnError, Supervision, probe,
 };
 
 use crate::attempts::ATTEMPT;
@@ -22,6 +22,23 @@ use crate::support::{Bench, exactly, skipped, supervisor};
 
 /// Places that every program needs.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt"];
+
+/// Returns the places that every program needs.
+pub(crate) fn system() -> Vec<PathBuf> {
+    SYSTEM.map(PathBuf::from).into()
+}
+
+/// Returns whether there is what the strict level needs; where there is not, says so.
+pub(crate) fn has_bwrap() -> bool {
+    let works = Command::new("bwrap")
+        .args(["--ro-bind", "/", "/", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !works {
+        skipped("`bwrap` is not installed, or does not work here");
+    }
+    works
+}
 
 /// A project among other things of a user.
 pub(crate) struct Home {
@@ -40,7 +57,7 @@ impl Home {
         {
             fs::write(bench.path(file), "secret\n").unwrap();
         }
-        let mut read: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
+        let mut read = system();
         read.extend([bench.path(""), supervisor_directory()]);
         let paths = |names: &[&str]| names.iter().map(|name| bench.path(name)).collect::<Vec<_>>();
         let profile = Profile {
@@ -439,6 +456,59 @@ async fn what_cannot_be_enforced_is_not_started() {
 }
 
 #[tokio::test]
+async fn in_a_bubble_there_is_nothing_but_the_named_places_and_own_processes() {
+    let mut home = Home::new();
+    home.profile.level = Level::Strict;
+    if !has_bwrap() {
+        return;
+    }
+    let neighbour = Neighbour::start();
+    home.works("write ~/project/new").await;
+    home.works("write ~/project/.git/index").await;
+    for what in [
+        "write ~/other/file",
+        "read ~/secrets/key",
+        "read ~/netrc",
+        "write ~/project/.git/config",
+        "read /root/.profile",
+    ] {
+        home.fails(what).await;
+    }
+    home.fails(&format!("follow /proc/{}/cwd", neighbour.0.id())).await;
+    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+    home.fails(&format!("connect {}", outside.local_addr().unwrap())).await;
+    let outcome = home.shell("echo $PPID; test ! -e /var; echo $?; echo again >> /dev/stdout").await;
+    assert_eq!(outcome.stdout.text, "1\n0\nagain\n", "{outcome:?}");
+    let enforcement = outcome.enforcement.unwrap();
+    assert!(enforcement.level == Level::Strict && enforcement.mounts, "{enforcement:?}");
+    assert_eq!(home.works("list /proc/self/task").await, "2");
+    // The supervisor is the first process there: nobody can end it.
+    assert_eq!(home.shell("kill -9 $PPID; echo still here").await.stdout.text, "still here\n");
+    home.bench.programs.close().await;
+}
+
+#[tokio::test]
+async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
+    let mut home = Home::new();
+    home.profile.level = Level::Strict;
+    if std::env::var_os(NO_PATH).is_some() {
+        let error = home.bench.run(&home.program(&["/bin/true"])).await.unwrap_err();
+        insta::assert_snapshot!(error, @"the sandbox of the program cannot be enforced: `bwrap` is in no directory of PATH; install it (the package is called `bubblewrap`), or use the sandbox without `strict`, or let programs do whatever you may by `--sandbox=off`");
+        return;
+    }
+    let name = "sandbox::a_bubble_that_cannot_be_made_is_refused_with_what_is_missing";
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(NO_PATH, "1")
+        .env("PATH", "/nowhere")
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Set in the test that finds no programs.
+const NO_PATH: &str = "TASKPAWL_PROCESS_TEST_NO_PATH";
+
+#[tokio::test]
 async fn a_probe_tells_what_would_be_in_force() {
     let home = Home::new();
     let enforcement = home.enforcement().await;
@@ -481,4 +551,76 @@ fn everything_holds_for_an_unprivileged_user_too() {
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     std::io::stderr().write_all(text.as_bytes()).unwrap();
     assert!(output.status.success());
+}
+
+#[cfg(feature = "faults")]
+mod controls {
+    use taskpawl_process::faults::{Fault, enable};
+
+    use super::*;
+
+    /// Layers that a process is to take away, and what it is to try then.
+    const WITHOUT: &str = "TASKPAWL_PROCESS_TEST_WITHOUT";
+
+    /// What gets through without which layers, and whether only for the administrator.
+    const ESCAPES: [(&str, &str, bool); 13] = [
+        ("landlock namespaces", "write ~/other/file", false),
+        ("landlock namespaces", "read ~/secrets/key", false),
+        ("landlock namespaces", "chmod ~/other/file", false),
+        ("namespaces", "read ~/project/.env", false),
+        ("namespaces", "write ~/project/.git/config", false),
+        ("namespaces filter", "unix ~/other/socket", false),
+        ("network", "connect ADDRESS", false),
+        ("network scope", "abstract NAME", false),
+        ("scope", "signal NEIGHBOUR", false),
+        ("landlock capabilities", "ptrace NEIGHBOUR", true),
+        ("filter", "system clone", false),
+        ("capabilities", "read /proc/NEIGHBOUR/environ", true),
+        ("capabilities", "setuid", true),
+    ];
+
+    #[tokio::test]
+    async fn tries_without_layers_what_it_is_told_to() {
+        let Some(without) = std::env::var_os(WITHOUT) else { return };
+        for layer in without.to_str().unwrap().split(' ') {
+            enable(match layer {
+                "landlock" => Fault::NoLandlock,
+                "namespaces" => Fault::NoNamespaces,
+                "network" => Fault::NoNetworkWall,
+                "scope" => Fault::NoScope,
+                "filter" => Fault::NoFilter,
+                "capabilities" => Fault::KeepCapabilities,
+                other => panic!("no layer `{other}`"),
+            });
+        }
+        let (home, neighbour) = (Home::new(), Neighbour::start());
+        let _socket = UnixListener::bind(home.bench.path("other/socket")).unwrap();
+        let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = format!("taskpawl-control-{}", std::process::id());
+        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
+        let what = std::env::var_os(ATTEMPT_WITHOUT).unwrap().into_string().unwrap();
+        let what = what.replace("NEIGHBOUR", &neighbour.0.id().to_string()).replace("NAME", &name);
+        home.works(&what.replace("ADDRESS", &outside.local_addr().unwrap().to_string())).await;
+    }
+
+    const ATTEMPT_WITHOUT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT_WITHOUT";
+
+    #[test]
+    fn without_a_layer_something_gets_through() {
+        let is_root = rustix::process::getuid().is_root();
+        for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_root || !needs_root) {
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "sandbox::controls::tries_without_layers_what_it_is_told_to",
+                    "--nocapture",
+                ])
+                .env(WITHOUT, without)
+                .env(ATTEMPT_WITHOUT, what)
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "`{what}` fails without {without}: {text}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use taskpawl_process::{End, Environment, Programs, SpawnError, Supervision};
 use tokio::time::Instant;
 
-use crate::engine::{ESCAPES, Engine, supervisor_of, unprepared, written};
+use crate::engine::{ESCAPES, Engine, nap_of, supervisor_of, unprepared, written};
 use crate::support::{Bench, is_gone, until};
 
 fn survivors(dir: &Path) -> Vec<u32> {
@@ -32,6 +32,9 @@ async fn killed_engine(job: &str, after: Option<Duration>) -> Engine {
         }
         None => until("all are there", || engine.path("all").exists()).await,
     }
+    if after.is_none() {
+        until("the test sees all of them", || sleepers(&nap_of(engine.id())).len() == 5).await;
+    }
     engine.kill();
     engine
 }
@@ -47,6 +50,33 @@ async fn a_killed_engine_leaves_nothing() {
         assert!(left.is_empty(), "{left:?} survived, engine killed after {after:?}");
         assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all were there");
     }
+}
+
+#[tokio::test]
+async fn a_killed_engine_leaves_nothing_in_a_sandbox_either() {
+    let levels: &[&str] = if crate::sandbox::has_bwrap() { &["sandboxed", "strict"] } else { &["sandboxed"] };
+    let points = [0, 5, 20].map(|millis| Some(Duration::from_millis(millis)));
+    for level in levels {
+        for after in points.into_iter().chain([None]) {
+            let engine = killed_engine(&format!("escapes {level}"), after).await;
+            engine.is_unlocked().await;
+            // Processes have other numbers where they wrote them down.
+            let left = sleepers(&nap_of(engine.id()));
+            assert!(left.is_empty(), "{left:?} survived {level}, engine killed after {after:?}");
+            assert!(after.is_some() || written(engine.dir.path()).len() == 5, "not all were there");
+        }
+    }
+}
+
+/// Returns the processes of this machine that have a word in their command line.
+fn sleepers(word: &str) -> Vec<u32> {
+    let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+    let ids = names.filter_map(|name| name.to_str()?.parse().ok());
+    let has_word = |id: &u32| {
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
+    };
+    ids.filter(has_word).collect()
 }
 
 #[cfg(feature = "faults")]

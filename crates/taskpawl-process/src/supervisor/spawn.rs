@@ -1,0 +1,173 @@
+//! Starts programs as `posix_spawn` does, in a child that borrows this process's memory until it is another program, but with
+//! nothing done for each program that can be done once: `posix_spawn` looks at every signal, and maps a stack.
+
+use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::signals;
+use crate::recipe::Recipe;
+
+/// Bytes of the stack on which a child makes its few calls.
+const STACK: usize = 64 << 10;
+
+/// Starts the programs of a supervisor, which has one thread.
+#[derive(Debug)]
+pub(super) struct Spawner {
+    stack: Vec<u8>,
+    /// What programs read that are given nothing.
+    null: File,
+    /// The variables that this process was started with, each with its name.
+    inherited: Vec<(OsString, CString)>,
+}
+
+/// Names and values.
+type Variables<'a> = [(&'a OsStr, &'a OsStr)];
+
+/// The streams of a program.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// What a child needs, ready to be used without memory of its own.
+struct Order {
+    file: *const c_char,
+    argv: *const *const c_char,
+    environment: *const *const c_char,
+    cwd: *const c_char,
+    streams: [RawFd; 3],
+    unblocked: libc::sigset_t,
+    /// What the child failed with.
+    errno: c_int,
+}
+
+impl Spawner {
+    pub(super) fn new() -> io::Result<Self> {
+        let text = |name: &OsStr, value: &OsStr| variable(name, value).ok();
+        let inherited =
+            std::env::vars_os().filter_map(|(name, value)| text(&name, &value).map(|text| (name, text)));
+        Ok(Self { stack: vec![0; STACK], null: File::open("/dev/null")?, inherited: inherited.collect() })
+    }
+
+    /// Starts a program that leads a process group of its own, with `more` variables than those of the recipe.
+    pub(super) fn spawn(
+        &mut self,
+        recipe: &Recipe<'_>,
+        more: &Variables<'_>,
+        streams: &Descriptors,
+    ) -> Result<Pid, Errno> {
+        let own: Vec<CString> = own_variables(recipe, more)?;
+        let inherited =
+            self.inherited.iter().filter(|(name, _)| recipe.inherits && !is_changed(recipe, more, name));
+        let environment = pointers(inherited.map(|(_, text)| text).chain(&own));
+        let arguments: Vec<CString> = recipe.argv.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+        let argv = pointers(arguments.iter());
+        let (file, cwd) = (text(&recipe.file)?, text(&recipe.cwd)?);
+        let stdin = streams.stdin.as_ref().map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
+        let mut order = Order {
+            file: file.as_ptr(),
+            argv: argv.as_ptr(),
+            environment: environment.as_ptr(),
+            cwd: cwd.as_ptr(),
+            streams: [stdin, streams.stdout.as_raw_fd(), streams.stderr.as_raw_fd()],
+            unblocked: signals::none(),
+            errno: 0,
+        };
+        let child = signals::while_blocked(|| self.start(&mut order))?;
+        match order.errno {
+            0 => Ok(child),
+            errno => {
+                // It has ended, and nobody knows of it.
+                let _ = waitpid(Some(child), WaitOptions::empty());
+                Err(Errno::from_raw_os_error(errno))
+            }
+        }
+    }
+
+    /// Starts the child, and returns when it has become the program, or has failed.
+    #[expect(unsafe_code, reason = "there is no safe way to start a process that borrows memory")]
+    fn start(&mut self, order: &mut Order) -> Result<Pid, Errno> {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let top = self.stack.as_mut_ptr_range().end;
+        let top = top.wrapping_sub(top.addr() % 16);
+        // SAFETY: this thread, the only one, stands still until the child uses neither this memory nor its stack any more, and
+        // the child does nothing but the calls in `become_program`.
+        let id = unsafe { libc::clone(become_program, top.cast(), flags, ptr::from_mut(order).cast()) };
+        if id < 0 {
+            return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN));
+        }
+        Pid::from_raw(id).ok_or(Errno::SRCH)
+    }
+}
+
+/// The child: becomes the program or writes down why it could not.
+#[expect(unsafe_code, reason = "a child that borrows memory may only make raw calls")]
+extern "C" fn become_program(order: *mut c_void) -> c_int {
+    // SAFETY: the order lives until the parent goes on, as does all that it points to, lists end with a null pointer, and nobody
+    // else uses it now. Handlers and the mask of signals are the child's own.
+    unsafe {
+        let order = &mut *order.cast::<Order>();
+        if has_prepared(order) {
+            libc::execve(order.file, order.argv, order.environment);
+        }
+        order.errno = *libc::__errno_location();
+        libc::_exit(127)
+    }
+}
+
+/// Does what has to be done in the child; returns whether all of it worked.
+#[expect(unsafe_code, reason = "a child that borrows memory may only make raw calls")]
+unsafe fn has_prepared(order: &Order) -> bool {
+    // SAFETY: as in `become_program`. Sources are above the standard streams, so that none is overwritten before it is used.
+    unsafe {
+        let is_placed = |(target, source): (c_int, &RawFd)| libc::dup2(*source, target) == target;
+        if !(0..).zip(&order.streams).all(is_placed)
+            || libc::setpgid(0, 0) != 0
+            || libc::chdir(order.cwd) != 0
+        {
+            return false;
+        }
+        // This process ignores it; programs do not expect that. Handlers end with the program.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const order.unblocked, ptr::null_mut()) == 0
+    }
+}
+
+fn own_variables(recipe: &Recipe<'_>, more: &Variables<'_>) -> Result<Vec<CString>, Errno> {
+    let is_more = |name: &OsStr| more.iter().any(|(other, _)| *other == name);
+    let set = recipe.variables.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
+    let set = set.filter(|(name, _)| !is_more(name));
+    set.chain(more.iter().copied()).map(|(name, value)| variable(name, value)).collect()
+}
+
+/// Returns whether a variable has another value in the program, or none.
+fn is_changed(recipe: &Recipe<'_>, more: &Variables<'_>, name: &OsStr) -> bool {
+    let names = recipe.variables.iter().map(|(changed, _)| *changed);
+    names.chain(more.iter().map(|(changed, _)| *changed)).any(|changed| changed == name)
+}
+
+fn variable(name: &OsStr, value: &OsStr) -> Result<CString, Errno> {
+    let mut text = Vec::with_capacity(name.len() + value.len() + 2);
+    text.extend_from_slice(name.as_bytes());
+    text.push(b'=');
+    text.extend_from_slice(value.as_bytes());
+    CString::new(text).map_err(|_| Errno::INVAL)
+}
+
+fn text(text: &OsStr) -> Result<CString, Errno> {
+    CString::new(text.as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// Returns a list as the system takes it.
+fn pointers<'a>(texts: impl Iterator<Item = &'a CString>) -> Vec<*const c_char> {
+    texts.map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
