@@ -140,7 +140,8 @@ fn paths(line: &str) -> Vec<PathBuf> {
     let is_path = |text: &&str| !text.is_empty() && text.len() < 4096 && !text.contains("://");
     // The part of a shell's `script: line 1: /etc/x: Permission denied` that is a path stands last.
     let named = line.rsplit(": ").skip(1).filter(|part| part.starts_with('/'));
-    quoted.chain(named).chain(bare).filter(is_path).map(PathBuf::from).collect()
+    // The name of the program that speaks stands first.
+    quoted.chain(named).chain(bare.rev()).filter(is_path).map(PathBuf::from).collect()
 }
 
 #[cfg(test)]
