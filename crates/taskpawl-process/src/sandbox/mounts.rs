@@ -116,7 +116,12 @@ fn attached(places: &Places, shared: &[PathBuf]) -> io::Result<Vec<(PathBuf, Own
     }
     let kept = KEPT.iter().map(PathBuf::from).filter(|path| path.exists() && !path.is_symlink());
     let read = places.read.iter().cloned().chain(kept);
-    for path in read.filter(|path| is_beneath(path, shared) && !places.is_hidden(path)) {
+    // What lies in a place that is mounted anyway is there, and as writable as that.
+    let is_inner = |path: &PathBuf| {
+        places.is_written(path) || places.read.iter().any(|other| other != path && path.starts_with(other))
+    };
+    let is_missing = |path: &PathBuf| is_beneath(path, shared) && !places.is_hidden(path) && !is_inner(path);
+    for path in read.filter(is_missing) {
         let tree = copy(&path)?;
         set_read_only(&tree, "", true)?;
         attached.push((path, tree));
@@ -218,13 +223,17 @@ fn mount_memory(path: &Path, options: &CStr) -> io::Result<()> {
     Ok(mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?)
 }
 
-/// Makes what something can be mounted on that is a file or a directory.
+/// Makes what something can be mounted on that is a file or a directory. What is there already is not touched: it may be the
+/// user's own, in a place that is mounted above.
 fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
     if is_directory {
         return make_directory(path);
     }
     path.parent().map_or(Ok(()), make_directory)?;
-    File::create(path).map(drop)
+    File::create_new(path).map(drop)
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {

@@ -163,6 +163,23 @@ async fn a_project_is_written_and_the_rest_is_not() {
 }
 
 #[tokio::test]
+async fn places_in_other_places_stay_what_they_are() {
+    let mut home = Home::new();
+    let inner = ["project/src/main", "project/src", "other/file"].map(|name| home.bench.path(name));
+    home.profile.read.extend(inner);
+    home.profile.write.push(home.bench.path("other/file"));
+    assert_eq!(home.works("read ~/project/src/main").await, "secret");
+    assert_eq!(home.works("read ~/other/file").await, "secret");
+    home.works("write ~/project/src/new").await;
+    home.works("append ~/project/src/main").await;
+    home.works("append ~/other/file").await;
+    home.fails("write ~/other/new").await;
+    for name in ["project/src/main", "other/file"] {
+        assert_eq!(fs::read_to_string(home.bench.path(name)).unwrap(), "secret\nx");
+    }
+}
+
+#[tokio::test]
 async fn what_is_hidden_is_out_of_sight() {
     let home = Home::new();
     symlink(home.bench.path("secrets/key"), home.bench.path("project/link")).unwrap();
