@@ -387,7 +387,10 @@ impl<'a> Draft<'a> {
         while let Some(parent) = above.filter(|parent| !self.is_new(*parent)) {
             let node = self.node(parent)?;
             let is_open = node.phase == Phase::Todo && !node.gate.undecided;
-            if is_open && self.task(parent)?.body.progress.approval.is_some() {
+            let record = self.task(parent)?;
+            // Where the rules asked about a list, each of its calls has an approval of its own, which is not of another one.
+            let is_asked_alone = record.spec.for_each.is_some() && record.spec.approval.is_none();
+            if is_open && record.body.progress.approval.is_some() && !is_asked_alone {
                 self.close(parent)?;
             }
             above = node.parent;
