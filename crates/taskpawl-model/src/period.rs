@@ -21,7 +21,7 @@ pub struct PeriodError {
 
 fn remedy(text: &str) -> String {
     if text.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0) {
-        format!(": it has no unit; write `{text}s` for seconds, `{text}m` for minutes")
+        format!(", expected a number with its unit: `{text}s` for seconds, `{text}m` for minutes")
     } else {
         ", expected for example `10ms`, `0.5s`, `5m` or `2h`".to_owned()
     }
@@ -139,7 +139,8 @@ mod tests {
         let said =
             |value: serde_json::Value| serde_json::from_value::<Period>(value).unwrap_err().to_string();
         for value in [serde_json::json!(5), serde_json::json!("5")] {
-            let lacks = "`5` is no duration: it has no unit; write `5s` for seconds, `5m` for minutes";
+            let lacks =
+                "`5` is no duration, expected a number with its unit: `5s` for seconds, `5m` for minutes";
             assert_eq!(said(value), lacks);
         }
         assert!(said(serde_json::json!(-5)).contains("expected for example `10ms`"));
