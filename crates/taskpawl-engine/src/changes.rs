@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::WalkBuilder;
 use taskpawl_model::paths;
+use taskpawl_tools::has_unfit_ignore_file;
 
 /// How many files are looked at: beyond them it is said that nothing is known.
 const MOST_FILES: usize = 50_000;
@@ -62,8 +64,23 @@ impl Snapshot {
 }
 
 fn look(root: &Path, most: usize) -> Result<BTreeMap<String, Stamp>, String> {
+    const UNFIT: &str = "an ignore file in the project is too large, or none";
+
+    if has_unfit_ignore_file(root) {
+        return Err(UNFIT.to_owned());
+    }
     let mut files = BTreeMap::new();
-    let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(is_of_project).build();
+    let is_unfit = Arc::new(AtomicBool::new(false));
+    let found = Arc::clone(&is_unfit);
+    let filter = move |entry: &ignore::DirEntry| {
+        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        if is_dir && has_unfit_ignore_file(entry.path()) {
+            found.store(true, Ordering::Relaxed);
+            return false;
+        }
+        is_of_project(entry)
+    };
+    let walk = WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(filter).build();
     for entry in walk.filter_map(Result::ok) {
         if entry.file_type().is_some_and(|kind| kind.is_dir()) {
             continue;
@@ -87,7 +104,7 @@ fn look(root: &Path, most: usize) -> Result<BTreeMap<String, Stamp>, String> {
             ));
         }
     }
-    Ok(files)
+    if is_unfit.load(Ordering::Relaxed) { Err(UNFIT.to_owned()) } else { Ok(files) }
 }
 
 fn is_of_project(entry: &ignore::DirEntry) -> bool {
@@ -170,6 +187,15 @@ mod tests {
         let unknown =
             Snapshot(look(root.path(), 3)).changed(Snapshot::take(root.path()), &[]).unknown.unwrap();
         assert!(unknown.starts_with("the project has more than 3 files"), "{unknown}");
+    }
+
+    #[test]
+    fn an_ignore_file_that_never_ends_is_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("a")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", root.path().join("a/.gitignore")).unwrap();
+        let unknown = Snapshot::take(root.path()).changed(Snapshot::take(root.path()), &[]).unknown.unwrap();
+        assert_eq!(unknown, "an ignore file in the project is too large, or none");
     }
 
     #[test]

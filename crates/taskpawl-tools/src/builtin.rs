@@ -26,6 +26,7 @@ mod words;
 mod write_file;
 
 pub(crate) use simple::duration;
+pub use walk::has_unfit_ignore_file;
 
 /// Returns the one that sends requests.
 #[cfg(feature = "http")]

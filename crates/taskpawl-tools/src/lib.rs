@@ -38,6 +38,7 @@ mod text;
 mod tool;
 mod vault;
 
+pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};

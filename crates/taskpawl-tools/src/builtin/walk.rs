@@ -1,5 +1,6 @@
 //! What `glob` and `grep` have in common: walking over the files that are not ignored.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,8 +55,10 @@ pub(super) fn files(
     mut visit: impl FnMut(Found, &mut Gaps),
 ) -> Result<(), ToolError> {
     // The walker reads ignore files from the root of the file system down to where it is.
-    if let Some(above) =
-        start.ancestors().take_while(|above| above.starts_with(root)).find(|above| is_overgrown(above))
+    if let Some(above) = start
+        .ancestors()
+        .take_while(|above| above.starts_with(root))
+        .find(|above| has_unfit_ignore_file(above))
     {
         let problem =
             format!("an ignore file in `{}` has more than {MOST_IGNORE_BYTES} bytes", above.display());
@@ -67,7 +70,7 @@ pub(super) fn files(
     builder.hidden(false).require_git(false).git_global(false);
     builder.filter_entry(move |entry| {
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if is_dir && is_overgrown(entry.path()) {
+        if is_dir && has_unfit_ignore_file(entry.path()) {
             count.fetch_add(1, Ordering::Relaxed);
             return false;
         }
@@ -90,13 +93,15 @@ pub(super) fn files(
     cx.check()
 }
 
-/// Returns whether an ignore file of a directory is too large to be obeyed.
-fn is_overgrown(directory: &Path) -> bool {
-    let is_large = |name: &&str| {
+/// Returns whether a directory has an ignore file that must not be read: what is made of a large one fills the memory, and a link to a
+/// device or a named pipe never ends.
+pub fn has_unfit_ignore_file(directory: &Path) -> bool {
+    let is_unfit = |name: &&str| {
         let metadata = std::fs::metadata(directory.join(name));
-        metadata.is_ok_and(|metadata| metadata.len() > MOST_IGNORE_BYTES)
+        let is_fine = |data: &Metadata| data.is_dir() || data.is_file() && data.len() <= MOST_IGNORE_BYTES;
+        metadata.is_ok_and(|metadata| !is_fine(&metadata))
     };
-    [".gitignore", ".ignore", ".git/info/exclude"].iter().any(is_large)
+    [".gitignore", ".ignore", ".git/info/exclude"].iter().any(is_unfit)
 }
 
 /// Compiles a pattern in which `*` stays within one directory and `**` does not.
