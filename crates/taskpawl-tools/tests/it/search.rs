@@ -142,8 +142,13 @@ async fn an_overgrown_ignore_file_is_not_obeyed() {
     let refusal = project.refusal("grep", json!({"pattern": "x", "path": "b"})).await;
     assert_eq!(
         project.stable(&refusal),
-        "failed: an ignore file in `[dir]/project/b` has more than 262144 bytes"
+        "failed: an ignore file in `[dir]/project/b` has more than 262144 bytes, or is none"
     );
+
+    std::fs::remove_file(project.path("b/.gitignore")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", project.path("b/.gitignore")).unwrap();
+    let result = project.call("grep", json!({"pattern": "x"})).await.unwrap();
+    assert_eq!(result, json!({"matches": [{"path": "a/file", "line": 1, "text": "x"}], "unreadable": 1}));
 }
 
 #[tokio::test]
