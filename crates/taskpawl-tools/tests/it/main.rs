@@ -5,6 +5,7 @@
 mod arguments;
 mod files;
 mod fuzz;
+mod fuzz_policy;
 mod guard;
 #[cfg(feature = "http")]
 mod http;
