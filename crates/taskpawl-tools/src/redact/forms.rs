@@ -14,6 +14,12 @@ const LEAST_LINE: usize = 8;
 /// How long the lines are into which programs break base64.
 const LINES: [usize; 2] = [76, 64];
 
+/// Up to how many bytes a value is also found where its base64 is broken into lines at any place.
+const WINDOWED: usize = 256;
+
+/// How much of it a line must hold at least.
+const WINDOW: usize = 12;
+
 /// Returns a value in each form, without repetition.
 pub(super) fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = written(value);
@@ -25,7 +31,12 @@ pub(super) fn forms(value: &str) -> Vec<Vec<u8>> {
     }
     for alphabet in [STANDARD, URL_SAFE] {
         for offset in 0..3 {
-            forms.push(base64(value.as_bytes(), offset, alphabet));
+            let form = base64(value.as_bytes(), offset, alphabet);
+            if value.len() <= WINDOWED && form.len() > LINES[1] / 2 {
+                // Those that follow each other come to the whole line.
+                forms.extend(form.windows(WINDOW).map(<[u8]>::to_vec));
+            }
+            forms.push(form);
         }
         let whole = base64(value.as_bytes(), 0, alphabet);
         for length in LINES {

@@ -89,6 +89,20 @@ fn values_are_taken_out_in_every_form_and_where_a_text_was_cut() {
 }
 
 #[test]
+fn base64_in_lines_is_taken_out_whatever_stands_before_it() {
+    let value =
+        "github-pat-like-value-that-is-much-longer-than-one-line-of-base64-0123456789-and-goes-on-and-on";
+    let redactor = Redactor::new([("LONG", value)]);
+    // `printf ab%s VALUE | base64 -w64`
+    let lines = "YWJnaXRodWItcGF0LWxpa2UtdmFsdWUtdGhhdC1pcy1tdWNoLWxvbmdlci10aGFu
+LW9uZS1saW5lLW9mLWJhc2U2NC0wMTIzNDU2Nzg5LWFuZC1nb2VzLW9uLWFuZC1v
+bg==
+";
+    let shown: Vec<String> = redactor.text(lines).lines().map(str::to_owned).collect();
+    assert_eq!(shown, ["YWJ[redacted:LONG]", "[redacted:LONG]", "bg=="]);
+}
+
+#[test]
 fn values_of_any_type_are_walked() {
     let redactor = Redactor::new([("A", "alpha-1234"), ("B", "first line of it\nsecond line of it\n")]);
     let mut value =
