@@ -7,8 +7,8 @@ use std::sync::Arc;
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
-use taskpawl::tools::{CEILING, Policy, PolicyFiles, inherited};
-use taskpawl::{Builder, FixedSource, Manager, SandboxSettings, Source, SystemSource, Taskpawl};
+use taskpawl::tools::{CEILING, Policy, PolicyFiles, SandboxLift, inherited};
+use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
 
 use crate::args::Global;
 use crate::commands::sandbox::SandboxArgs;
@@ -181,9 +181,8 @@ impl App {
     pub(crate) fn policy(&self) -> Result<&Policy, CliError> {
         get_or_try_init(&self.policy, || {
             let root = self.place().map_or(&self.environment.directory, |place| &place.root);
-            Ok(Policy::load(&self.policy_files())?
-                .in_directory(root)
-                .confined_by(&SandboxSettings::default()))
+            let policy = Policy::load(&self.policy_files())?.in_directory(root);
+            Ok(policy.confined_by(&self.config()?.sandbox()))
         })
     }
 
@@ -246,7 +245,11 @@ impl App {
 
     /// Returns a builder whose programs are held by `sandbox`, and neither read the stores of the user nor change what decides.
     pub(crate) fn held(&self, builder: Builder, sandbox: &SandboxArgs) -> Result<Builder, CliError> {
-        let mut builder = builder.sandbox(sandbox.settings(self)?);
+        let settings = sandbox.settings(self)?;
+        self.check_wide(&settings)?;
+        // What the flags grant is not asked about.
+        let policy = self.policy()?.clone().confined_by(&settings);
+        let mut builder = builder.policy(policy).sandbox(settings);
         if let Some(store) = self.place().ok().and_then(|place| place.location.path()) {
             builder = builder.hidden_place(store);
         }
@@ -257,6 +260,25 @@ impl App {
             builder = builder.protected_place(path);
         }
         Ok(builder)
+    }
+
+    /// Refuses to widen the sandbox in a way that a policy forbids.
+    fn check_wide(&self, settings: &SandboxSettings) -> Result<(), CliError> {
+        let ways = [
+            (settings.mode == SandboxMode::Off, SandboxLift::Off, "run programs without the sandbox"),
+            (settings.net, SandboxLift::Net, "let programs use the network"),
+            (
+                !settings.read.is_empty() || !settings.write.is_empty(),
+                SandboxLift::Paths,
+                "let programs reach other paths",
+            ),
+        ];
+        for (_, way, what) in ways.into_iter().filter(|(is_asked, ..)| *is_asked) {
+            if let Some(why) = self.policy()?.forbids(way) {
+                return Err(CliError::Forbidden { what, why });
+            }
+        }
+        Ok(())
     }
 
     /// A mistyped path reads as an empty store: that is worth a remark.

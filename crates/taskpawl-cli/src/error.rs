@@ -33,6 +33,9 @@ pub(crate) enum CliError {
     /// The policy is wrong.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// A policy keeps the sandbox as it is.
+    #[error("refused to {what}: {why}")]
+    Forbidden { what: &'static str, why: String },
     /// Only a person decides, and there is no terminal of one.
     #[error("`{by}` is for a person at a terminal, and there is none here")]
     NoTerminal { by: &'static str },
@@ -193,7 +196,9 @@ impl CliError {
             | Self::Policy(_)
             | Self::Open(OpenError::Policy(_))
             | Self::File { .. } => Class::Usage,
-            Self::Plan { .. } | Self::Calls { .. } | Self::NoTerminal { .. } => Class::Refused,
+            Self::Plan { .. } | Self::Calls { .. } | Self::NoTerminal { .. } | Self::Forbidden { .. } => {
+                Class::Refused
+            }
             Self::Reference { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
@@ -210,6 +215,10 @@ impl CliError {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => Some(error.hint()),
             Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint(),
+            Self::Forbidden { .. } => Some(
+                "leave the flag or the setting out; `taskpawl policy list` shows what the files say"
+                    .to_owned(),
+            ),
             Self::NoTerminal { .. } => Some(
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
                     .to_owned(),

@@ -63,7 +63,7 @@ pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts}
 pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
-pub use limits::{MAX_DEPTH, is_too_deep, unheeded};
+pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::Means;
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};

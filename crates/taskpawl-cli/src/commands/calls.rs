@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId, unheeded};
+use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;
@@ -41,7 +41,7 @@ pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliEr
 
 /// Says once for each field what this version does not do about it.
 pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
-    let mut found: BTreeMap<(&str, &str), (&PlanTask, usize)> = BTreeMap::new();
+    let mut found: BTreeMap<&str, (&PlanTask, usize)> = BTreeMap::new();
     for field in plan.extra.keys().filter(|field| *field != "description") {
         app.out()
             .warn(&format!("{file}: `{field}` is no field of a plan that this version knows; it is kept"));
@@ -49,18 +49,13 @@ pub(super) fn warn_about_limits(app: &App, plan: &Plan, file: &str) {
     for task in &plan.tasks {
         let of_calls = task.calls.iter().flat_map(|call| call.spec.extra.keys());
         for field in task.spec.extra.keys().chain(of_calls) {
-            found.entry((field, "know it")).or_insert((task, 0)).1 += 1;
-        }
-        let calls = || task.calls.iter().map(|call| &call.spec);
-        let unheeded = unheeded(&task.spec, calls()).map(|field| (field, "act on it"));
-        for key in unheeded {
-            found.entry(key).or_insert((task, 0)).1 += 1;
+            found.entry(field).or_insert((task, 0)).1 += 1;
         }
     }
-    for ((field, what), (task, count)) in found {
+    for (field, (task, count)) in found {
         let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);
         let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        let message = format!("`{field}` is kept, but this version does not {what}");
+        let message = format!("`{field}` is kept, but this version does not know it");
         let path = format!("task `{name}`{more}");
         app.out().warn(&Problem::at(Some(file), task.at, path, message).line());
     }

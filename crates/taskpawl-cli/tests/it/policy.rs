@@ -91,6 +91,29 @@ fn what_a_call_returns_asks_unless_the_user_lets_models_run() {
     assert_eq!(failed["metadata"]["toolCalls"][0]["errorClass"], "denied");
 }
 
+#[test]
+fn a_policy_keeps_the_sandbox_as_it_is() {
+    let cli = Cli::new().with_programs();
+    cli.policy("[sandbox]\noff = \"deny\"\nnet = \"deny\"\n");
+    cli.file("plan.yaml", "tasks: [{id: a, run: 'true'}, {id: b, sandbox: {net: true}, run: 'true'}]");
+    for flags in [&["--sandbox", "off"][..], &["--allow-net"]] {
+        let run = cli.run(&[&["run-all-ready", "--plan", "plan.yaml"], flags].concat());
+        assert_eq!(run.code, Some(7), "{run}");
+        assert!(run.stderr.contains("policy.toml` line") && run.stderr.contains("forbids it"), "{run}");
+    }
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+    let denied = cli.run(&["show", "b", "--json"]).ok().json()["data"]["metadata"]["toolCalls"][0].clone();
+    assert_eq!(denied["errorClass"], "denied", "{denied}");
+}
+
+#[test]
+fn what_a_flag_grants_is_not_asked_about() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, sandbox: {net: true}, run: 'true'}]");
+    assert_eq!(cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).code, Some(3));
+    assert_eq!(cli.run(&["run-all-ready", "--allow-net", "--quiet"]).code, Some(0));
+}
+
 /// The directory of the machine cannot be named otherwise, so this runs where another one is mounted over it.
 #[test]
 fn the_ceiling_of_the_machine_is_above_every_file() {
