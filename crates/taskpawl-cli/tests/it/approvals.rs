@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use crate::harness::{Cli, Run};
+use crate::harness::{Cli, Run, unhashed};
 use crate::terminal::terminal;
 
 const PLAN: &str = "
@@ -31,7 +31,29 @@ fn without_a_terminal_nobody_decides() {
     cli.file("release.yaml", PLAN);
     cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
     let refused = cli.session(&[&["approve", "deploy"], &["reject", "deploy", "--json"], &["trust"]]);
-    insta::assert_snapshot!(refused, @"");
+    insta::assert_snapshot!(refused, @r#"
+    $ taskpawl approve deploy
+    ! error: `approve` is for a person at a terminal, and there is none here
+    ! hint: give the command in a terminal; a program that embeds taskpawl decides by an `Approver`
+    [exit 7]
+
+    $ taskpawl reject deploy --json
+    {
+      "error": {
+        "code": 7,
+        "hint": "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`",
+        "kind": "refused",
+        "message": "`reject` is for a person at a terminal, and there is none here"
+      },
+      "schemaVersion": 1
+    }
+    [exit 7]
+
+    $ taskpawl trust
+    ! error: `trust` is for a person at a terminal, and there is none here
+    ! hint: give the command in a terminal; a program that embeds taskpawl decides by an `Approver`
+    [exit 7]
+    "#);
     // Looking takes no person, and a terminal on a stream is none of a person.
     cli.run(&["approve", "--only", "plan:release", "--dry-run"]).ok();
     let (_person, program) = terminal();
@@ -46,16 +68,16 @@ fn what_waits_is_shown_with_the_commands_that_decide() {
     let cli = Cli::new().with_programs();
     cli.file("release.yaml", PLAN);
     let summary = cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
-    insta::assert_snapshot!(format!(
+    insta::assert_snapshot!(unhashed(&format!(
         "{summary}\n{}",
         cli.session(&[&["list"], &["ready"], &["show", "deploy"], &["show", "paint"], &["explain", "paint"]])
-    ));
+    )));
 }
 
 #[test]
 fn a_decision_lets_a_task_go_on() {
     let cli = asking();
-    insta::assert_snapshot!(cli.session(&[
+    insta::assert_snapshot!(unhashed(&cli.session(&[
         &["approve", "paint"],
         &["approve", "paint", "--answer", "lightgreen"],
         &["approve", "deploy", "--hash", "00000000"],
@@ -66,19 +88,19 @@ fn a_decision_lets_a_task_go_on() {
         &["approve", "deploy"],
         &["history", "deploy"],
         &["show", "deploy", "--fields", "status,result.stdout,metadata.context"],
-    ]));
+    ])));
 }
 
 #[test]
 fn many_are_shown_before_they_are_approved() {
     let cli = asking();
-    insta::assert_snapshot!(cli.session(&[
+    insta::assert_snapshot!(unhashed(&cli.session(&[
         &["approve", "--only", "plan:release"],
         &["approve", "--only", "plan:release", "--dry-run"],
         &["approve", "--only", "plan:release", "--yes"],
         &["approve", "--only", "plan:release", "--yes"],
         &["approve", "--only", "plan:release", "--answer", "blue", "--yes", "--quiet"],
-    ]));
+    ])));
     assert_eq!(cli.run(&["run-all-ready", "--quiet"]).code, Some(0));
 }
 
@@ -139,7 +161,7 @@ fn a_person_at_the_terminal_is_asked() {
 
 #[test]
 fn a_person_is_told_what_the_choices_do() {
-    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
+    let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1").at_a_terminal();
     cli.file("release.yaml", "tasks: [{id: ask, approval: required, run: echo}]");
     let (mut person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);

@@ -239,6 +239,18 @@ fn without_sandbox(text: &str) -> String {
     parts.fold(first, |kept, part| kept + FIELD + "…" + part.find('}').map_or("", |end| &part[end..]))
 }
 
+/// Returns a text without hashes: they depend on the directory of the test.
+pub(crate) fn unhashed(text: &str) -> String {
+    let mut shown = String::new();
+    for piece in text.split_inclusive(|char: char| !char.is_ascii_hexdigit()) {
+        let digits = piece.trim_end_matches(|char: char| !char.is_ascii_hexdigit());
+        let is_hash = matches!(digits.len(), 12 | 64);
+        shown.push_str(if is_hash { "[HASH]" } else { digits });
+        shown.push_str(&piece[digits.len()..]);
+    }
+    shown
+}
+
 fn quoted(arg: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-,:@/=".contains(c);
     if !arg.is_empty() && arg.chars().all(is_plain) { arg.to_owned() } else { format!("{arg:?}") }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::harness::{Cli, Run};
+use crate::harness::{Cli, Run, unhashed};
 
 const USER: &str = r#"[[rules]]
 decision = "ask"
@@ -29,7 +29,7 @@ fn what_is_decided_is_explained() {
         &["policy", "check", "make", "all"],
         &["policy", "check", "--origin", "mcp", "--tool", "read_file", "--args", "{\"path\": \"a\"}"],
         &["policy", "check", "--origin", "cli", "--net", "cargo fetch"],
-        &["policy", "check", "rm x", "--json", "--fields", "decision,steps.layer,steps.rule,steps.line"],
+        &["policy", "check", "rm x", "--json", "--fields", "decision,commands"],
         &["policy", "list"],
     ]));
 }
@@ -48,13 +48,13 @@ fn calls_ask_or_fail_by_the_rules_and_say_which() {
     let plan =
         "tasks: [{id: push, run: git push --dry-run}, {id: clean, run: rm -rf out}, {id: fine, run: 'true'}]";
     cli.file("plan.yaml", plan);
-    insta::assert_snapshot!(cli.session(&[
+    insta::assert_snapshot!(unhashed(&cli.session(&[
         &["run-all-ready", "--plan", "plan.yaml", "--dry-run"],
         &["run-all-ready", "--plan", "plan.yaml", "--quiet"],
         &["explain", "push"],
         &["show", "push"],
         &["show", "clean"],
-    ]));
+    ])));
     let json = cli.run(&["show", "push", "--json"]).ok().json();
     let why = json["data"]["blockedReason"]["why"].as_str().unwrap();
     assert!(why.ends_with("policy.toml` line 1 asks about `git push`: others see it"), "{why}");
