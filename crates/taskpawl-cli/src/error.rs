@@ -253,6 +253,7 @@ impl CliError {
             | Self::Config(_)
             | Self::Policy(_)
             | Self::NoTerminal { .. }
+            | Self::Forbidden { .. }
             | Self::Servers(_)
             | Self::File { .. }
             | Self::Command(_)
