@@ -48,10 +48,12 @@ fn codes(fault: &str) -> Vec<String> {
         json!({"id": "mine", "needs": ["adder", "reader"]}),
     ];
     home.apply(&json!({"tasks": tasks}).to_string());
-    home.run(&["run-all-ready", "--jobs", "1"]);
-    let codes = ["adds", "reads"]
-        .map(|name| std::fs::read_to_string(home.path("work").join(format!("{name}.codes"))));
-    let codes: String = codes.into_iter().map(Result::unwrap).collect();
+    let run = home.run(&["run-all-ready", "--jobs", "1"]);
+    let codes = ["adds", "reads"].map(|name| {
+        let path = home.path("work").join(format!("{name}.codes"));
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    });
+    let codes: String = codes.concat();
     let codes: Vec<String> = codes.lines().map(str::to_owned).collect();
     assert_eq!(codes.len(), ADDING.len() + READING.len());
     codes
