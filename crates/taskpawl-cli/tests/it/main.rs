@@ -16,6 +16,7 @@ mod help;
 mod killed;
 mod language;
 mod loops;
+mod mcp;
 mod own_tools;
 mod placement;
 mod plans;

@@ -1,0 +1,110 @@
+//! MCP servers in the configuration.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::Cli;
+
+/// A server in a few lines of shell: it has one tool, which greets.
+const SERVER: &str = r#"echo start >> starts
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+    *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"tools/list"'*) answer '{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true}}]}' ;;
+    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"hello"}]}' ;;
+  esac
+done
+"#;
+
+/// Writes the server, and names it in the user's own file.
+fn with_server() -> Cli {
+    let cli = Cli::new().with_programs();
+    let script = cli.file("server.sh", SERVER);
+    let server = json!({"mcpServers": {"hi": {"command": "sh", "args": [script]}}});
+    fs::write(cli.path("others.json"), server.to_string()).unwrap();
+    user_file(&cli, "[mcp]\nconfigs = [\"~/others.json\"]\n");
+    cli
+}
+
+fn user_file(cli: &Cli, content: &str) {
+    let directory = cli.path(".config/taskpawl");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("config.toml"), content).unwrap();
+}
+
+fn starts(cli: &Cli) -> usize {
+    fs::read_to_string(cli.path("work/starts")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_plan_calls_a_server_which_is_known_from_then_on() {
+    let cli = with_server();
+    cli.file(
+        "plan.yaml",
+        "tasks:\n  - {id: a, call: {hi/greet: {name: x}}}\n  - {id: b, call: {hi/greet: {name: y}}}\n",
+    );
+    let before = cli.run(&["plan", "check", "plan.yaml"]).ok();
+    assert!(before.stderr.contains("are not known before it has run once"), "{before}");
+    assert_eq!(starts(&cli), 0);
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    // Once to learn its tools, once for the run.
+    assert_eq!(starts(&cli), 2);
+    assert_eq!(cli.run(&["show", "a", "--json"]).ok().json()["data"]["result"], "hello");
+    let after = cli.run(&["plan", "check", "plan.yaml"]).ok();
+    assert_eq!(after.stderr, "");
+    let wrong = cli.run_with(&["plan", "check", "-"], "tasks: [{id: a, call: {hi/greet: {nam: x}}}]");
+    assert_eq!(wrong.code, Some(7), "{wrong}");
+    let misspelt = cli.run_with(&["plan", "check", "-"], "tasks: [{id: c, call: {hi/gret: {}}}]").ok();
+    assert!(misspelt.stderr.contains("did you mean `hi/greet`?"), "{misspelt}");
+    assert_eq!(starts(&cli), 2);
+}
+
+#[test]
+fn tools_are_listed_shown_and_tried() {
+    let cli = with_server();
+    let unknown = cli.run(&["tools", "show", "hi/greet"]);
+    assert_eq!(unknown.code, Some(2), "{unknown}");
+    let listed = cli.run(&["tools", "list", "--connect", "--json"]).ok().json();
+    let tool =
+        listed["data"].as_array().unwrap().iter().find(|tool| tool["name"] == "hi/greet").unwrap().clone();
+    assert_eq!((&tool["source"]["type"], &tool["source"]["server"]), (&json!("server"), &json!("hi")));
+    assert_eq!((&tool["hints"]["readOnly"], &tool["usable"]), (&json!(true), &json!(true)));
+    let called = cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}"]).ok();
+    assert_eq!(called.stdout, "hello\n");
+    let nowhere = cli.run(&["tools", "call", "ho/greet"]);
+    assert!(nowhere.stderr.contains("no MCP server `ho` is configured; did you mean `hi`?"), "{nowhere}");
+}
+
+#[test]
+fn servers_of_the_project_are_held_until_it_is_trusted() {
+    let cli = Cli::new().with_programs();
+    let script = cli.file("server.sh", SERVER);
+    cli.file(".mcp.json", &json!({"mcpServers": {"hi": {"command": "sh", "args": [script]}}}).to_string());
+    let refused = cli.run(&["tools", "call", "hi/greet"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("not trusted"), "{refused}");
+    assert_eq!(starts(&cli), 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said() {
+    for (content, words) in [
+        ("[mcpServers.x]\n", "neither `command` nor `url`"),
+        ("[mcpServers.x]\ncommand = \"a\"\nsandbox = { net = true }\n", "only your own file"),
+        ("[mcp]\nconfigs = \"a\"\n", "expected a list such as"),
+    ] {
+        let cli = Cli::new();
+        cli.file("taskpawl.toml", content);
+        let refused = cli.run(&["tools", "list"]);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(words), "{refused}");
+    }
+    let cli = Cli::new();
+    cli.file(".mcp.json", "{");
+    let refused = cli.run(&["tools", "list"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+}
