@@ -14,7 +14,9 @@ fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
         .concat();
     let run = cli.run(&all);
     let store = cli.path("one.db");
-    let _ = fs::remove_file(&store);
+    for ending in ["", "-wal", "-shm", ".lock"] {
+        let _ = fs::remove_file(cli.path(&format!("one.db{ending}")));
+    }
     let store = store.to_str().unwrap().to_owned();
     let kept = [&["--store", &store, "run-all-ready", "--plan", "plan.json", "--quiet"], flags].concat();
     let second = cli.run(&kept);
@@ -88,11 +90,8 @@ fn the_store_is_not_read_whatever_is_allowed() {
     cli.run(&["create", "a"]).ok();
     let (home, store) = (cli.path(""), cli.path("one.db"));
     let command = format!("head -c 6 {}; cat {}/one.db-wal; true", store.display(), home.display());
-    for flags in
-        [vec![], vec!["--allow-read", home.to_str().unwrap()], vec!["--allow-read", store.to_str().unwrap()]]
-    {
-        fs::write(&store, "").unwrap();
-        let tried = call(&cli, &command, &flags);
+    for flags in [&[][..], &["--allow-read", home.to_str().unwrap()]] {
+        let tried = call(&cli, &command, flags);
         assert_eq!(text(&tried, "stdout"), "", "{flags:?}: {tried}");
     }
 }
@@ -227,7 +226,7 @@ fn a_worktree_is_committed_in() {
     assert!(repaired.unwrap().status.success());
     let committed =
         call(&cli, &format!("{git} commit -q --allow-empty -m y && {git} log --oneline | wc -l"), &[]);
-    assert_eq!(text(&committed, "stdout").trim(), "2", "{committed}");
+    assert_eq!(text(&committed, "stdout").trim(), "3", "the first, and one of each run: {committed}");
     let hooked = call(&cli, "echo new > ../main/.git/hooks/pre-commit", &[]);
     if has_mounts(&hooked) {
         assert_eq!(hooked["status"], "failed", "{hooked}");

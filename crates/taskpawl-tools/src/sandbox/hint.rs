@@ -38,8 +38,6 @@ const UNREACHABLE: [&str; 13] = [
 const CURL: [i32; 3] = [5, 6, 7];
 
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
-const NO_REOPENING: &str =
-    "output goes to a file, which is not opened anew in the sandbox: write `>&2`, not `> /dev/stderr`";
 
 /// Returns what of its sandbox a failed program ran into, and what would let it through.
 pub(crate) fn hint(program: &Program, outcome: &Outcome) -> Option<String> {
@@ -65,7 +63,7 @@ pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<St
     else {
         return None;
     };
-    (path.exists() && !may_read(profile, path)).then(|| unreadable(path))
+    (path.exists() && !may_read(profile, path)).then(|| unreadable(profile, path))
 }
 
 fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
@@ -78,24 +76,22 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
         return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
     }
     if says(&MISSING) {
+        // What is hidden stands there empty.
         let there = |path: &PathBuf| path.exists() && !may_read(profile, path);
         return paths(line)
             .iter()
             .map(|path| plain(&cwd.join(path)))
             .find(there)
-            .map(|path| unreadable(&path));
+            .map(|path| unreadable(profile, &path));
     }
     None
 }
 
 /// Returns why a path was denied, if the sandbox did it.
 fn denied(profile: &Profile, path: &Path) -> Option<String> {
-    if ["/dev/stdout", "/dev/stderr"].iter().any(|stream| path == Path::new(stream)) {
-        return Some(NO_REOPENING.to_owned());
-    }
     let (shown, there) = (path.display(), there(path).display());
     if is_within(path, &profile.hidden) {
-        return Some(format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it"));
+        return Some(unreadable(profile, path));
     }
     if is_within(path, &profile.read_only) {
         return Some(format!(
@@ -110,11 +106,14 @@ fn denied(profile: &Profile, path: &Path) -> Option<String> {
             "in the sandbox programs write to the project alone; `--allow-write {there}` opens this place"
         ));
     }
-    Some(unreadable(path))
+    Some(unreadable(profile, path))
 }
 
-fn unreadable(path: &Path) -> String {
+fn unreadable(profile: &Profile, path: &Path) -> String {
     let (shown, there) = (path.display(), there(path).display());
+    if is_within(path, &profile.hidden) {
+        return format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it");
+    }
     format!(
         "`{shown}` is no place in the sandbox; `--allow-read {there}` or `--allow-write {there}` makes it one"
     )
@@ -131,6 +130,11 @@ fn may_read(profile: &Profile, path: &Path) -> bool {
 
 /// Returns what in a line may be a path: what is quoted, and what has a slash.
 fn paths(line: &str) -> Vec<PathBuf> {
+    // `/bin/sh: 1: cannot create /etc/x: …`: who says it comes first, unless nothing else does.
+    let line = match line.split_once(": ") {
+        Some((_, rest)) if rest.contains(": ") => rest,
+        _ => line,
+    };
     let is_quote = |c: char| matches!(c, '\'' | '"' | '`' | '‘' | '’' | '“' | '”');
     let quoted = line.split(is_quote).skip(1).step_by(2);
     let is_border =
@@ -194,12 +198,11 @@ mod tests {
     #[test]
     fn the_denial_is_found_in_what_a_program_says() {
         insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
-        insta::assert_snapshot!(said("sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
+        insta::assert_snapshot!(said("/bin/sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
         insta::assert_snapshot!(said("bash: line 1: []/home/.ssh/id: Permission denied"), @"`[]/home/.ssh/id` is hidden in the sandbox; `--allow-read []/home/.ssh/id` shows it");
         insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` shows it");
         insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
         insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        insta::assert_snapshot!(said("sh: 1: cannot create /dev/stderr: Permission denied"), @"output goes to a file, which is not opened anew in the sandbox: write `>&2`, not `> /dev/stderr`");
         insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
     }
 
@@ -211,6 +214,11 @@ mod tests {
         assert_eq!(said("test []/home/x failed"), "");
         let off = of(Sandbox::Off, "/".into(), 1, "touch: cannot touch '/etc/x': Permission denied");
         assert_eq!(off, None);
+    }
+
+    #[test]
+    fn what_is_hidden_may_stand_there_empty() {
+        insta::assert_snapshot!(said("cat: []/home/.ssh: No such file or directory"), @"`[]/home/.ssh` is hidden in the sandbox; `--allow-read []/home/.ssh` shows it");
     }
 
     #[test]

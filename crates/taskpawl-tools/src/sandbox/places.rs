@@ -232,7 +232,10 @@ impl SandboxPlaces {
         let mut paths: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         paths.extend(self.home());
         let path = self.variables.get(OsStr::new("PATH"));
-        paths.extend(path.into_iter().flat_map(std::env::split_paths).filter(|path| is_place(path)));
+        let programs: Vec<PathBuf> =
+            path.into_iter().flat_map(std::env::split_paths).filter(|path| is_place(path)).collect();
+        paths.extend(programs.iter().flat_map(|path| of_installation(path)));
+        paths.extend(programs);
         paths.extend(TOOLCHAINS.iter().chain(&CERTIFICATES).filter_map(|name| self.directory(name)));
         // A program that starts itself again, as taskpawl does in a call, has to find itself.
         paths.extend(std::env::current_exe());
@@ -275,6 +278,13 @@ impl SandboxPlaces {
 /// Returns whether a path says anything: an empty or relative one does not, and the root of everything says too much.
 fn is_place(path: &Path) -> bool {
     path.is_absolute() && path.parent().is_some()
+}
+
+/// Returns where what belongs to the programs of a directory `bin` lies: beside it.
+fn of_installation(programs: &Path) -> Vec<PathBuf> {
+    let above = programs.parent().filter(|above| programs.ends_with("bin") && above.parent().is_some());
+    let beside = ["lib", "lib64", "libexec", "share", "include", "etc"];
+    above.into_iter().flat_map(|above| beside.map(|name| above.join(name))).collect()
 }
 
 /// Returns the private keys of this machine, whose public halves everybody may read.
