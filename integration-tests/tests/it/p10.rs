@@ -51,12 +51,8 @@ fn p10_strict_sandbox() {
         let around = Around::new(user);
         let before = around.untouchable();
         let Some(found) = attempts(&around, &["--sandbox=strict"]) else { return };
-        assert_eq!(
-            found.out_of(|way| way.promise != Promise::Open),
-            Vec::<&str>::new(),
-            "{}",
-            found.listing()
-        );
+        let is_held = |way: &Way| matches!(way.promise, Promise::Held | Promise::HeldByMounts);
+        assert_eq!(found.out_of(is_held), Vec::<&str>::new(), "{}", found.listing());
         assert_eq!(around.heard(), 0, "somebody outside has heard something");
         assert!(!around.has_shared_memory(), "it was written into the memory that all share");
         assert_eq!(around.untouchable(), before);

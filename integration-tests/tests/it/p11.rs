@@ -339,7 +339,7 @@ fn p11_a_killed_run_leaves_none() {
             variables.clear();
         }
         let next = || crate::support::Run::of(home.program(&["run-all-ready"]).envs(variables.clone()));
-        until("the dead run is recovered", || (next().code == Some(4)).then_some(()));
+        until("the dead run is recovered", || (next().code == Some(3)).then_some(()));
         let text = std::fs::read_to_string(&output).unwrap();
         let expected = match (fault, is_known) {
             ("", true) => "got [redacted:CANARY_0]".to_owned(),
