@@ -15,8 +15,10 @@ use taskpawl_store::{
     Added, Addition, Ask, Broken, Channel, Door, DoorKeeper, MOST_REQUEST_BYTES, Patience, Said, StoreError,
     Welcome, door, show,
 };
+use taskpawl_tools::Vault;
 
 use crate::faults::{self, Fault};
+use crate::secrets::redactor;
 
 /// How many conversations one call has at once; who comes later waits.
 const MOST_GUESTS: usize = 4;
@@ -48,6 +50,8 @@ pub(crate) struct Broker {
 struct Desk {
     /// Acts in the name of the call's actor and run, and as an agent.
     manager: Manager,
+    /// What must not come into the store: the call may have been given it.
+    vault: Vault,
     started: Start,
     welcome: Welcome,
     stopped: PipeReader,
@@ -81,13 +85,14 @@ struct Spent {
 
 impl Broker {
     /// Opens the plan to a call that declares access; `None` for others. `manager` acts in the name of the run.
-    pub(crate) fn open(manager: &Manager, started: &StartedCall) -> io::Result<Option<Self>> {
+    pub(crate) fn open(manager: &Manager, vault: &Vault, started: &StartedCall) -> io::Result<Option<Self>> {
         let call = &started.call;
         let Some(access) = call.spec.plan_access else { return Ok(None) };
         let (door, keeper) = door()?;
         let (stopped, stopper) = io::pipe()?;
         let desk = Arc::new(Desk {
             manager: manager.clone(),
+            vault: vault.clone(),
             started: Start { task: started.key, attempt: started.attempt, start: call.body.attempts },
             welcome: Welcome { access, task: started.task.clone(), call: call.id.clone() },
             stopped,
@@ -192,11 +197,22 @@ impl Desk {
         if spent.bytes > MOST_ADDED_BYTES {
             return Err(Refusal::AddedEnough { most: MOST_ADDED_BYTES, what: "bytes" });
         }
-        let growth = addition.into_growth()?;
+        let growth = self.without_secrets(addition)?.into_growth()?;
         if spent.tasks + tasks_in(&growth) > MOST_TASKS {
             return Err(Refusal::AddedEnough { most: MOST_TASKS, what: "tasks" });
         }
         Ok(growth)
+    }
+
+    /// Takes secrets out of what is to be added, as out of every result.
+    fn without_secrets(&self, addition: Addition) -> Result<Addition, Refusal> {
+        let invalid = |error: serde_json::Error| Refusal::InvalidField {
+            field: "tasks".to_owned(),
+            problem: format!("with its secrets taken out it cannot be read ({error})"),
+        };
+        let mut value = serde_json::to_value(addition).map_err(invalid)?;
+        redactor(&self.vault).value(&mut value);
+        serde_json::from_value(value).map_err(invalid)
     }
 
     fn request(&self, growth: Growth) -> Request {

@@ -119,7 +119,7 @@ impl Executor {
         async move {
             let watch = Watch::begin(&root, writers, &started.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
-            let broker = Broker::open(&growing, &started);
+            let broker = Broker::open(&growing, &vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);

@@ -135,7 +135,7 @@ async fn a_plan_grows_while_it_runs_in_the_name_of_the_call() {
         let again = plan.apply(more, "ignored", ApplyOptions::default()).map_err(said)?;
         assert_eq!((again.created.len() + again.changed.len(), again.unchanged), (0, 2));
         plan.add_dependency("last", "second").map_err(said)?;
-        plan.note("last", "wait for it").map_err(said)?;
+        plan.note("last", format!("wait for it, ghp_{}", "a1B2c3D4e5F6".repeat(3))).map_err(said)?;
         Ok(())
     });
     let summary = scene.run().await;
@@ -147,6 +147,7 @@ async fn a_plan_grows_while_it_runs_in_the_name_of_the_call() {
     let last = scene.manager.get("last").unwrap();
     assert_eq!(last.dependencies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["agent", "second"]);
     assert!(last.started_at > second.finished_at || last.started_at == second.finished_at);
+    assert!(last.notes[0].text.starts_with("wait for it") && !last.notes[0].text.contains("a1B2"));
     let made = scene.manager.history(Some("second"), 0, 1).unwrap().remove(0);
     assert_eq!((made.actor.as_str(), made.run), ("ann", Some(summary.run)));
 }
