@@ -380,6 +380,9 @@ async fn limits_hold() {
 
 #[tokio::test]
 async fn what_programs_need_is_there() {
+    if is_held("what a sandbox has beside its places") {
+        return;
+    }
     let home = Home::new();
     let script = "
         set -e
@@ -522,6 +525,16 @@ async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
     assert!(status.unwrap().success());
 }
 
+/// Whether this process is itself in a sandbox without powers, in which another one is weaker: then `what` cannot be shown.
+fn is_held(what: &str) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let is_held = status.lines().any(|line| line == "CapBnd:\t0000000000000000");
+    if is_held {
+        eprintln!("SKIPPED: {what}: this process is in a sandbox already");
+    }
+    is_held
+}
+
 /// Set in the test that finds no programs.
 const NO_PATH: &str = "TASKPAWL_PROCESS_TEST_NO_PATH";
 
@@ -550,6 +563,9 @@ async fn programs_end_in_a_sandbox_as_they_do_outside() {
 /// Runs all of the above once more as somebody who is nobody.
 #[test]
 fn everything_holds_for_an_unprivileged_user_too() {
+    if is_held("another user's sandbox") {
+        return;
+    }
     const NOBODY: u32 = 65534;
     if !rustix::process::getuid().is_root() {
         return;
@@ -624,6 +640,9 @@ mod controls {
 
     #[test]
     fn without_a_layer_something_gets_through() {
+        if super::is_held("what layers hold back one by one") {
+            return;
+        }
         let is_root = rustix::process::getuid().is_root();
         for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_root || !needs_root) {
             let output = Command::new(std::env::current_exe().unwrap())
