@@ -196,14 +196,15 @@ impl CliError {
             | Self::Policy(_)
             | Self::Open(OpenError::Policy(_))
             | Self::File { .. } => Class::Usage,
-            Self::Plan { .. } | Self::Calls { .. } | Self::NoTerminal { .. } | Self::Forbidden { .. } => {
+            Self::Plan { .. }
+            | Self::Calls { .. }
+            | Self::NoTerminal { .. }
+            | Self::Forbidden { .. }
+            | Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
             Self::Reference { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
-            Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
-                Class::Refused
-            }
             Self::Place(_) | Self::Open(_) | Self::Run(_) | Self::Runtime(_) | Self::Output(_) => {
                 Class::Store
             }

@@ -19,7 +19,14 @@ pub(crate) fn check(app: &App, command: &Command) -> Result<(), CliError> {
 /// Returns why a command is not for programs of a call; `None` for one that looks, adds, or has nothing to do with a plan.
 fn beyond(command: &Command) -> Option<String> {
     let word = match command {
+        Command::Apply(args) if args.is_dry_run() => {
+            return Some(
+                "what `apply --dry-run` shows is another plan, and these tasks join that of the call"
+                    .to_owned(),
+            );
+        }
         Command::Create(_)
+        | Command::Apply(_)
         | Command::AddSubtask(_)
         | Command::AddToolCall(_)
         | Command::AddDependency(_)
@@ -40,13 +47,6 @@ fn beyond(command: &Command) -> Option<String> {
         | Command::Schema(_)
         | Command::Completions(_)
         | Command::Man(_) => return None,
-        Command::Apply(args) if args.is_dry_run() => {
-            return Some(
-                "what `apply --dry-run` shows is another plan, and these tasks join that of the call"
-                    .to_owned(),
-            );
-        }
-        Command::Apply(_) => return None,
         Command::RunAllReady(_) | Command::Run(_) => {
             return Some("the run that this call belongs to takes what is added by itself".to_owned());
         }

@@ -3,6 +3,8 @@
 //! The store behind a door says what is asked; who asks, in which run and for which call is known here and never taken from there.
 //! Each conversation has a thread of its own: a look at the plan holds one moment of the store for as long as somebody looks.
 
+#![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed where it is kept")]
+
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,7 +43,7 @@ pub(crate) struct Broker {
     door: Door,
     desk: Arc<Desk>,
     /// Closed to end everything: whoever waits also waits for that.
-    stopper: Option<PipeWriter>,
+    bell: Option<PipeWriter>,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -67,7 +69,7 @@ struct Desk {
 struct Start {
     task: taskpawl_model::Key,
     attempt: u32,
-    start: u32,
+    number: u32,
 }
 
 #[derive(Debug, Default)]
@@ -89,11 +91,11 @@ impl Broker {
         let call = &started.call;
         let Some(access) = call.spec.plan_access else { return Ok(None) };
         let (door, keeper) = door()?;
-        let (stopped, stopper) = io::pipe()?;
+        let (stopped, bell) = io::pipe()?;
         let desk = Arc::new(Desk {
             manager: manager.clone(),
             vault: vault.clone(),
-            started: Start { task: started.key, attempt: started.attempt, start: call.body.attempts },
+            started: Start { task: started.key, attempt: started.attempt, number: call.body.attempts },
             welcome: Welcome { access, task: started.task.clone(), call: call.id.clone() },
             stopped,
             guests: Mutex::default(),
@@ -103,7 +105,7 @@ impl Broker {
         let at_door = Arc::clone(&desk);
         let thread = thread::Builder::new().name("taskpawl-plan".to_owned());
         let keeper = thread.spawn(move || keep(&at_door, &keeper))?;
-        Ok(Some(Self { door, desk, stopper: Some(stopper), keeper: Some(keeper) }))
+        Ok(Some(Self { door, desk, bell: Some(bell), keeper: Some(keeper) }))
     }
 
     /// Returns what the call gets.
@@ -121,7 +123,7 @@ impl Broker {
     }
 
     fn stop(&mut self) {
-        self.stopper = None;
+        self.bell = None;
         lock(&self.desk.guests).is_over = true;
         self.desk.left.notify_all();
     }
@@ -221,9 +223,9 @@ impl Desk {
         {
             return self.manager.request(command);
         }
-        let Start { task, attempt, start } = self.started;
+        let Start { task, attempt, number } = self.started;
         let call = self.welcome.call.clone();
-        self.manager.request(Command::Grow(Box::new(Grow { task, attempt, call, start, growth })))
+        self.manager.request(Command::Grow(Box::new(Grow { task, attempt, call, start: number, growth })))
     }
 }
 
@@ -261,11 +263,10 @@ impl Drop for Guest {
 impl Guest {
     fn talk(&self) {
         let problem = match self.serve() {
-            Ok(()) => return,
             Err(Broken::Gone(error)) if error.kind() == io::ErrorKind::TimedOut => {
                 format!("it took longer than {} s over one look or message", LONGEST_LOOK.as_secs())
             }
-            Err(Broken::Gone(_)) => return,
+            Ok(()) | Err(Broken::Gone(_)) => return,
             Err(Broken::Store(error)) => format!("the store of the run failed: {error}"),
             Err(error) => error.to_string(),
         };

@@ -491,8 +491,7 @@ impl Refusal {
             }
             Self::BeyondAccess { .. } => Some("leave that to the run, or to whoever runs it".to_owned()),
             Self::AddedEnough { .. } => Some("a task that it has added may add more when it runs".to_owned()),
-            Self::Relayed { hint, .. } => hint.clone(),
-            Self::Expression { hint, .. } => hint.clone(),
+            Self::Relayed { hint, .. } | Self::Expression { hint, .. } => hint.clone(),
             Self::MissingParams { params, .. } => Some(format!(
                 "give it with `--param {}=VALUE`, or declare a `default`",
                 params.first().map_or("NAME", String::as_str)

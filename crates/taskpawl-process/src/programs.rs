@@ -100,7 +100,7 @@ impl Programs {
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
         let (spares, piped, filter, slot) = Default::default();
-        Self(Arc::new(Inner { supervision, lock, spares, piped, filter, slot }))
+        Self(Arc::new(Inner { supervision, lock, spares, filter, piped, slot }))
     }
 
     /// Lets `filter` say what stays of the output of programs; the first one that is named counts, for all clones.

@@ -234,9 +234,10 @@ impl Builder {
             .with_origin(self.origin)
             .with_gatekeeper(Arc::new(PolicyKeeper(policy)));
         let tools = Arc::new(registry);
-        let engine = match &self.location {
-            Location::Call(_) => Engine::of_another(manager, tools, project),
-            _ => Engine::new(manager, tools, project).with_secrets(self.secrets),
+        let engine = if let Location::Call(_) = &self.location {
+            Engine::of_another(manager, tools, project)
+        } else {
+            Engine::new(manager, tools, project).with_secrets(self.secrets)
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
         Ok(Taskpawl::new(engine, self.location, temporary))

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskpawl::tools::{CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxNeed};
+use taskpawl::tools::{
+    CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
+};
 
 use crate::app::App;
 use crate::commands::parse;
@@ -141,7 +143,7 @@ fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
     match (&args.tool, &args.command[..]) {
         (Some(tool), _) => (tool.clone(), args.with.clone().unwrap_or_default()),
         (None, [line]) => ("shell".to_owned(), one("command", json!(line))),
-        (None, argv) => ("exec".to_owned(), one("argv", json!(argv))),
+        (None, words) => ("exec".to_owned(), one("argv", json!(words))),
     }
 }
 
@@ -241,7 +243,7 @@ fn listed(layer: &Layer) -> Listed<'_> {
         layer: layer.kind(),
         file: layer.path().map(ToOwned::to_owned),
         origins: CallOrigin::ALL.iter().filter_map(standing).collect(),
-        forbidden: layer.forbidden().map(|way| way.as_str()).collect(),
+        forbidden: layer.forbidden().map(SandboxLift::as_str).collect(),
         rules: layer.rules().iter().map(listed_rule).collect(),
     }
 }

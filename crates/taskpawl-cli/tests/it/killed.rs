@@ -87,11 +87,14 @@ fn doctor_takes_the_tasks_of_a_killed_run_back_and_removes_what_it_left() {
     let found = cli.run(&["doctor", "--json"]);
     assert_eq!(found.code, Some(1), "{found}");
     let mut checks = checks(&found.json()["data"], false);
+    // What the machine can enforce is said as well.
+    checks.retain(|check| check != "sandbox");
     checks.sort_unstable();
     assert_eq!(checks, ["dead_run", "left_over", "orphan", "orphan", "orphan", "run_lock"], "{found}");
     let mended = cli.run(&["doctor", "--fix", "--json"]).ok().json();
     assert_eq!(self::checks(&mended["data"], true).len(), 6, "{mended}");
-    assert_eq!(cli.run(&["doctor"]).ok().stdout, "all is well\n");
+    let after = cli.run(&["doctor"]).ok().stdout;
+    assert!(after.ends_with("all is well\n"), "{after}");
     assert_eq!((dead.exists(), alive.exists()), (false, true));
     assert_eq!(fs::read_dir(files.join("runs")).unwrap().count(), 0);
     let task = |id| cli.run(&["show", id, "--json"]).ok().json()["data"].clone();

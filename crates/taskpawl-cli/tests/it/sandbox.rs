@@ -34,6 +34,7 @@ fn error(call: &Value) -> &str {
 }
 
 /// Whether hidden and protected files can be covered here; where they cannot, every result says so.
+#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 fn has_mounts(call: &Value) -> bool {
     let gaps = call["result"]["sandbox"]["gaps"].to_string();
     let lacks = gaps.contains("not hidden") || gaps.contains("not read-only");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::harness::Cli;
+use crate::harness::{Cli, unhashed};
 
 fn with_config(config: &str) -> Cli {
     let cli = Cli::new().with_programs().with("API", "value-of-api-0123");
@@ -79,9 +79,8 @@ fn what_a_model_adds_is_asked_about_when_it_names_a_secret() {
     // Its own argument names the secret, too: the value is put in, and what comes back names nothing.
     let plan = json!({"tasks": [emit]}).to_string().replace("${secret:API}", "$${secret:API}");
     cli.file("plan.json", &plan);
-    insta::assert_snapshot!(
-        cli.session(&[&["run-all-ready", "--plan", "plan.json", "--quiet"], &["show", "new"],])
-    );
+    let session = cli.session(&[&["run-all-ready", "--plan", "plan.json", "--quiet"], &["show", "new"]]);
+    insta::assert_snapshot!(unhashed(&session));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Trust in what a project describes.
 
 use crate::harness::Cli;
+use std::os::unix::fs::PermissionsExt as _;
 
 const TOOLS: &str = "[tools.hello]\ndescription = \"Says hello\"\nargv = [\"echo\", \"hello\"]\n";
 
@@ -33,7 +34,6 @@ fn trust_is_for_a_content_that_was_shown() {
     assert_eq!(state(&cli), ["trusted", "trusted"]);
     cli.run(&["trust", "--remove"]).ok();
     assert_eq!(state(&cli), ["untrusted", "untrusted"]);
-    use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(cli.path(".local/state/taskpawl/trust.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

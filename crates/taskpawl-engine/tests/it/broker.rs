@@ -104,6 +104,7 @@ fn log() -> NewCall {
     NewCall { id: None, spec: CallSpec { tool_name: "log".to_owned(), args, ..CallSpec::default() } }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 fn said(error: Error) -> String {
     let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{error}{hint}")
@@ -112,7 +113,7 @@ fn said(error: Error) -> String {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begin.elapsed() < Duration::from_mins(1), "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -146,7 +147,7 @@ async fn a_plan_grows_while_it_runs_in_the_name_of_the_call() {
     assert_eq!(serde_json::to_value(&second).unwrap()["links"], json!({"discoveredFrom": ["agent"]}));
     let last = scene.manager.get("last").unwrap();
     assert_eq!(last.dependencies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["agent", "second"]);
-    assert!(last.started_at > second.finished_at || last.started_at == second.finished_at);
+    assert!(last.started_at >= second.finished_at);
     assert!(last.notes[0].text.starts_with("wait for it") && !last.notes[0].text.contains("a1B2"));
     let made = scene.manager.history(Some("second"), 0, 1).unwrap().remove(0);
     assert_eq!((made.actor.as_str(), made.run), ("ann", Some(summary.run)));
@@ -358,7 +359,9 @@ async fn whatever_a_call_says_the_run_goes_on() {
         say(&looks, b"\"look\"");
         let others = seen.lock().unwrap().clone().unwrap();
         wait_until("the others go on", || others.get("b").unwrap().status.as_str() == "done");
-        floods.into_iter().for_each(|flood| flood.join().unwrap());
+        for flood in floods {
+            flood.join().unwrap();
+        }
         inside(Some(door)).get("a").map_err(said)?;
         Ok(())
     });

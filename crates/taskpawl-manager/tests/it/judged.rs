@@ -25,7 +25,7 @@ impl Gatekeeper for Words {
         if asks { Judgement::Ask { why: "rule 1 asks".to_owned() } } else { Judgement::Allow }
     }
 
-    fn version(&self) -> &str {
+    fn version(&self) -> &'static str {
         self.0
     }
 }
@@ -39,7 +39,7 @@ impl Gatekeeper for Open {
         Judgement::Allow
     }
 
-    fn version(&self) -> &str {
+    fn version(&self) -> &'static str {
         "open"
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn of(config: &ServerConfig, cx: &CallContext) -> Sandbox {
             profile.write.extend_from_slice(&widening.write);
             Sandbox::On(Arc::new(profile))
         }
-        same => same.clone(),
+        same @ (Sandbox::Off | Sandbox::On(_)) => same.clone(),
     }
 }
 

@@ -22,7 +22,10 @@ async fn a_program_and_what_it_starts_use_what_is_handed_over_and_no_other_progr
     let bench = Bench::new();
     let script = "sh -c 'echo from within >/proc/self/fd/$A_NUMBER'; ls -l /proc/self/fd";
     let (program, mut reader, name) = handing_over(&bench, script);
-    let others = bench.program(&["sh", "-c", "echo ${A_NUMBER:-none}; ls -l /proc/self/fd"]);
+    let mut others = bench.program(&["sh", "-c", "echo ${A_NUMBER:-none}; ls -l /proc/self/fd"]);
+    // Both run at once: each has output files of its own.
+    others.output.stdout.set_extension("other");
+    others.output.stderr.set_extension("error");
     let (outcome, other) = tokio::join!(bench.run(&program), bench.run(&others));
     drop(program);
     let (outcome, other) = (outcome.unwrap(), other.unwrap());

@@ -526,6 +526,7 @@ async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
 }
 
 /// Whether this process is itself in a sandbox without powers, in which another one is weaker: then `what` cannot be shown.
+#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 fn is_held(what: &str) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let is_held = status.lines().any(|line| line == "CapBnd:\t0000000000000000");
@@ -563,10 +564,10 @@ async fn programs_end_in_a_sandbox_as_they_do_outside() {
 /// Runs all of the above once more as somebody who is nobody.
 #[test]
 fn everything_holds_for_an_unprivileged_user_too() {
+    const NOBODY: u32 = 65534;
     if is_held("another user's sandbox") {
         return;
     }
-    const NOBODY: u32 = 65534;
     if !rustix::process::getuid().is_root() {
         return;
     }

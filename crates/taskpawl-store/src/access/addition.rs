@@ -1,5 +1,11 @@
 //! What may be added to a plan from inside a call, as it is sent.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not told apart here is treated alike, also what is yet to come"
+)]
+#![expect(clippy::result_large_err, reason = "a refusal is rare, and is boxed where it is kept")]
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taskpawl_model::{
@@ -139,6 +145,7 @@ fn word(command: &Command) -> &'static str {
         | Command::Round(_)
         | Command::Report(_)
         | Command::ToolsKnown { .. }
+        | Command::PolicyKnown { .. }
         | Command::ReturnExpired { .. }
         | Command::ExpireApprovals { .. } => "run-all-ready",
         Command::Settle => "doctor --fix",

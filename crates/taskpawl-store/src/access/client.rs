@@ -1,5 +1,10 @@
 //! The side of the call: a store of which everything is somewhere else.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not told apart here is treated alike, also what is yet to come"
+)]
+
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +23,7 @@ use crate::handle::{Reader, Watch};
 use crate::store::{Outcome, Reply, Store};
 
 /// How long the other side may take for an answer: it commits, and may have much to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);
@@ -174,6 +179,7 @@ fn patience() -> Patience<'static> {
     Patience { until: Instant::now().checked_add(PATIENCE), stop: None }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 fn broken(error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {

@@ -1,5 +1,10 @@
 //! The door to a plan: one descriptor, through which a channel comes for each that asks.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not told apart here is treated alike, also what is yet to come"
+)]
+
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};

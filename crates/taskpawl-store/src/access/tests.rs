@@ -133,8 +133,8 @@ fn a_look_ends_when_it_takes_too_long_or_is_stopped() {
         panic!("it went on")
     };
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    let (stopped, stopper) = io::pipe().unwrap();
-    drop(stopper);
+    let (stopped, bell) = io::pipe().unwrap();
+    drop(bell);
     let patience = Patience { until: None, stop: Some(std::os::fd::AsFd::as_fd(&stopped)) };
     let Err(Broken::Gone(error)) = show(&*store, &ours, patience) else { panic!("it went on") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
