@@ -60,8 +60,10 @@ pub(super) fn files(
         .take_while(|above| above.starts_with(root))
         .find(|above| has_unfit_ignore_file(above))
     {
-        let problem =
-            format!("an ignore file in `{}` has more than {MOST_IGNORE_BYTES} bytes", above.display());
+        let problem = format!(
+            "an ignore file in `{}` has more than {MOST_IGNORE_BYTES} bytes, or is none",
+            above.display()
+        );
         return Err(ToolError::failed(problem));
     }
     let skipped = Arc::new(AtomicU64::new(0));

@@ -67,9 +67,9 @@ fn what_cannot_be_registered_is_refused() {
     let errors = refused.map(|tool| registry.register(tool).unwrap_err().to_string());
     insta::assert_snapshot!(errors.join("\n"), @r"
     a tool named `exec` is registered already
-    `` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`
-    `a b` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`
-    `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`
+    `` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
+    `a b` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
+    `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` is no name for a tool: use 1 to 64 letters, digits, `.`, `_` and `-`, with `SERVER/` before it for the tool of a server
     the args schema of tool `t` is invalid at `/type`: the type of arguments has to be `object`
     the args schema of tool `t` is invalid at `/properties/a/type`: there is no type `thing`
     the result schema of tool `t` is invalid at `/type`: there is no type `thing`
