@@ -11,6 +11,7 @@
 mod commands;
 mod engine;
 mod measure;
+mod order;
 mod spawn;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +48,12 @@ enum What {
         #[arg(long, default_value_t = 100_000)]
         tasks: usize,
     },
+    /// The order of a run, found at its start.
+    Order {
+        /// How many tasks are many.
+        #[arg(long, default_value_t = 100_000)]
+        tasks: usize,
+    },
     /// One engine run in this process, for counting its system calls from outside.
     #[command(hide = true)]
     EngineOnce {
@@ -66,11 +73,13 @@ fn main() -> Result<(), Failure> {
         What::All => {
             engine::compare(100_000)?;
             spawn::compare(2_000)?;
+            order::compare(100_000)?;
             commands::compare(100_000)
         }
         What::Engine { tasks } => engine::compare(tasks),
         What::Spawn { tasks } => spawn::compare(tasks),
         What::Commands { tasks } => commands::compare(tasks),
+        What::Order { tasks } => order::compare(tasks),
         What::EngineOnce { store, shape, tasks, jobs } => {
             let cost = engine::run(&store, shape, tasks, jobs)?;
             println!("{}", cost.micros());

@@ -160,7 +160,8 @@ impl Dispatcher {
         self.engine.recover()?;
         self.free_missing_tools()?;
         self.engine.ask_by_policy()?;
-        let beginning = self.manager.read(|view| self.intake.begin(view))?;
+        let jobs = self.state.jobs();
+        let beginning = self.manager.read(|view| self.intake.begin(view, jobs))?;
         let asked = self.manager.read(|view| Ok(self.questions.begin(view, self.intake.scope())?))?;
         self.tell_asked(asked)?;
         for selector in self.intake.selectors() {
@@ -170,7 +171,7 @@ impl Dispatcher {
         }
         self.ledger.take_plans(self.manager.read(|view| Ok(view.plans()?))?);
         let limits = Limits { tools: self.tool_limits.clone(), ..self.ledger.limits() };
-        self.state = State::new(self.state.jobs(), beginning.ranks).with_limits(limits);
+        self.state = State::new(jobs, beginning.ranks).with_limits(limits);
         Ok(Event::Ready(beginning.ready))
     }
 

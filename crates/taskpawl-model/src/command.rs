@@ -439,7 +439,8 @@ pub struct Round {
     pub tools: Arc<BTreeSet<String>>,
     /// What the run is restricted to.
     pub scope: Option<Arc<BTreeSet<Key>>>,
-    /// How long it is from each task to the end: of those that become ready by this, what has the longest way goes first.
+    /// How far it is from each task to the end: of those that are claimed and those that become ready by this, what is furthest
+    /// goes first.
     pub ranks: Arc<BTreeMap<Key, u64>>,
 }
 

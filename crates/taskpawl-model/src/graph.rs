@@ -96,6 +96,21 @@ impl Graph {
         (count, self.weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)))
     }
 
+    /// Returns the points: the entry of the task at `p` is `2 p`, its exit `2 p + 1`.
+    pub(crate) fn points(&self) -> &DiGraph<(), (), u32> {
+        &self.points
+    }
+
+    /// Returns the tasks in the order in which they were added.
+    pub(crate) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Returns how long the work of each takes, in the same order.
+    pub(crate) fn weights(&self) -> &[u64] {
+        &self.weights
+    }
+
     fn position(&self, key: Key) -> Option<u32> {
         self.positions.get(&key).copied()
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::command::{Answer, DecideError, Needs, Round, RunRules, StartedCall};
 use crate::event::EventKind;
 use crate::means;
-use crate::ranks::Ranks;
+use crate::ranks::{Ranks, Taker};
 use crate::record::{Node, Work};
 use crate::schedule::{Commit, Event, Written};
 use crate::scope::{Selector, select};
@@ -42,7 +42,7 @@ pub struct Intake {
 pub struct Beginning {
     /// Tasks that are ready.
     pub ready: Vec<Node>,
-    /// The longest way from each task to the end, in milliseconds; empty when nothing is ready.
+    /// How far it is from each task to the end, in milliseconds; empty when nothing is ready.
     pub ranks: Arc<BTreeMap<Key, u64>>,
 }
 
@@ -135,19 +135,20 @@ impl Intake {
         Ok(keys)
     }
 
-    /// Looks for the first time: what is ready, and the length of what is behind it.
+    /// Looks for the first time: what is ready, and in which order a run of `jobs` calls at once takes it.
     ///
     /// # Errors
     /// A selector names nothing, or the view cannot be read.
-    pub fn begin(&mut self, view: &dyn View) -> Result<Beginning, DecideError> {
+    pub fn begin(&mut self, view: &dyn View, jobs: usize) -> Result<Beginning, DecideError> {
         self.scope = select(view, &self.selectors)?.map(Arc::new);
         self.seen = view.revision()?;
         self.take_capacities(view)?;
         let mut ready = view.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
         ready.retain(|key| self.is_inside(*key));
         let ready = nodes(view, &ready)?;
+        self.ranks = Ranks::new(Taker { jobs: Some(jobs), scope: self.scope.clone() });
         if !ready.is_empty() {
-            self.ranks = Ranks::load(view)?;
+            self.ranks.load(view)?;
         }
         Ok(Beginning { ready, ranks: self.ranks.known() })
     }

@@ -31,6 +31,7 @@ mod read;
 mod record;
 pub mod recovery;
 mod refusal;
+mod rehearsal;
 pub mod schedule;
 mod scope;
 mod secret;
@@ -79,6 +80,7 @@ pub use record::{
     RunRecord, TakenAway, TaskBody, TaskRecord, Work,
 };
 pub use refusal::{Refusal, Since, Touch};
+pub use rehearsal::Turn;
 pub use scope::{Selector, select};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};
 pub use spec::{

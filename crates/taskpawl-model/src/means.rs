@@ -16,6 +16,8 @@ pub struct Means {
     pub tools: Option<BTreeSet<String>>,
     /// How much there is of resources; it comes before what plans say.
     pub capacities: BTreeMap<String, u32>,
+    /// How many calls it runs at once, where nothing else says; `None` if nobody knows.
+    pub jobs: Option<usize>,
 }
 
 impl Means {

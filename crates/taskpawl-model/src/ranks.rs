@@ -1,12 +1,71 @@
-//! Ranks: how long it is from each task to the end of everything, in milliseconds. What has the longest way to go starts first.
+//! Ranks: how long it is from each task to the end of everything, in milliseconds. What has the longest way to go starts first,
+//! where that is known with the waits of a [rehearsal](crate::rehearsal).
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::durations::Durations;
-use crate::record::Node;
+use crate::record::{Node, Work};
+use crate::rehearsal::Turn;
 use crate::view::{View, ViewResult};
 use crate::{Graph, Key};
+
+/// Who takes what is ready.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Taker {
+    /// How many calls it runs at once; `None` if nobody knows.
+    pub(crate) jobs: Option<usize>,
+    /// The tasks that it is restricted to; `None` for all.
+    pub(crate) scope: Option<Arc<BTreeSet<Key>>>,
+}
+
+/// The graph of all tasks with how long each takes, and how it is run.
+pub(crate) struct Lengths {
+    graph: Graph,
+    turns: BTreeMap<Key, Turn>,
+    is_timed: bool,
+    jobs: Option<usize>,
+}
+
+impl Lengths {
+    pub(crate) fn load(view: &dyn View, durations: &Durations, taker: &Taker) -> ViewResult<Self> {
+        let turns = RefCell::new(BTreeMap::new());
+        let weigh = |node: &Node| {
+            if node.phase.status().is_finished() {
+                return Some(0);
+            }
+            let turn = taker.turn(node);
+            if turn != Turn::default() {
+                turns.borrow_mut().insert(node.key, turn);
+            }
+            Some(durations.of_node(node).0)
+        };
+        let graph = Graph::load(view, &weigh)?;
+        Ok(Self { graph, turns: turns.into_inner(), is_timed: !durations.is_empty(), jobs: taker.jobs })
+    }
+
+    /// Returns the longest way from each task to the end.
+    pub(crate) fn longest_ways(&self) -> BTreeMap<Key, u64> {
+        self.graph.ranks()
+    }
+
+    /// Returns the ranks by which tasks are taken. Nothing is rehearsed where nothing is known of how long any task takes.
+    pub(crate) fn ranks(&self) -> BTreeMap<Key, u64> {
+        match self.jobs {
+            Some(jobs) if self.is_timed => self.graph.rehearsed_ranks(jobs, &self.turns),
+            Some(_) | None => self.graph.ranks(),
+        }
+    }
+}
+
+impl Taker {
+    fn turn(&self, node: &Node) -> Turn {
+        let is_inside = self.scope.as_ref().is_none_or(|scope| scope.contains(&node.key));
+        let takes_place = is_inside && node.work == Work::Calls;
+        Turn { takes_place, priority: node.priority, due: node.due }
+    }
+}
 
 /// The ranks of all tasks, and of those that came later.
 #[derive(Debug, Clone, Default)]
@@ -14,20 +73,23 @@ pub(crate) struct Ranks {
     /// Of the tasks that were there when it was looked at all of them; `None` as long as nobody needed to know.
     known: Option<Arc<BTreeMap<Key, u64>>>,
     late: BTreeMap<Key, u64>,
+    taker: Taker,
     /// How long a task takes of which nothing is known.
     typical: u64,
 }
 
 impl Ranks {
+    /// Returns the ranks of one who has not looked yet.
+    pub(crate) fn new(taker: Taker) -> Self {
+        Self { taker, ..Self::default() }
+    }
+
     /// Looks at everything.
-    pub(crate) fn load(view: &dyn View) -> ViewResult<Self> {
+    pub(crate) fn load(&mut self, view: &dyn View) -> ViewResult<()> {
         let durations = Durations::load(view)?;
-        let weigh = |node: &Node| {
-            let is_over = node.phase.status().is_finished();
-            Some(if is_over { 0 } else { durations.of_node(node).0 })
-        };
-        let known = Graph::load(view, &weigh)?.ranks();
-        Ok(Self { known: Some(Arc::new(known)), late: BTreeMap::new(), typical: durations.typical() })
+        self.known = Some(Arc::new(Lengths::load(view, &durations, &self.taker)?.ranks()));
+        self.typical = durations.typical();
+        Ok(())
     }
 
     /// Returns the ranks of the tasks that were there from the beginning.
@@ -48,7 +110,7 @@ impl Ranks {
     /// Finds the ranks of tasks that came later, and of what came with them; returns those that are new.
     pub(crate) fn add(&mut self, view: &dyn View, nodes: &[Node]) -> ViewResult<BTreeMap<Key, u64>> {
         if self.known.is_none() {
-            *self = Self::load(view)?;
+            self.load(view)?;
             return Ok(self.known().as_ref().clone());
         }
         let mut graph = Graph::default();

@@ -45,7 +45,7 @@ pub struct State {
     finished: bool,
 }
 
-/// The order in which ready tasks are taken: priority, due date, longest path to the end, age.
+/// The order in which ready tasks are taken: priority, due date, how far it is to the end, age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
     pub(crate) priority: Priority,

@@ -19,6 +19,7 @@ fn main() -> std::io::Result<()> {
 fn line(out: &mut impl Write, name: &str, cases: &[Case]) -> std::io::Result<()> {
     let figures = [
         ("bound", Summary::of(cases, |case| (case.known, case.bound))),
+        ("without rehearsal", Summary::of(cases, |case| (case.longest, case.bound))),
         ("tight bound", Summary::of(cases, |case| (case.known, case.tight))),
         ("first come", Summary::of(cases, |case| (case.known, case.first_come))),
         ("estimated: bound", Summary::of(cases, |case| (case.estimated, case.bound))),

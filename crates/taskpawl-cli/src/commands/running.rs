@@ -77,7 +77,9 @@ impl RunArgs {
 /// Returns what a run of this program has.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let tools = app.toolbox()?.registry().names().map(str::to_owned).collect();
-    Ok(Means { tools: Some(tools), capacities: app.config()?.run.resources.clone() })
+    let config = app.config()?;
+    let jobs = RunOptions { jobs: config.jobs, ..RunOptions::default() }.jobs();
+    Ok(Means { tools: Some(tools), capacities: config.run.resources.clone(), jobs: Some(jobs) })
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

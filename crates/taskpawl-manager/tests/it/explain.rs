@@ -320,6 +320,37 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
 }
 
+/// The longest ways first would leave a place free at the end: `short` and what waits for it have to begin early.
+#[test]
+fn with_known_lengths_the_order_is_that_of_a_rehearsed_run() {
+    let desk = Desk::with(&[
+        "long calls=1 estimate=5s",
+        "long-too calls=1 estimate=5s",
+        "short calls=1 estimate=2s",
+        "behind calls=1 estimate=1s needs=short",
+    ]);
+    let listed = |jobs| {
+        let list = desk.manager.explain_ready(&[], 0, &Means { jobs, ..Means::default() }).unwrap();
+        let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
+        list.for_runs.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(listed(Some(2)), @r"
+    short: nothing comes before it
+    long: as urgent, but everything ends sooner when it comes later
+    long-too: alike, but younger
+    ");
+    insta::assert_snapshot!(listed(None), @r"
+    long: nothing comes before it
+    long-too: alike, but younger
+    short: as urgent, but with a shorter way to the end
+    ");
+    let forecast = |jobs| {
+        let options = taskpawl_model::ForecastOptions { jobs, ..taskpawl_model::ForecastOptions::default() };
+        desk.manager.forecast(&options).unwrap().duration.unwrap().to_string()
+    };
+    assert_eq!([forecast(1), forecast(2)], ["13s", "7s"]);
+}
+
 #[test]
 fn what_no_run_can_take_is_not_said_to_be_taken() {
     let desk = Desk::new();
@@ -328,7 +359,7 @@ fn what_no_run_can_take_is_not_said_to_be_taken() {
 tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, run: echo}, {id: c, run: echo}]",
     );
     let capacities = [("lock".to_owned(), 2), ("gpu".to_owned(), 2)].into();
-    let means = Means { tools: Some(["exec".to_owned()].into()), capacities };
+    let means = Means { tools: Some(["exec".to_owned()].into()), capacities, jobs: None };
     insta::assert_snapshot!(shown(&desk.manager.explain("a", &Means::default()).unwrap()), @r"
     a [todo] no run takes it: it needs 3 of resource `lock`, and there is 1
       taskpawl show a

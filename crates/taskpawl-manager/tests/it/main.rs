@@ -25,4 +25,5 @@ mod refusals;
 mod retries;
 mod sizes;
 mod support;
+mod turns;
 mod undo;

@@ -10,6 +10,7 @@ use crate::event::EventKind;
 use crate::gate::GateState;
 use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
+use crate::schedule::Order;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::{CallId, Key, RunId};
 
@@ -60,17 +61,30 @@ impl Draft<'_> {
             leave_out_refused(self.resume(*task, *attempt))?;
         }
         self.settle()?;
+        self.claim_in_order(round)
+    }
+
+    /// Claims what was asked for and what became ready by this round, each in its turn: what became ready and has a longer way to
+    /// go is not kept waiting by what was ready before. What was given what it needs comes first. What finds no place any more is
+    /// answered as needing that.
+    fn claim_in_order(&mut self, round: &Round) -> Decided<()> {
+        let mut became_ready = self.became_ready(round).into_iter().peekable();
         for key in &round.claims {
+            if became_ready.peek().is_some()
+                && !round.grants.contains_key(key)
+                && let Some(node) = self.find_node(*key)?
+            {
+                let turn = turn(round, &node);
+                while let Some(earlier) = became_ready.next_if(|other| *other < turn) {
+                    self.claim_for_run(earlier.key)?;
+                }
+            }
             if let Some(needs) = self.claim_for_run(*key)? {
                 self.answer.needs.push((*key, needs));
             }
         }
-        if round.takes_new && self.room.places > 0 {
-            for key in self.became_ready(round) {
-                self.claim_for_run(key)?;
-            }
-        }
-        Ok(())
+        // What was claimed may have ended at once, and made more ready.
+        self.became_ready(round).into_iter().try_for_each(|later| self.claim_for_run(later.key).map(drop))
     }
 
     fn resume(&mut self, key: Key, attempt: u32) -> Decided<()> {
@@ -78,20 +92,18 @@ impl Draft<'_> {
         if self.take_needs(key, &record)? { self.go_on(key) } else { Ok(()) }
     }
 
-    /// Returns the first of the tasks that became ready in this round, in the order in which a run takes them.
-    fn became_ready(&self, round: &Round) -> Vec<Key> {
+    /// Returns the first of the tasks that became ready in this round, in the order in which a run takes them; none where the run
+    /// takes nothing new.
+    fn became_ready(&self, round: &Round) -> Vec<Order> {
+        if !round.takes_new || self.room.places == 0 {
+            return Vec::new();
+        }
         let is_inside = |key: &Key| round.scope.as_ref().is_none_or(|scope| scope.contains(key));
-        let mut nodes: Vec<Node> = self.newly_ready().filter(|node| is_inside(&node.key)).collect();
-        let rank = |key| round.ranks.get(&key).copied();
-        // A task that came later is ranked elsewhere; here it goes with the one above.
-        let way = |node: &Node| rank(node.key).or_else(|| rank(node.parent?)).unwrap_or(0);
-        nodes.sort_by_cached_key(|node| (node.priority, node.due, Reverse(way(node)), node.key));
-        nodes
-            .iter()
-            .filter(|node| node.work == Work::Calls)
-            .take(self.room.places)
-            .map(|node| node.key)
-            .collect()
+        let nodes = self.newly_ready().filter(|node| is_inside(&node.key) && node.work == Work::Calls);
+        let mut found: Vec<Order> = nodes.map(|node| turn(round, &node)).collect();
+        found.sort_unstable();
+        found.truncate(self.room.places);
+        found
     }
 
     /// Claims a task for the run. What it needs first, if that is a place, is returned.
@@ -264,6 +276,14 @@ impl Draft<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns where a task stands in the order of a run.
+fn turn(round: &Round, node: &Node) -> Order {
+    let rank = |key| round.ranks.get(&key).copied();
+    // A task that came later is ranked elsewhere; here it goes with the one above.
+    let rank = rank(node.key).or_else(|| rank(node.parent?)).unwrap_or(0);
+    Order { priority: node.priority, due: node.due, rank: Reverse(rank), key: node.key }
 }
 
 fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,11 +11,12 @@ use super::state::lacking;
 use crate::command::DecideError;
 use crate::durations::Durations;
 use crate::means::{Means, capacities};
+use crate::ranks::{Lengths, Taker};
 use crate::record::{Node, Work};
 use crate::scope::{Selector, select};
 use crate::spec::{Priority, Timestamp};
 use crate::view::{Query, View, ViewResult};
-use crate::{Graph, Key, Period, TaskId};
+use crate::{Key, Period, TaskId};
 
 /// What is ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -97,15 +99,15 @@ pub fn explain_ready(
     let mut for_nobody = take_untakable(view, &mut calls, means)?;
     let (total_for_runs, total_for_hands) = (calls.len(), manual.len());
     let total_for_nobody = for_nobody.len();
-    let (is_timed, ranks) = if calls.is_empty() { (false, BTreeMap::new()) } else { ranks(view)? };
-    let way = |node: &Node| ranks.get(&node.key).copied().unwrap_or(0);
-    calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(way(node)), node.key));
+    let taker = Taker { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
+    let ways = if calls.is_empty() { Ways::default() } else { Ways::load(view, &taker)? };
+    calls.sort_by_key(|node| (node.priority, node.due, std::cmp::Reverse(ways.rank(node.key)), node.key));
     let limit = if limit == 0 { usize::MAX } else { limit };
     calls.truncate(limit);
     manual.truncate(limit);
     for_nobody.truncate(limit);
-    let for_runs = tasks(view, &calls, is_timed, &|node| Some(way(node)))?;
-    let for_hands = tasks(view, &manual, false, &|_| None)?;
+    let for_runs = tasks(view, &calls, Some(&ways))?;
+    let for_hands = tasks(view, &manual, None)?;
     let mut next_actions = Vec::new();
     if !for_runs.is_empty() {
         next_actions.push(format!("taskpawl run-all-ready{}", only_words(only)));
@@ -145,11 +147,30 @@ fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> View
     Ok(found)
 }
 
-/// Returns the longest way of each task to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
-fn ranks(view: &dyn View) -> ViewResult<(bool, BTreeMap<Key, u64>)> {
-    let durations = Durations::load(view)?;
-    let ranks = Graph::load(view, &|node| Some(durations.of_node(node).0))?.ranks();
-    Ok((!durations.is_empty(), ranks))
+/// How far it is from tasks to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
+#[derive(Default)]
+struct Ways {
+    is_timed: bool,
+    longest: BTreeMap<Key, u64>,
+    /// By which a run takes them.
+    ranks: BTreeMap<Key, u64>,
+}
+
+impl Ways {
+    fn load(view: &dyn View, taker: &Taker) -> ViewResult<Self> {
+        let durations = Durations::load(view)?;
+        let lengths = Lengths::load(view, &durations, taker)?;
+        let (longest, ranks) = (lengths.longest_ways(), lengths.ranks());
+        Ok(Self { is_timed: !durations.is_empty(), longest, ranks })
+    }
+
+    fn longest(&self, key: Key) -> u64 {
+        self.longest.get(&key).copied().unwrap_or(0)
+    }
+
+    fn rank(&self, key: Key) -> u64 {
+        self.ranks.get(&key).copied().unwrap_or(0)
+    }
 }
 
 pub(crate) fn only_words(only: &[Selector]) -> String {
@@ -159,17 +180,13 @@ pub(crate) fn only_words(only: &[Selector]) -> String {
     })
 }
 
-fn tasks(
-    view: &dyn View,
-    nodes: &[Node],
-    is_timed: bool,
-    way: &dyn Fn(&Node) -> Option<u64>,
-) -> ViewResult<Vec<ReadyTask>> {
+fn tasks(view: &dyn View, nodes: &[Node], ways: Option<&Ways>) -> ViewResult<Vec<ReadyTask>> {
     let mut tasks: Vec<ReadyTask> = Vec::with_capacity(nodes.len());
-    let mut before: Option<(&Node, Option<u64>)> = None;
+    let mut before: Option<&Node> = None;
     for node in nodes {
         let Some(task) = view.task(node.key)? else { continue };
-        let length = way(node);
+        let length = ways.map(|ways| ways.longest(node.key));
+        let is_timed = ways.is_some_and(|ways| ways.is_timed);
         tasks.push(ReadyTask {
             task: task.id,
             name: task.spec.name,
@@ -177,24 +194,29 @@ fn tasks(
             due_date: task.spec.due_date,
             longest_way: length.filter(|_| is_timed).map(|millis| Period(Duration::from_millis(millis))),
             tasks_to_end: length.filter(|_| !is_timed),
-            because: because(before, (node, length)),
+            because: because(before, node, ways).to_owned(),
         });
-        before = Some((node, length));
+        before = Some(node);
     }
     Ok(tasks)
 }
 
 /// Says what sets a task apart from the one before it.
-fn because(before: Option<(&Node, Option<u64>)>, (node, way): (&Node, Option<u64>)) -> String {
-    let Some((before, way_before)) = before else { return "nothing comes before it".to_owned() };
+fn because(before: Option<&Node>, node: &Node, ways: Option<&Ways>) -> &'static str {
+    let Some(before) = before else { return "nothing comes before it" };
+    let is_alike = |ways: &Ways| ways.rank(before.key) == ways.rank(node.key);
+    let is_shorter = |ways: &Ways| ways.longest(node.key) < ways.longest(before.key);
     if before.priority != node.priority {
-        "less urgent".to_owned()
+        "less urgent"
+    } else if before.due != node.due && node.due == i64::MAX {
+        "as urgent, but not due at any time"
     } else if before.due != node.due {
-        if node.due == i64::MAX { "as urgent, but not due at any time" } else { "as urgent, but due later" }
-            .to_owned()
-    } else if way_before != way {
-        "as urgent, but with a shorter way to the end".to_owned()
+        "as urgent, but due later"
+    } else if ways.is_none_or(is_alike) {
+        "alike, but younger"
+    } else if ways.is_some_and(is_shorter) {
+        "as urgent, but with a shorter way to the end"
     } else {
-        "alike, but younger".to_owned()
+        "as urgent, but everything ends sooner when it comes later"
     }
 }

@@ -16,11 +16,12 @@ use crate::durations::{DurationSource, Durations};
 use crate::explain::only_words;
 use crate::gatekeeper::Gatekeeper;
 use crate::means;
+use crate::ranks::{Lengths, Taker};
 use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
-use crate::{CallId, Graph, Key, Means, Period, Refusal, TaskId};
+use crate::{CallId, Key, Means, Period, Refusal, TaskId};
 
 /// What the forecast is to be about.
 #[derive(Debug, Clone, Default)]
@@ -181,7 +182,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
     let durations = Durations::load(view)?;
-    let ranks = Graph::load(view, &|node| Some(durations.of_node(node).0))?.ranks();
+    let taker = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
+    let ranks = Lengths::load(view, &durations, &taker)?.ranks();
     let mut board = Board::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::instance::Instance;
@@ -17,13 +18,14 @@ pub fn lower_bound(instance: &Instance, jobs: usize) -> u64 {
 /// comes after it. Of any set of tasks none starts before the earliest start of one of them, all of them together take at least
 /// their work shared by the jobs, and after the last of them comes at least what must come after one of them. Of `k · jobs + 1`
 /// tasks some `k + 1` run one after the other, which take at least as long as the shortest of these. The sets that are looked at
-/// are those of what starts at so early and ends so late at the least.
+/// are those of what starts at so early and ends so late at the least: for their work all of them, for what runs one after the
+/// other some, as that takes long to find.
 pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
     const LOOKED_AT: usize = 24;
     let heads = earliest(instance, jobs);
     let tails = earliest(&instance.reversed(), jobs);
     let tails: Vec<u64> = tails.into_iter().rev().collect();
-    let mut best = lower_bound(instance, jobs);
+    let mut best = lower_bound(instance, jobs).max(work_bound(instance, jobs, &heads, &tails));
     for head in some(&heads, LOOKED_AT) {
         for tail in some(&tails, LOOKED_AT) {
             let is_in = |task: &usize| heads[*task] >= head && tails[*task] >= tail;
@@ -32,6 +34,21 @@ pub fn tight_bound(instance: &Instance, jobs: usize) -> u64 {
             if !set.is_empty() {
                 best = best.max(head + least_time(set, jobs) + tail);
             }
+        }
+    }
+    best
+}
+
+/// Returns the best bound by the work of what starts so early and ends so late at the least.
+fn work_bound(instance: &Instance, jobs: usize, heads: &[u64], tails: &[u64]) -> u64 {
+    let mut latest: Vec<usize> = (0..instance.len()).collect();
+    latest.sort_by_key(|task| Reverse(tails[*task]));
+    let mut best = 0;
+    for head in heads.iter().collect::<BTreeSet<_>>() {
+        let mut work = 0;
+        for task in latest.iter().copied().filter(|task| heads[*task] >= *head) {
+            work += instance.lengths[task];
+            best = best.max(head + work.div_ceil(jobs as u64) + tails[task]);
         }
     }
     best

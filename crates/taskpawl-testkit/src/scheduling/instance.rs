@@ -53,11 +53,23 @@ impl Instance {
         dependents
     }
 
-    /// Returns the ranks that a run would use which expects `lengths`.
+    /// Returns the ranks that a run of `jobs` calls at once would use which expects `lengths`.
     ///
     /// # Panics
     /// There are more tasks than keys.
-    pub fn ranks(&self, lengths: &[u64]) -> BTreeMap<Key, u64> {
+    pub fn ranks(&self, lengths: &[u64], jobs: usize) -> BTreeMap<Key, u64> {
+        self.graph(lengths).rehearsed_ranks(jobs, &BTreeMap::new())
+    }
+
+    /// Returns the longest way from each task to the end.
+    ///
+    /// # Panics
+    /// There are more tasks than keys.
+    pub fn longest_ways(&self) -> BTreeMap<Key, u64> {
+        self.graph(&self.lengths).ranks()
+    }
+
+    fn graph(&self, lengths: &[u64]) -> Graph {
         let mut graph = Graph::default();
         for (task, length) in lengths.iter().enumerate() {
             graph.add_weighted(key(task), *length);
@@ -67,7 +79,7 @@ impl Instance {
                 graph.add_dependency(key(task), key(*on));
             }
         }
-        graph.ranks()
+        graph
     }
 
     /// Returns lengths that are wrong by about `percent` either way, as those of the past are.

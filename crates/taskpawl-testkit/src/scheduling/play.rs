@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use taskpawl_model::schedule::{Action, Commit, Event, State, Written, step};
 use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Map, Node, Origin, Report, StartedCall, TaskId,
-    Trigger, Work,
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Map, Needs, Node, Origin, Report, StartedCall,
+    TaskId, Trigger, Work,
 };
 
 use super::instance::{Instance, key};
@@ -76,7 +76,7 @@ impl<'i> World<'i> {
         }
     }
 
-    /// Ends what was reported, and claims what was asked for and then what became ready, in the order of a store.
+    /// Ends what was reported, and claims of what was asked for and what became ready the first, in the order of a store.
     fn commit(&mut self, commit: &Commit) -> Written {
         let mut ready = Vec::new();
         for report in &commit.reports {
@@ -88,12 +88,23 @@ impl<'i> World<'i> {
                 }
             }
         }
-        let mut started: Vec<StartedCall> = commit.claims.iter().map(|key| started(*key)).collect();
-        ready.sort_by_key(|task| (Reverse(self.ranks.get(&key(*task)).copied().unwrap_or(0)), *task));
-        let places = if commit.takes_new { commit.places.saturating_sub(started.len()) } else { 0 };
-        let rest = ready.split_off(places.min(ready.len()));
-        started.extend(ready.into_iter().map(|task| self::started(key(task))));
-        Written { started, ready: rest.into_iter().map(node).collect(), ..Written::default() }
+        let asked: BTreeSet<usize> = commit.claims.iter().map(|key| key.0 as usize).collect();
+        let mut claims: Vec<usize> = asked.iter().copied().collect();
+        claims.extend(ready.iter().filter(|_| commit.takes_new));
+        claims.sort_by_key(|task| (Reverse(self.ranks.get(&key(*task)).copied().unwrap_or(0)), *task));
+        let left = claims.split_off(commit.places.min(claims.len()));
+        let started: Vec<StartedCall> = claims.iter().map(|task| self::started(key(*task))).collect();
+        ready.retain(|task| !claims.contains(task));
+        Written {
+            started,
+            ready: ready.into_iter().map(node).collect(),
+            needs: left
+                .iter()
+                .filter(|task| asked.contains(task))
+                .map(|task| (key(*task), Needs::default()))
+                .collect(),
+            paused: Vec::new(),
+        }
     }
 
     /// Lets time pass until the next tools end.

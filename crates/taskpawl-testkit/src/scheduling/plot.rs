@@ -96,7 +96,7 @@ fn legend(svg: &mut String) {
     dash(svg, 396.0, 36.0);
     let _ = writeln!(svg, "<text x=\"408\" y=\"40\">tight lower bound</text>");
     for (x, color, words) in
-        [(560.0, "#1b6ca8", "longest path first (a run)"), (780.0, "#d95f02", "first come, first served")]
+        [(560.0, "#1b6ca8", "a run, lengths known"), (780.0, "#d95f02", "first come, first served")]
     {
         dot(svg, x, 36.0, color);
         let _ = writeln!(svg, "<text x=\"{}\" y=\"40\">{words}</text>", x + 10.0);

@@ -26,6 +26,8 @@ pub struct Case {
     pub tight: u64,
     /// With the order of a run, by lengths that are right.
     pub known: u64,
+    /// The longest way first, without a rehearsal.
+    pub longest: u64,
     /// With the order of a run, by lengths that are wrong by about a fifth.
     pub estimated: u64,
     /// First come, first served.
@@ -77,8 +79,9 @@ pub fn study() -> Vec<Case> {
                     tasks: instance.len(),
                     bound: lower_bound(&instance, jobs),
                     tight: tight_bound(&instance, jobs),
-                    known: run_makespan(&instance, jobs, instance.ranks(&instance.lengths)),
-                    estimated: run_makespan(&instance, jobs, instance.ranks(&estimates)),
+                    known: run_makespan(&instance, jobs, instance.ranks(&instance.lengths, jobs)),
+                    longest: run_makespan(&instance, jobs, instance.longest_ways()),
+                    estimated: run_makespan(&instance, jobs, instance.ranks(&estimates, jobs)),
                     first_come: first_come_makespan(&instance, jobs),
                 });
             }

@@ -203,13 +203,14 @@ impl World {
             self.runner(run, Command::ToolsKnown { tasks: waiting });
         }
         let Self { store, runs, .. } = self;
-        let beginning = store.look(|view| Ok(known(runs[run].intake.begin(view))));
+        let jobs = runs[run].state.jobs();
+        let beginning = store.look(|view| Ok(known(runs[run].intake.begin(view, jobs))));
         let Ok(Some(beginning)) = beginning else {
             self.note(|| format!("run {run} has nothing to begin with"));
             return self.crash(run);
         };
         let this = &mut self.runs[run];
-        this.state = State::new(this.state.jobs(), beginning.ranks);
+        this.state = State::new(jobs, beginning.ranks);
         this.has_begun = true;
         let ready = self.heard(Event::Ready(beginning.ready));
         self.runs[run].inbox.push_back(News::Event(ready));

@@ -9,31 +9,41 @@ use taskpawl_testkit::scheduling::{
 };
 
 /// Between two wide parts of a mosaic lies a model of its background that two tasks make one after the other, with nothing beside
-/// them: neither the longest path nor the work says so, and 25 % of the plain bound are out of reach for every order. The proof is
-/// the [tight bound](tight_bound), which adds up the work before, the model, and the work behind.
-const OUT_OF_REACH: Shape = Shape::Montage;
+/// them: neither the longest path nor the work says so. For so many of the graphs 25 % of the plain bound are out of reach for
+/// every order. The proof is the [tight bound](tight_bound), which adds up the work before, the model, and the work behind.
+const OUT_OF_REACH: (Shape, usize) = (Shape::Montage, 3);
 
 #[test]
 fn makespans_are_near_their_lower_bounds_and_no_worse_than_first_come_first_served() {
     let cases = study();
     let plain = Summary::of(&cases, |case| (case.known, case.bound));
-    assert!(plain.mean <= 1.10, "mean of the bound: {plain:?}");
-    for shape in Shape::ALL {
-        let of_shape: Vec<Case> = cases.iter().filter(|case| case.shape == shape).copied().collect();
-        for (how, length) in
-            [("known", (|case| case.known) as fn(&Case) -> u64), ("estimated", |case| case.estimated)]
-        {
-            let plain = Summary::of(&of_shape, |case| (length(case), case.bound));
-            let better = Summary::of(&of_shape, |case| (length(case), case.tight));
-            let first_come = Summary::of(&of_shape, |case| (length(case), case.first_come));
-            assert!(plain.worst <= 1.25 || shape == OUT_OF_REACH, "{shape:?}, {how}: {plain:?}");
-            assert!(better.worst <= 1.15, "{shape:?}, {how}, tight bound: {better:?}");
-            assert!(first_come.worst <= 1.02, "{shape:?}, {how}, first come: {first_come:?}");
-        }
+    let tight = Summary::of(&cases, |case| (case.known, case.tight));
+    assert!(plain.mean <= 1.03 && tight.mean <= 1.005, "{plain:?}, {tight:?}");
+    for case in &cases {
+        let is_out_of_reach = 4 * case.tight > 5 * case.bound;
+        assert!(
+            4 * case.known <= 5 * case.bound || is_out_of_reach,
+            "an order of 25 % is not ruled out: {case:?}"
+        );
+        assert!(100 * case.known <= 106 * case.tight, "far from the tight bound: {case:?}");
+        assert!(100 * case.known <= 102 * case.first_come, "worse than first come: {case:?}");
+        assert!(case.known <= case.longest, "what was rehearsed is worse than what was not: {case:?}");
+        // Lengths that are wrong by a fifth, as they are known in life.
+        assert!(
+            4 * case.estimated <= 5 * case.bound || 100 * case.estimated <= 106 * case.tight,
+            "by estimates: {case:?}"
+        );
+        assert!(
+            100 * case.estimated <= 102 * case.first_come,
+            "by estimates, worse than first come: {case:?}"
+        );
     }
-    let (missed, of_all) = (missed(&cases), cases.iter().filter(|case| case.shape == OUT_OF_REACH).count());
-    let proven = missed.iter().filter(|case| 4 * case.tight > 5 * case.bound).count();
-    assert_eq!((missed.len(), proven, of_all), (6, 2, 16), "{missed:#?}");
+    let proven: Vec<&Case> = cases.iter().filter(|case| 4 * case.tight > 5 * case.bound).collect();
+    let (shape, count) = OUT_OF_REACH;
+    assert!(proven.iter().all(|case| case.shape == shape) && proven.len() == count, "{proven:#?}");
+    // Without rehearsals twice as many are above: they are what makes the difference.
+    let missed = cases.iter().filter(|case| 4 * case.longest > 5 * case.bound).count();
+    assert!(missed > count, "{missed} are above without rehearsals");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scheduling.svg");
     let drawn = plot(&cases);
     let kept = std::fs::read_to_string(file).unwrap();
@@ -41,11 +51,6 @@ fn makespans_are_near_their_lower_bounds_and_no_worse_than_first_come_first_serv
         kept == drawn,
         "draw it anew: `cargo run -p taskpawl-testkit --example scheduling > docs/scheduling.svg`"
     );
-}
-
-/// Returns the cases that take more than a quarter longer than the plain bound.
-fn missed(cases: &[Case]) -> Vec<Case> {
-    cases.iter().filter(|case| 4 * case.known > 5 * case.bound).copied().collect()
 }
 
 #[test]
@@ -70,7 +75,7 @@ fn bounds_are_none_that_an_order_beats() {
 #[test]
 fn on_small_graphs_the_order_is_near_the_best_there_is() {
     let mut random = Random::new(7);
-    let (mut sum, mut worst, mut count) = (0, 0, 0);
+    let (mut sum, mut worst, mut count, mut shortened) = (0, 0, 0, 0);
     for _ in 0..60 {
         let mut graph = Instance::default();
         for task in 0..8 {
@@ -80,10 +85,17 @@ fn on_small_graphs_the_order_is_near_the_best_there_is() {
         for jobs in [2, 3] {
             let best = exact_makespan(&graph, jobs);
             assert!(best >= lower_bound(&graph, jobs));
-            let length = run_makespan(&graph, jobs, graph.ranks(&graph.lengths));
+            let length = run_makespan(&graph, jobs, graph.ranks(&graph.lengths, jobs));
+            let longest_first = run_makespan(&graph, jobs, graph.longest_ways());
+            assert!(
+                length <= longest_first,
+                "rehearsed {length}, longest way first {longest_first}: {graph:?}"
+            );
+            shortened += u32::from(length < longest_first);
             let percent = 100 * length / best;
             (sum, worst, count) = (sum + percent, worst.max(percent), count + 1);
         }
     }
-    assert!(sum / count <= 105 && worst <= 130, "mean {} %, worst {worst} %", sum / count);
+    assert!(sum / count <= 102 && worst <= 115, "mean {} %, worst {worst} %", sum / count);
+    assert!(shortened > 10, "only {shortened} of {count} runs are shorter for a rehearsal");
 }
