@@ -199,7 +199,7 @@ impl Notifier {
         let program = Program {
             argv: message.argv,
             cwd: self.place.root.clone(),
-            environment: held.environment.with(variables),
+            environment: Arc::unwrap_or_clone(held.environment).with(variables),
             stdin: Some(text.into_bytes()),
             output,
             sandbox: held.sandbox,

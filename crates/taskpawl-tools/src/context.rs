@@ -51,7 +51,7 @@ pub struct CallContext {
     /// [`root`](Self::root) by itself. Without a run [`Sandbox::Off`].
     pub sandbox: Sandbox,
     /// The variables that the programs of the call see, beside those of the call itself.
-    pub environment: Environment,
+    pub environment: Arc<Environment>,
     /// The way to the plan of its task, where the call declares `planAccess`: programs find it by [`PLAN_VARIABLE`], tools within
     /// this process open it with the library. It ends with the call.
     pub plan: Option<Arc<OwnedFd>>,
@@ -115,7 +115,7 @@ impl CallContext {
             usage: None,
             programs: Programs::default(),
             sandbox: Sandbox::default(),
-            environment: Environment::default(),
+            environment: Arc::default(),
             plan: None,
         }
     }
@@ -170,11 +170,7 @@ impl CallContext {
 
     /// Waits until the call is cancelled or its deadline has passed and returns which of the two it was.
     pub async fn interrupted(&self) -> ToolError {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => ToolError::Cancelled { result: None },
-            () = passed(self.deadline) => ToolError::Timeout { result: None },
-        }
+        interrupted(&self.cancel, self.deadline).await
     }
 
     /// Runs `work` until it ends or the call is cancelled or timed out, whichever comes first.
@@ -188,6 +184,15 @@ impl CallContext {
             done = work => Ok(done),
             error = self.interrupted() => Err(error),
         }
+    }
+}
+
+/// Waits until a call is cancelled or its deadline has passed and returns which of the two it was.
+pub(crate) async fn interrupted(cancel: &CancellationToken, deadline: Option<Instant>) -> ToolError {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => ToolError::Cancelled { result: None },
+        () = passed(deadline) => ToolError::Timeout { result: None },
     }
 }
 

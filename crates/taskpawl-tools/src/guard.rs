@@ -1,11 +1,13 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::context::CallContext;
+use crate::context::{CallContext, interrupted};
 use crate::error::ToolError;
 use crate::registry::RegisteredTool;
 
@@ -30,19 +32,20 @@ pub async fn call_guarded(
     let end = tool.spec().timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     cx.deadline = [cx.deadline, end].into_iter().flatten().min();
     cx.check()?;
-    let work = AssertUnwindSafe(async { tool.tool().call(cx.clone(), args).await }).catch_unwind();
+    let (cancel, deadline, grace) = (cx.cancel.clone(), cx.deadline, cx.limits.grace);
+    let work = AssertUnwindSafe(async { tool.tool().call(cx, args).await }).catch_unwind();
     tokio::select! {
         biased;
         ended = work => ended.unwrap_or_else(|panic| Err(panicked(&*panic))),
-        error = overdue(&cx) => Err(error),
+        error = overdue(&cancel, deadline, grace) => Err(error),
     }
 }
 
 /// Ends when the tool has had its time to react to a cancellation or its deadline. The margin covers what a
 /// tool does after it has used up the grace itself: reaping a killed program and reading its output.
-async fn overdue(cx: &CallContext) -> ToolError {
-    let error = cx.interrupted().await;
-    tokio::time::sleep(cx.limits.grace + cx.limits.grace / 4).await;
+async fn overdue(cancel: &CancellationToken, deadline: Option<Instant>, grace: Duration) -> ToolError {
+    let error = interrupted(cancel, deadline).await;
+    tokio::time::sleep(grace + grace / 4).await;
     error
 }
 

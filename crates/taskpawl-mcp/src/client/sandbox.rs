@@ -64,7 +64,7 @@ pub(super) fn environment(
     variables: &Variables,
     cx: &CallContext,
 ) -> Environment {
-    let look_up = |name: &&str| match &cx.environment {
+    let look_up = |name: &&str| match &*cx.environment {
         Environment::Exactly(chosen) => chosen.get(&OsString::from(*name)).cloned(),
         Environment::Inherit(_) => variables(name).map(OsString::from),
     };

@@ -222,7 +222,7 @@ fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
     let changes =
         env.into_iter().chain(own).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    cx.environment.clone().with(changes)
+    Environment::clone(&cx.environment).with(changes)
 }
 
 fn report(outcome: &Outcome) -> Map<String, Value> {

@@ -18,13 +18,13 @@ pub struct Confinement {
     made: Mutex<HashMap<Widening, CallSandbox>>,
 }
 
-/// What the programs of one call are held to.
+/// What the programs of one call are held to. Cheap to clone: every call has one.
 #[derive(Clone, Debug, Default)]
 pub struct CallSandbox {
     /// What they may do.
     pub sandbox: Sandbox,
     /// What they see beside the variables of the call.
-    pub environment: Environment,
+    pub environment: Arc<Environment>,
 }
 
 /// Why a call cannot have what it asks for.
@@ -77,8 +77,8 @@ impl Confinement {
         }
         let profile = Arc::new(self.profile(widening)?);
         let variables = variables::variables(&self.settings, &self.places, profile.network == Network::Full);
-        let made =
-            CallSandbox { sandbox: Sandbox::On(profile), environment: Environment::Exactly(variables) };
+        let environment = Arc::new(Environment::Exactly(variables));
+        let made = CallSandbox { sandbox: Sandbox::On(profile), environment };
         self.lock().insert(widening.clone(), made.clone());
         Ok(made)
     }
@@ -289,6 +289,6 @@ mod tests {
         let confinement = Confinement::new(SandboxSettings::off(), SandboxPlaces::default());
         let held = confinement.of_call(&Widening { net: true, ..Widening::default() }).unwrap();
         assert_eq!(held.sandbox, Sandbox::Off);
-        assert_eq!(held.environment, Environment::default());
+        assert_eq!(*held.environment, Environment::default());
     }
 }
