@@ -282,7 +282,7 @@ impl App {
     }
 
     /// A mistyped path reads as an empty store: that is worth a remark.
-    fn remark_on_store(&self, plans: &Taskpawl) -> Result<(), CliError> {
+    pub(crate) fn remark_on_store(&self, plans: &Taskpawl) -> Result<(), CliError> {
         let out = self.out();
         let location = &self.place()?.location;
         if location.path().is_some_and(|path| !path.exists()) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 use taskpawl::model::{Period, Retry};
-use taskpawl::tools::{ConfiguredSecrets, HttpAccess};
+use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -224,6 +224,8 @@ pub(crate) struct Config {
     sandbox: sandbox::Sandbox,
     secrets: Secrets,
     mcp: McpConfig,
+    /// The hash of the file of the project, as it was read.
+    project_hash: Option<String>,
     settings: Vec<Setting>,
 }
 
@@ -372,6 +374,7 @@ impl Config {
             sandbox: sandbox::Sandbox::default(),
             secrets: Secrets::default(),
             mcp: McpConfig::default(),
+            project_hash: None,
             settings,
         }
     }
@@ -398,6 +401,11 @@ impl Config {
         &self.mcp
     }
 
+    /// Returns the hash of the file of the project, if there is one: of what was read, and not of what stands there now.
+    pub(crate) fn project_hash(&self) -> Option<&str> {
+        self.project_hash.as_deref()
+    }
+
     /// Returns the tools that the files describe, whether the project is trusted or not.
     pub(crate) fn own_tools(&self) -> &[OwnTool] {
         &self.own_tools
@@ -414,6 +422,9 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
+        if layer == Layer::Project {
+            self.project_hash = Some(content_hash(text.as_bytes()));
+        }
         self.read_text(path, &text, layer)
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taskpawl::RunOptions;
 use taskpawl::model::{CallSpec, NewCall, NewTask, Query, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, Widening};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, Widening, content_hash};
 use taskpawl_mcp::{ServerConfig, ServerProblem, Servers, ServersOptions, read_servers, server_of};
 
 use crate::app::App;
@@ -97,7 +97,8 @@ impl Reading<'_> {
             let Some(value) = &named.value else { continue };
             // What is wrong with it was said when the file was read.
             if let Ok(Some(server)) = server_of(&named.name, &named.file, value) {
-                self.take(server, named.is_of_project())?;
+                let hash = self.app.config()?.project_hash().filter(|_| named.is_of_project());
+                self.take(server, hash)?;
             }
         }
         Ok(())
@@ -106,20 +107,27 @@ impl Reading<'_> {
     /// Takes the servers of a file. Files within the project may be written by whoever writes the project.
     fn file(&mut self, path: &Path, of_project: bool) -> Result<(), CliError> {
         let found = read_servers(path, self.root)?;
+        let is_held = of_project || path.starts_with(self.root);
+        let hash = is_held.then(|| content_hash(found.text.as_bytes()));
         for problem in found.problems {
             self.warn(&problem);
         }
         for server in found.servers {
-            self.take(server, of_project || path.starts_with(self.root))?;
+            self.take(server, hash.as_deref())?;
         }
         Ok(())
     }
 
-    fn take(&mut self, server: ServerConfig, of_project: bool) -> Result<(), CliError> {
-        if of_project && !trust::is_given(self.app, &server.file)? {
-            self.held.push(server);
+    /// Takes a server; one of the project, whose file has the hash, only where the user trusts that.
+    fn take(&mut self, server: ServerConfig, hash: Option<&str>) -> Result<(), CliError> {
+        let is_usable = match hash {
+            Some(hash) => trust::is_given(self.app, &server.file, hash)?,
+            None => true,
+        };
+        if is_usable {
+            self.usable.push(server)
         } else {
-            self.usable.push(server);
+            self.held.push(server)
         }
         Ok(())
     }

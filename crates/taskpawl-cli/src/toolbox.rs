@@ -101,9 +101,9 @@ pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
 /// Returns the tools of the configuration: those that can be called, and those that need trust first.
 fn split(app: &App) -> Result<(Vec<OwnTool>, Vec<OwnTool>), CliError> {
     let all = app.config()?.own_tools();
-    let is_trusted = match all.iter().find(|own| own.is_of_project()) {
-        Some(own) => trust::is_given(app, &own.file)?,
-        None => false,
+    let is_trusted = match (all.iter().find(|own| own.is_of_project()), app.config()?.project_hash()) {
+        (Some(own), Some(hash)) => trust::is_given(app, &own.file, hash)?,
+        _ => false,
     };
     Ok(all.iter().cloned().partition(|own| is_trusted || !own.is_of_project()))
 }

@@ -31,10 +31,10 @@ pub(crate) struct Entry {
     pub(crate) at: Timestamp,
 }
 
-/// Returns whether the user trusts this file of a project, as it is now.
-pub(crate) fn is_given(app: &App, file: &Path) -> Result<bool, CliError> {
-    let Some(entry) = Trusted::read(app)?.files.remove(&real(file)) else { return Ok(false) };
-    Ok(hash(file).is_ok_and(|now| now == entry.sha256))
+/// Returns whether the user trusts this file of a project with the content of this hash: that which was read, because the file may
+/// be another one by now.
+pub(crate) fn is_given(app: &App, file: &Path, hash: &str) -> Result<bool, CliError> {
+    Ok(Trusted::read(app)?.entry(file).is_some_and(|entry| entry.sha256 == hash))
 }
 
 /// Says what to do about a file that is not trusted.

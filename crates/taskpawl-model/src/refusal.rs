@@ -330,6 +330,16 @@ pub enum Refusal {
         /// The task.
         id: TaskId,
     },
+    /// A task would no longer wait for an approval that nobody has given, by who may not decide.
+    #[error(
+        "task `{id}` would no longer wait for the approval of task `{on}`, and that is for people and approvers to decide"
+    )]
+    StartsWithout {
+        /// The task.
+        id: TaskId,
+        /// The task that has the approval.
+        on: TaskId,
+    },
     /// An expression of a task cannot be evaluated, whatever happens.
     #[error("task `{id}`: {field}: {problem}")]
     Expression {
@@ -514,6 +524,9 @@ impl Refusal {
             Self::RunDecides { .. } => Some("ask a person".to_owned()),
             Self::TakesApproval { .. } => {
                 Some("leave every `approval` as it is, or ask a person to make the change".to_owned())
+            }
+            Self::StartsWithout { on, .. } => {
+                Some(format!("wait until somebody has decided about `{on}`, or ask a person to make the change"))
             }
             Self::NothingToUndo { .. } => {
                 Some("`taskpawl history` shows what others did; `taskpawl undo REVISION` undoes that".to_owned())

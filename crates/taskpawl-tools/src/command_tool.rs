@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::builtin::exec::{Options, run};
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::tool::{Tool, ToolSpec};
+use crate::tool::{Tool, ToolCommand, ToolSpec};
 
 mod definition;
 mod param;
@@ -150,6 +150,14 @@ impl CommandTool {
 impl Tool for CommandTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn command(&self, args: &Value) -> Option<ToolCommand> {
+        // What cannot be filled in fails before anything is started.
+        let argv = self.argv(args).ok()?;
+        let input = self.stdin.as_ref().and_then(|stdin| stdin.fill(&self.values(args)));
+        let is_whole = self.env.is_empty() && self.cwd.is_none() && self.stdin.is_none();
+        Some(ToolCommand { argv, input, is_whole })
     }
 
     async fn call(&self, mut cx: CallContext, args: Value) -> Result<Value, ToolError> {

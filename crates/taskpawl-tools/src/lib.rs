@@ -61,5 +61,5 @@ pub use taskpawl_process::{
     StreamFilter, Supervision, child_entry, filter_file, inherited, is_below_supervisor, probe,
 };
 pub use text::head_of_text;
-pub use tool::{Hints, Tool, ToolSpec};
+pub use tool::{Hints, Tool, ToolCommand, ToolSpec};
 pub use vault::Vault;

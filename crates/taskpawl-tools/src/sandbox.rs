@@ -5,6 +5,7 @@ mod carve;
 mod confinement;
 mod dotenv;
 mod hint;
+mod made;
 mod places;
 mod settings;
 mod variables;
@@ -12,5 +13,6 @@ mod worktree;
 
 pub use confinement::{CallSandbox, Confinement, SandboxError};
 pub(crate) use hint::{hint, hint_for_start};
+pub(crate) use made::Missing;
 pub use places::SandboxPlaces;
 pub use settings::{SandboxMode, SandboxSettings, Widening};

@@ -32,6 +32,13 @@ pub trait Tool: Send + Sync + Debug {
         false
     }
 
+    /// Returns the program that a call with these arguments would run, where that follows from them: the rules of a policy about
+    /// commands are about it. `exec` and `shell` are known to the policy.
+    fn command(&self, args: &Value) -> Option<ToolCommand> {
+        let _ = args;
+        None
+    }
+
     /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
     ///
     /// By default this follows the hints; a tool overrides it when the answer depends on the arguments.
@@ -40,6 +47,18 @@ pub trait Tool: Send + Sync + Debug {
         let hints = self.spec().hints;
         hints.read_only || hints.idempotent
     }
+}
+
+/// The program that a call of a tool would run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCommand {
+    /// The program with its arguments.
+    pub argv: Vec<String>,
+    /// What it reads from its standard input.
+    pub input: Option<String>,
+    /// Nothing but `argv` says what it does: neither variables nor another working directory. Rules that allow are about such
+    /// commands alone.
+    pub is_whole: bool,
 }
 
 /// What a tool is called, what it takes and returns, and how it behaves.

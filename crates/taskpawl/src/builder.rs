@@ -229,6 +229,7 @@ impl Builder {
             None => Policy::load(&PolicyFiles { ceiling: Some(CEILING.into()), ..PolicyFiles::default() })?,
         };
         let policy = policy.or_confined_by(&self.sandbox).in_directory(&project.root);
+        let policy = policy.with_tools(registry.clone());
         let manager = Manager::new(open(&self.location), self.actor)
             .with_source(self.source)
             .with_origin(self.origin)

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use crate::app::App;
-use crate::commands::print;
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Make a task depend on another
@@ -27,6 +27,6 @@ pub(crate) struct EdgeArgs {
 
 /// Adds a dependency.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let id = app.manager()?.add_dependency(&args.edge.id, &args.edge.on)?;
+    let id = question::manager(app)?.add_dependency(&args.edge.id, &args.edge.on)?;
     print::task(app, &id)
 }

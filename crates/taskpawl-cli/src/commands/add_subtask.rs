@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
-use crate::commands::print;
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Make a task below another, or put an existing one there
@@ -28,12 +28,11 @@ pub(crate) struct Args {
 
 /// Makes or moves a subtask.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let manager = app.manager()?;
     let id = match (&args.existing, &args.name) {
-        (Some(id), _) => manager.move_task(id, Some(&args.parent))?,
+        (Some(id), _) => question::manager(app)?.move_task(id, Some(&args.parent))?,
         (None, name) => {
             let name = name.as_deref().unwrap_or_default();
-            manager.create(args.task.to_task(app, name, Some(&args.parent))?)?
+            app.manager()?.create(args.task.to_task(app, name, Some(&args.parent))?)?
         }
     };
     print::task(app, &id)

@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use taskpawl::model::Status;
 
 use crate::app::App;
-use crate::commands::print;
 use crate::commands::select::{self, Select, Selection};
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Give tasks, with all below them, up: what depends on them is blocked
@@ -26,7 +26,7 @@ const FROM: &[Status] = &[Status::Todo, Status::InProgress, Status::Blocked, Sta
 
 /// Cancels tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let manager = app.manager()?;
+    let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {
         Selection::Nothing => select::nothing(app),
         Selection::Tasks(ids) => {

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::app::App;
+use crate::commands::question;
 use crate::error::CliError;
 
 /// Delete tasks that nothing else needs; their ids are not used again
@@ -19,7 +20,7 @@ pub(crate) struct Args {
 
 /// Deletes tasks.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let deleted = app.manager()?.delete(&args.ids)?;
+    let deleted = question::manager(app)?.delete(&args.ids)?;
     let out = app.out();
     if out.is_json {
         return out.data(&json!({ "deleted": deleted }));

@@ -53,7 +53,8 @@ enum What {
 /// Say what would be decided about a call, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One word is a command line for `shell`, several are the argv of a program.
+One word is a command line for `shell`, several are the argv of a program. Of a tool that a configuration
+describes it is judged which program it would run with these arguments.
 
 Exit codes: 0 it runs · 3 it asks first · 7 it never runs
 
@@ -124,12 +125,13 @@ fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let need = SandboxNeed { net: args.net, read: args.read.clone(), write: args.write.clone() };
     let sandbox = (need != SandboxNeed::default()).then_some(&need);
     let call = PolicyCall { tool: &tool, args: &with, origin: args.origin.origin(), sandbox };
-    let explained = app.policy()?.explain(&call);
+    let policy = app.policy()?.clone().with_tools(app.toolbox()?.registry().clone());
+    let explained = policy.explain(&call);
     let out = app.out();
     if out.is_json {
         out.data(&explained)?;
     } else {
-        out.print(&text(app, &explained))?;
+        out.print(&text(app, &tool, &explained))?;
     }
     Ok(ExitCode::from(match explained.decision {
         Decision::Allow => 0,
@@ -147,7 +149,7 @@ fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
     }
 }
 
-fn text(app: &App, explained: &Explained) -> String {
+fn text(app: &App, tool: &str, explained: &Explained) -> String {
     let out = app.out();
     let look = match explained.decision {
         Decision::Allow => style::DIM,
@@ -165,6 +167,11 @@ fn text(app: &App, explained: &Explained) -> String {
         Some(commands) if commands.len() > 1 => {
             let lines = commands.iter().map(|argv| format!("  {}\n", clean(&argv.join(" "))));
             let _ = write!(text, "the commands of it:\n{}", lines.collect::<String>());
+        }
+        // What a tool runs does not stand in what was asked.
+        Some(commands) if !matches!(tool, "exec" | "shell") => {
+            let lines = commands.iter().map(|argv| format!("it runs: {}\n", clean(&argv.join(" "))));
+            text.extend(lines);
         }
         _ if explained.is_plain == Some(false) => {
             text.push_str(

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use crate::app::App;
 use crate::commands::add_dependency::EdgeArgs;
-use crate::commands::print;
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Make a task not depend on another any more
@@ -17,6 +17,6 @@ pub(crate) struct Args {
 
 /// Removes a dependency.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let id = app.manager()?.remove_dependency(&args.edge.id, &args.edge.on)?;
+    let id = question::manager(app)?.remove_dependency(&args.edge.id, &args.edge.on)?;
     print::task(app, &id)
 }

@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use taskpawl::model::Status;
 
 use crate::app::App;
-use crate::commands::print;
 use crate::commands::select::{self, Select, Selection};
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Start tasks again from the beginning: results are cleared
@@ -26,7 +26,7 @@ const FROM: &[Status] = &[Status::Done, Status::Failed, Status::Cancelled, Statu
 
 /// Starts tasks again.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let manager = app.manager()?;
+    let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {
         Selection::Nothing => select::nothing(app),
         Selection::Tasks(ids) => print::tasks(app, &manager.reopen(&ids, args.cascade)?),

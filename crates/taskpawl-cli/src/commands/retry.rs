@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use taskpawl::model::Status;
 
 use crate::app::App;
-use crate::commands::print;
 use crate::commands::select::{self, Select, Selection};
+use crate::commands::{print, question};
 use crate::error::CliError;
 
 /// Start tasks again where they stopped: what succeeded is kept
@@ -29,7 +29,7 @@ const FROM: &[Status] = &[Status::Failed];
 
 /// Starts tasks again.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let manager = app.manager()?;
+    let manager = &question::manager(app)?;
     match args.select.find(manager, FROM)? {
         Selection::Nothing => select::nothing(app),
         Selection::Tasks(ids) => print::tasks(app, &manager.retry(&ids, args.cascade)?),

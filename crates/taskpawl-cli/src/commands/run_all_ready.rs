@@ -1,11 +1,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl::ApplyOptions;
 use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
+use taskpawl::store::{Location, PlacementError};
+use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes, preview_manager};
+use crate::commands::apply::{PlanFile, Takes};
 use crate::commands::running::{self, RUN, RunArgs, What};
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
@@ -86,7 +87,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     };
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        let mut found = app.reader()?.manager().forecast(&options)?;
+        let mut found = forecaster(app, args)?.manager().forecast(&options)?;
         for action in found.next_actions.iter_mut().filter(|action| action.starts_with(RUN)) {
             *action = command(args);
         }
@@ -97,12 +98,26 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     options.only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);
     let apply = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
-    let manager = preview_manager(app)?;
+    let plans = forecaster(app, args)?;
+    let manager = plans.manager().clone().with_origin(Origin::Plan);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(error))?;
     // What is not applied cannot be asked about.
     found.next_actions = vec![command(args)];
     forecast::print(app, found)
+}
+
+/// Returns the store as the run would see it that is only talked about: what asks depends on how its programs are held. Without a
+/// project it is an empty one.
+fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
+    if let Err(CliError::Place(PlacementError::NoProject { .. })) = app.place() {
+        app.out().remark("there is no project here; compared with an empty store");
+        let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
+        return Ok(app.held(builder, &args.run.sandbox)?.open()?);
+    }
+    let plans = app.onlooker(&args.run.sandbox)?;
+    app.remark_on_store(&plans)?;
+    Ok(plans)
 }
 
 /// Returns the command that does what a dry run of these arguments shows.

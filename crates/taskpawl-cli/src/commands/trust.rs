@@ -77,10 +77,10 @@ fn list(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
     let mut shown = Vec::new();
     for file in files {
         let entry = trusted.entry(file);
-        let state = match (entry, trust::is_given(app, file)?) {
+        let state = match (entry, trust::hash(file)) {
             (None, _) => "untrusted",
-            (Some(_), true) => "trusted",
-            (Some(_), false) => "changed",
+            (Some(entry), Ok(now)) if now == entry.sha256 => "trusted",
+            (Some(_), _) => "changed",
         };
         shown.push(Shown { file: file.clone(), state, since: entry.map(|entry| format_time(entry.at)) });
     }

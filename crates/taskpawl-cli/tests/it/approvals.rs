@@ -264,6 +264,28 @@ fn a_program_that_a_task_runs_takes_no_approval_away() {
     }
 }
 
+#[test]
+fn a_program_that_a_task_runs_lets_nothing_start_without_its_approval() {
+    let cli = asking();
+    cli.file("after.yaml", "name: after\ntasks: [{id: tell, needs: [deploy], run: 'true'}, {id: other}]");
+    cli.run(&["apply", "after.yaml"]).ok();
+    let within = cli.with("TASKPAWL_TASK", "other");
+    let ways: [&[&str]; 5] = [
+        &["skip", "deploy"],
+        &["delete", "deploy", "tell"],
+        &["remove-dependency", "tell", "deploy"],
+        &["update", "tell", "--trigger", "all_finished"],
+        &["add-subtask", "other", "--existing", "tell"],
+    ];
+    for way in ways {
+        let run = within.run(way);
+        assert_eq!(run.code, Some(7), "{run}");
+        assert!(run.stderr.contains("people and approvers to decide"), "{run}");
+    }
+    within.run(&["cancel", "deploy"]).ok();
+    assert_eq!(within.run(&["remove-dependency", "tell", "deploy"]).code, Some(7));
+}
+
 /// It is found out from what it descends from, whatever it does with its environment.
 #[test]
 fn a_program_that_hides_where_it_comes_from_does_not_decide() {

@@ -108,3 +108,36 @@ fn what_is_wrong_with_a_server_is_said() {
     let refused = cli.run(&["tools", "list"]);
     assert_eq!(refused.code, Some(2), "{refused}");
 }
+
+#[test]
+fn a_trusted_project_has_its_servers_until_a_file_changes() {
+    let cli = Cli::new().with_programs().at_a_terminal();
+    let script = cli.file("server.sh", SERVER);
+    let server = json!({"mcpServers": {"hi": {"command": "sh", "args": [&script]}}}).to_string();
+    cli.file(".mcp.json", &server);
+    let config = format!("[mcpServers.ho]\ncommand = \"sh\"\nargs = [{script:?}]\n");
+    cli.file("taskpawl.toml", &config);
+    cli.file(
+        "plan.yaml",
+        "tasks:\n  - {id: a, call: {hi/greet: {name: x}}}\n  - {id: b, call: {ho/greet: {name: y}}}\n",
+    );
+    let held = cli.run(&["tools", "list", "--connect"]);
+    assert!(!held.stdout.contains("/greet"), "{held}");
+    assert_eq!(starts(&cli), 0);
+    let asked = cli.run_with(&["trust"], "yes\n").ok();
+    assert!(asked.stderr.contains("mcpServers.ho") && asked.stderr.contains("\"hi\""), "{asked}");
+    cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).ok();
+    for task in ["a", "b"] {
+        assert_eq!(cli.run(&["show", task, "--json"]).ok().json()["data"]["result"], "hello", "{task}");
+    }
+    let began = starts(&cli);
+    // What changed is another file, and the other one stays trusted.
+    cli.file(".mcp.json", &format!("{server}\n"));
+    let refused = cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("not trusted"), "{refused}");
+    assert_eq!(starts(&cli), began);
+    let called = cli.run(&["tools", "call", "ho/greet", "--args", "{\"name\": \"x\"}"]).ok();
+    assert_eq!(called.stdout, "hello\n");
+    cli.run(&["trust", "--remove"]).ok();
+    assert_eq!(cli.run(&["tools", "call", "ho/greet"]).code, Some(2));
+}

@@ -105,3 +105,23 @@ fn a_store_is_one_readable_file_where_that_is_wanted() {
     cli.file("tasks.json", &text[..text.len() / 2]);
     insta::assert_snapshot!("cut", cli.session(&[&["list", "--store", "json:tasks.json"]]));
 }
+
+#[test]
+fn a_damaged_project_does_not_matter_to_a_store_that_is_named() {
+    let cli = Cli::without_store();
+    cli.file(".taskpawl/project.json", "{");
+    let refused = cli.run(&["list"]);
+    assert!(
+        refused.code == Some(8) && refused.stderr.contains("name a store with `--store PATH`"),
+        "{refused}"
+    );
+    let store = cli.path("other.db");
+    let store = store.to_str().unwrap();
+    cli.run(&["create", "A", "--id", "a", "--store", store]).ok();
+    fs::create_dir_all(cli.path("work/deep")).unwrap();
+    let cli = cli.with("TASKPAWL_STORE", store);
+    let listed = cli.run_in(&cli.path("work/deep"), &["list", "--fields", "id"], "").ok();
+    assert_eq!(listed.json()["data"][0]["id"], "a");
+    let place = cli.run_in(&cli.path("work/deep"), &["where", "--json"], "").ok().json();
+    assert_eq!(place["data"]["root"], "[HOME]/work", "{place}");
+}

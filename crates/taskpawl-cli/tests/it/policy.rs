@@ -110,7 +110,14 @@ fn a_policy_keeps_the_sandbox_as_it_is() {
 fn what_a_flag_grants_is_not_asked_about() {
     let cli = Cli::new().with_programs();
     cli.file("plan.yaml", "tasks: [{id: a, sandbox: {net: true}, run: 'true'}]");
+    let foreseen = |flags: &[&str]| {
+        let run = cli.run(&[&["run-all-ready", "--dry-run", "--json"], flags].concat());
+        run.stdout.contains("more than the sandbox grants")
+    };
+    assert!(foreseen(&["--plan", "plan.yaml"]));
+    assert!(!foreseen(&["--plan", "plan.yaml", "--allow-net"]));
     assert_eq!(cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]).code, Some(3));
+    assert!(foreseen(&[]) && !foreseen(&["--allow-net"]));
     assert_eq!(cli.run(&["run-all-ready", "--allow-net", "--quiet"]).code, Some(0));
 }
 
@@ -141,4 +148,62 @@ fn the_ceiling_of_the_machine_is_above_every_file() {
     let run = Run::of("policy check make --origin agent", checked);
     assert_eq!(run.code, Some(7), "{run}");
     assert!(run.stdout.contains("`/etc/taskpawl/policy.toml` line 1 denies `make`"), "{run}");
+}
+
+/// What a tool runs counts, and not only what it is called.
+#[test]
+fn rules_about_commands_hold_for_what_described_tools_run() {
+    let cli = Cli::new().with_programs();
+    cli.policy(&format!("{USER}\n[[rules]]\ndecision = \"allow\"\nargv = \"echo\"\n"));
+    let tools = r#"
+[tools.clean]
+description = "Cleans."
+argv = ["rm", "-rf", "{path}"]
+[tools.clean.params.path]
+description = "What."
+[tools.within]
+description = "Cleans within a shell."
+argv = ["sh", "-c", "rm -rf \"$1\"", "sh", "{path}"]
+[tools.within.params.path]
+description = "What."
+[tools.typed]
+description = "Tells a shell what to do."
+argv = ["sh"]
+stdin = "{script}"
+[tools.typed.params.script]
+description = "What."
+[tools.say]
+description = "Says."
+argv = ["echo", "{what}"]
+[tools.say.params.what]
+description = "What."
+[tools.aside]
+description = "Says it with a variable."
+argv = ["echo", "x"]
+[tools.aside.env]
+LANG = "C"
+"#;
+    std::fs::write(cli.path(".config/taskpawl/config.toml"), tools).unwrap();
+    insta::assert_snapshot!(cli.session(&[
+        &["policy", "check", "--tool", "clean", "--args", "{\"path\": \"out\"}"],
+        &["policy", "check", "--tool", "within", "--args", "{\"path\": \"out\"}"],
+        &["policy", "check", "--tool", "typed", "--args", "{\"script\": \"true; rm x\"}"],
+        &["policy", "check", "--origin", "agent", "--tool", "say", "--args", "{\"what\": \"x\"}"],
+        &["policy", "check", "--origin", "agent", "--tool", "aside"],
+    ]));
+    cli.file("plan.yaml", "tasks: [{id: a, call: {clean: {path: out}}}]");
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let shown = cli.run(&["show", "a", "--json"]).ok().json();
+    let error = shown["data"]["metadata"]["toolCalls"][0]["error"].as_str().unwrap();
+    assert!(error.contains("denies `rm`"), "{error}");
+}
+
+#[test]
+fn what_stands_behind_sudo_is_suspected_of_nothing_else() {
+    let cli = Cli::new();
+    cli.policy(USER);
+    let run = cli.run(&["policy", "check", "sudo cat $X"]).ok();
+    assert!(!run.stdout.contains("`rm`"), "{run}");
+    assert_eq!(cli.run(&["policy", "check", "sudo $X"]).code, Some(7));
 }

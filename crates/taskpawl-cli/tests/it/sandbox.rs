@@ -232,3 +232,26 @@ fn a_worktree_is_committed_in() {
         assert_eq!(hooked["status"], "failed", "{hooked}");
     }
 }
+
+/// What is not there cannot be covered, so it is said afterwards.
+#[test]
+fn protected_files_that_a_program_makes_are_named() {
+    let cli = Cli::new().with_programs();
+    let tasks = [
+        ("made", "touch .envrc .ripgreprc plain"),
+        ("again", "rm plain"),
+        ("failed", "touch .gitconfig; false"),
+    ];
+    for (id, command) in tasks {
+        let plan = serde_json::json!({"tasks": [{"id": id, "run": command}]}).to_string();
+        cli.file(&format!("{id}.json"), &plan);
+        cli.run(&["run-all-ready", "--plan", &format!("{id}.json"), "--quiet"]);
+    }
+    let created = |id: &str| {
+        let task = cli.run(&["show", id, "--json"]).ok().json();
+        task["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"]["created"].clone()
+    };
+    assert_eq!(created("made"), serde_json::json!([".envrc", ".ripgreprc"]));
+    assert_eq!(created("again"), Value::Null);
+    assert_eq!(created("failed"), serde_json::json!([".gitconfig"]));
+}

@@ -18,6 +18,7 @@ mod forecast;
 mod gates;
 mod hand;
 mod judged;
+mod kept;
 mod limits;
 mod loops;
 mod recovery;

@@ -34,6 +34,8 @@ pub enum FileError {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Found {
+    /// What stands in the file, whole: who trusts it trusts this.
+    pub text: String,
     /// The servers that can be used.
     pub servers: Vec<ServerConfig>,
     /// Those that cannot.
@@ -57,6 +59,7 @@ pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     for (name, value) in entries(&settings, root) {
         found.take(name, path, value);
     }
+    found.text = text;
     Ok(found)
 }
 

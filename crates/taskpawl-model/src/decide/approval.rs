@@ -454,36 +454,6 @@ impl Draft<'_> {
         if self.context.run.is_some() { Err(Refusal::RunDecides { by }.into()) } else { Ok(()) }
     }
 
-    /// Refuses what the command has changed so far where it takes an approval away, or changes it, or takes away a question that
-    /// stands, and who asks may not decide: that would be a decision by the back door. `is_within_call` tells what an origin does not.
-    pub(super) fn refuse_loosened(&mut self, is_within_call: bool) -> Decided<()> {
-        let is_agent = matches!(self.context.origin, Origin::Mcp | Origin::Agent);
-        if !is_within_call && !is_agent && self.context.run.is_none() {
-            return Ok(());
-        }
-        self.settle()?;
-        let changed: Vec<Key> = self.changes.tasks.keys().copied().collect();
-        for key in changed {
-            if self.is_loosened(key)? {
-                return Err(Refusal::TakesApproval { id: self.id(key)? }.into());
-            }
-        }
-        Ok(())
-    }
-
-    fn is_loosened(&self, key: Key) -> Decided<bool> {
-        let Some(before) = self.view.task(key)? else { return Ok(false) };
-        let (after, calls) = (self.task(key)?, self.known_calls(key)?);
-        let stays = |call: &CallRecord| {
-            let same = calls.iter().find(|other| other.id == call.id);
-            call.spec.approval.is_none()
-                || same.is_some_and(|other| other.spec.approval == call.spec.approval)
-        };
-        let is_changed = before.spec.approval.is_some() && before.spec.approval != after.spec.approval;
-        let is_freed = Open::of(&before.body.state).is_some() && after.body.state == TaskState::Todo;
-        Ok(is_changed || is_freed || !self.view.calls(key)?.iter().all(stays))
-    }
-
     /// Returns the question of a task that waits for a decision; refuses where there is none, or none any more.
     fn open_question(&mut self, key: Key) -> Decided<(TaskRecord, Open)> {
         let record = self.task(key)?;

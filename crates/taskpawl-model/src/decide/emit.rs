@@ -16,6 +16,7 @@ use crate::{Key, Plan, PlanTask, TaskId};
 
 use super::again::How;
 use super::author::invalid;
+use super::kept::{is_changed, is_taken};
 
 /// The field of an emitted task that names tasks which from now on depend on it.
 const NEEDED_BY: &str = "neededBy";
@@ -267,7 +268,7 @@ impl<'e> Emission<'e> {
                 if is_back {
                     draft.bring_back(key, &self.by.id)?;
                 }
-                follow(draft, key, &spec, task)?;
+                follow(draft, key, &spec, task, is_back)?;
                 return Ok((key, if is_back { Standing::Back } else { Standing::Known }));
             }
         }
@@ -334,6 +335,7 @@ impl<'e> Emission<'e> {
             return Ok(());
         }
         refuse_started(&draft.task(key)?, "its dependencies")?;
+        draft.refuse_other_way(key)?;
         draft.refuse_cycle(Edge::Dependency { task: key, on })?;
         draft.add_edge(key, on)?;
         draft.update_task(key, |_| ())?;
@@ -363,7 +365,7 @@ impl Draft<'_> {
 }
 
 /// Lets a task follow what its emitter says now, as long as it did not start.
-fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask) -> Decided<()> {
+fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask, is_back: bool) -> Decided<()> {
     let record = draft.task(key)?;
     let present = draft.known_calls(key)?;
     let calls = draft.new_calls(&[], &task.calls)?;
@@ -374,6 +376,11 @@ fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask) -> 
         return Ok(());
     }
     refuse_started(&record, "its work")?;
+    let (old, new) = ((&record.spec, &present[..]), (spec, &calls[..]));
+    // What begins from the start asks anew, so it may ask something else.
+    if if is_back { is_taken(old, new) } else { is_changed(old, new) } {
+        return Err(Refusal::TakesApproval { id: record.id }.into());
+    }
     draft.replace_calls(key, calls)?;
     draft.update_spec(key, |record| record.spec = spec.clone())
 }

@@ -11,6 +11,7 @@ mod ending;
 mod grow;
 mod hand;
 mod judged;
+mod kept;
 mod needs;
 mod open;
 mod params;
@@ -42,7 +43,11 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
     let mut draft = Draft::new(view, context);
     draft.is_undoable = crate::undo::is_by_hand(command);
     draft.meet(&command.names())?;
+    let before = draft.is_kept_from_deciding(command).then(|| draft.clone());
     dispatch(&mut draft, command)?;
+    if let Some(before) = before {
+        draft.refuse_loosened(&before)?;
+    }
     if command.is_by_actor() && context.run.is_none() {
         draft.renew_own_leases()?;
     }
@@ -52,10 +57,7 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
 fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
     match command {
         Command::Create(task) => draft.create(task),
-        Command::Update { id, fields, if_version } => {
-            draft.update(id, fields, *if_version)?;
-            draft.refuse_loosened(false)
-        }
+        Command::Update { id, fields, if_version } => draft.update(id, fields, *if_version),
         Command::Delete { ids } => draft.delete(ids),
         Command::Claim { id: Some(id), lease, capacities } => draft.claim(id, *lease, capacities),
         Command::Claim { id: None, lease, capacities } => draft.claim_next(*lease, capacities),
@@ -78,14 +80,8 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::RemoveDependency { id, on } => draft.remove_dependency(id, on),
         Command::Move { id, parent } => draft.move_task(id, parent.as_ref()),
         Command::Note { id, text } => draft.note(id, text),
-        Command::Apply(apply) => {
-            draft.apply(apply)?;
-            draft.refuse_loosened(apply.keeps_approvals)
-        }
-        Command::Undo { revision } => {
-            draft.undo(*revision)?;
-            draft.refuse_loosened(false)
-        }
+        Command::Apply(apply) => draft.apply(apply),
+        Command::Undo { revision } => draft.undo(*revision),
         Command::Prune(prune) => draft.prune(prune),
         Command::StartRun(run) => draft.start_run(run),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),

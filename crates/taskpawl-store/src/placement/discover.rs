@@ -32,6 +32,12 @@ pub(super) fn find(directory: &Path) -> Result<Option<Found>, PlacementError> {
     Ok(None)
 }
 
+/// Returns where the project of `directory` begins, even if its file is damaged.
+pub(super) fn root(directory: &Path) -> PathBuf {
+    let is_project = |above: &&Path| !matches!(at(above), Ok(None));
+    directory.ancestors().find(is_project).unwrap_or(directory).to_owned()
+}
+
 /// Finds the project that begins at `directory`, here or in the main tree of the git worktree that it is in.
 pub(super) fn at(directory: &Path) -> Result<Option<Found>, PlacementError> {
     if ProjectFile::exists(directory) {

@@ -92,15 +92,17 @@ impl Place {
 /// There is neither a project nor a store named; or the project is a copy of another one that still exists.
 pub fn locate(environment: &Environment) -> Result<Place, PlacementError> {
     let directory = discover::real(&environment.directory)?;
-    let found = discover::find(&directory)?;
+    let found = discover::find(&directory);
     let named = [(&environment.store_flag, Rule::Flag), (&environment.store_variable, Rule::Variable)];
     for (text, rule) in named {
         if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
             let location = Location::parse(text, &directory);
-            return Ok(named_place(location, rule, found, &directory));
+            // A damaged file of the project says nothing that is needed then, but where the project is.
+            let root = if found.is_err() { discover::root(&directory) } else { directory };
+            return Ok(named_place(location, rule, found.ok().flatten(), &root));
         }
     }
-    match found {
+    match found? {
         Some(found) => place_of(environment, found),
         None => Err(PlacementError::NoProject { directory }),
     }

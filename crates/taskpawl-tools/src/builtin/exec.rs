@@ -13,7 +13,7 @@ use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{hint, hint_for_start};
+use crate::sandbox::{Missing, hint, hint_for_start};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -152,6 +152,11 @@ fn sandbox_schema() -> Value {
                 "items": {"type": "string"},
                 "description": "What was asked for and could not be enforced here.",
             },
+            "created": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Protected files that were not there before, and so could not be covered: they are obeyed later.",
+            },
         },
         "required": ["level"],
         "additionalProperties": false,
@@ -184,9 +189,11 @@ pub(crate) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
+    let missing = Missing::before(cx);
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
-    let report = report(&outcome);
+    let mut report = report(&outcome);
+    tell_made(cx, missing.made_since(cx), &mut report);
     ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
     match options.parse {
         Some(Parse::Json) => {
@@ -198,6 +205,17 @@ pub(crate) async fn run(
         }
         None => Ok(report.into()),
     }
+}
+
+fn tell_made(cx: &CallContext, made: Vec<String>, report: &mut Map<String, Value>) {
+    if made.is_empty() {
+        return;
+    }
+    cx.report(format!(
+        "`{}` was made while it ran, and is obeyed later without being asked: look at it before you go on",
+        made.join("`, `")
+    ));
+    report["sandbox"]["created"] = made.into();
 }
 
 fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {

@@ -261,17 +261,26 @@ fn suspect(words: &[Word], depth: usize, found: &mut Vec<Suspect>) {
     };
     let skipped = words.iter().take_while(is_before).count();
     let words: Arc<[Word]> = words[skipped..].into();
-    let Some(program) = words.first() else { return };
+    if words.is_empty() {
+        return;
+    }
     found.push(Suspect { list: Arc::clone(&words), from: 0 });
+    let mut from = 0;
+    // Where it is clear what is run, nothing else of the line is suspected of being it.
+    while runs_first_word(&words[from]) && words.get(from + 1).is_some_and(is_program) {
+        from += 1;
+        found.push(Suspect { list: Arc::clone(&words), from });
+    }
+    let program = &words[from];
     if !is_runner(program) {
         return;
     }
-    if is_shell(program) && !words[1..].iter().any(|word| !word.text.starts_with(['-', '+'])) {
+    if is_shell(program) && !words[from + 1..].iter().any(|word| !word.text.starts_with(['-', '+'])) {
         // What it runs comes through a pipe.
         let word = Word { text: String::new(), certainty: Certainty::AnyWords };
         found.push(Suspect { list: Arc::new([word]), from: 0 });
     }
-    for (position, word) in words.iter().enumerate().skip(1) {
+    for (position, word) in words.iter().enumerate().skip(from + 1) {
         found.push(Suspect { list: Arc::clone(&words), from: position });
         if word.certainty == Certainty::Literal && word.text.contains(|char: char| !is_plain(char)) {
             suspect_line(&word.text, depth + 1, found);
@@ -281,6 +290,21 @@ fn suspect(words: &[Word], depth: usize, found: &mut Vec<Suspect>) {
             suspect_line(value, depth + 1, found);
         }
     }
+}
+
+/// Returns whether a program runs the first of its arguments that is no option, with all that follow.
+fn runs_first_word(program: &Word) -> bool {
+    let is_such =
+        |name| ["builtin", "command", "doas", "env", "exec", "nohup", "setsid", "sudo"].contains(&name);
+    program.certainty == Certainty::Literal && is_such(name_of(program))
+}
+
+/// Returns whether a word names a program, and is neither an option nor a variable.
+fn is_program(word: &Word) -> bool {
+    word.certainty == Certainty::Literal
+        && !word.text.is_empty()
+        && word.text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/'))
+        && !word.text.starts_with('-')
 }
 
 fn is_runner(program: &Word) -> bool {
@@ -607,6 +631,20 @@ mod tests {
             let found = Commands::of_line(line).suspects;
             assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_program_that_stands_there_is_no_other_one() {
+        for line in ["sudo cat $X", "nohup cat *", "exec cat \"$X\"", "sudo env cat $X rm x"] {
+            let found = Commands::of_line(line).suspects;
+            let is_open = |suspect: &Suspect| suspect.words()[0].certainty != Certainty::Literal;
+            assert!(!found.iter().any(is_open), "{line:?}: {found:?}");
+            assert!(found.iter().any(|suspect| suspect.words()[0].text == "cat"), "{line:?}");
+            assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}");
+        }
+        // Where a value of an option stands, nobody knows which word is the program.
+        let found = Commands::of_line("sudo -u b $X").suspects;
+        assert!(found.iter().any(|suspect| suspect.words()[0].text == "$X"), "{found:?}");
     }
 
     #[test]

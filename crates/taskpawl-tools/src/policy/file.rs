@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::layer::{Layer, LayerKind, Standing};
 use super::rule::{Look, Rule};
 use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
+use crate::registry::Registry;
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -356,7 +357,7 @@ impl Reader<'_> {
             let (tool, args, origin) = self.example(rule, list, item)?;
             let origin = origin.or_else(|| rule.origins.first().copied()).unwrap_or(CallOrigin::Plan);
             let call = PolicyCall { tool: &tool, args: &args, origin, sandbox: None };
-            if rule.is_about(&Look::at(&call)) != (list == "match") {
+            if rule.is_about(&Look::at(&call, &Registry::new())) != (list == "match") {
                 let (path, line) = (self.path.to_owned(), self.line(item.span().start));
                 let (rule, example) =
                     (rule.to_string(), self.text[item.span()].trim_matches(['"', '\'']).to_owned());

@@ -23,6 +23,7 @@ pub use rule::Rule;
 pub use schema::policy_schema;
 pub use version::content_hash;
 
+use crate::registry::Registry;
 use crate::sandbox::{SandboxMode, SandboxSettings};
 use layer::Said;
 use rule::Look;
@@ -188,6 +189,8 @@ pub struct Policy {
     setting: Option<Setting>,
     directory: PathBuf,
     version: String,
+    /// Whose commands are known.
+    tools: Registry,
 }
 
 impl Default for Policy {
@@ -199,7 +202,7 @@ impl Default for Policy {
 impl Policy {
     fn of(layers: Vec<Layer>) -> Self {
         let version = version::version(&layers, &PathBuf::new());
-        Self { layers, setting: None, directory: PathBuf::new(), version }
+        Self { layers, setting: None, directory: PathBuf::new(), version, tools: Registry::new() }
     }
 
     /// Reads the files, and checks the tests that stand in them.
@@ -260,6 +263,13 @@ impl Policy {
         self
     }
 
+    /// Says which tools there are: rules about commands are also about the programs that these run.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Registry) -> Self {
+        self.tools = tools;
+        self
+    }
+
     /// Returns what approvals are bound to beside the call: a hash of every file and of where calls work.
     pub fn version(&self) -> &str {
         &self.version
@@ -272,7 +282,7 @@ impl Policy {
 
     /// Decides about a call, and says why where it does not just run.
     pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
-        let (look, setting) = (Look::at(call), self.setting.clone().unwrap_or_default());
+        let (look, setting) = (Look::at(call, &self.tools), self.setting.clone().unwrap_or_default());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
         // Of answers that are equally strict the first counts.
         let strictest = said.reduce(|first, next| if next.decision > first.decision { next } else { first });
@@ -284,7 +294,7 @@ impl Policy {
 
     /// Says what each layer says about a call.
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
-        let (look, setting) = (Look::at(call), self.setting.clone().unwrap_or_default());
+        let (look, setting) = (Look::at(call, &self.tools), self.setting.clone().unwrap_or_default());
         let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
         let decision = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
         let steps = said.iter().map(Said::step).collect();

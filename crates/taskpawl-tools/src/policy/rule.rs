@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::command::{Certainty, Commands, Word};
 use super::{CallOrigin, Decision, PolicyCall, SandboxNeed};
+use crate::registry::Registry;
+use crate::tool::ToolCommand;
 
 /// A rule of a policy file.
 #[derive(Clone, Debug)]
@@ -158,21 +160,22 @@ impl fmt::Display for Rule {
 /// A call that is looked at; what it would run is found out when a rule wants to know.
 pub(crate) struct Look<'a> {
     pub(crate) call: &'a PolicyCall<'a>,
+    tools: &'a Registry,
     commands: OnceCell<Option<Commands>>,
 }
 
 impl<'a> Look<'a> {
-    pub(crate) fn at(call: &'a PolicyCall<'a>) -> Self {
-        Self { call, commands: OnceCell::new() }
+    pub(crate) fn at(call: &'a PolicyCall<'a>, tools: &'a Registry) -> Self {
+        Self { call, tools, commands: OnceCell::new() }
     }
 
     /// Returns the commands of a call that runs programs.
     pub(crate) fn commands(&self) -> Option<&Commands> {
-        self.commands.get_or_init(|| commands_of(self.call.tool, self.call.args)).as_ref()
+        self.commands.get_or_init(|| commands_of(self.call.tool, self.call.args, self.tools)).as_ref()
     }
 }
 
-fn commands_of(tool: &str, args: &Map<String, Value>) -> Option<Commands> {
+fn commands_of(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
     match tool {
         "shell" => args.get("command").and_then(Value::as_str).map(Commands::of_line),
         "exec" => {
@@ -180,12 +183,24 @@ fn commands_of(tool: &str, args: &Map<String, Value>) -> Option<Commands> {
             let words = list.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
             words.map(|words| Commands::of_argv(&words))
         }
-        _ => None,
+        _ => return commands_of_tool(tool, args, tools),
     }
     .map(|commands| match args.get("stdin").and_then(Value::as_str) {
         Some(input) => commands.with_input(input),
         None => commands,
     })
+}
+
+/// Returns what a tool runs that is described by a template of its arguments.
+fn commands_of_tool(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
+    let ToolCommand { argv, input, is_whole } =
+        tools.get(tool)?.tool().command(&Value::Object(args.clone()))?;
+    let commands = Commands::of_argv(&argv);
+    let commands = match input {
+        Some(input) => commands.with_input(&input),
+        None => commands,
+    };
+    Some(if is_whole { commands } else { Commands { plain: None, ..commands } })
 }
 
 #[cfg(test)]

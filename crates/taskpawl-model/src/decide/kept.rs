@@ -1,0 +1,376 @@
+//! What who may not decide leaves as it is: approvals that nobody has given, and the order that they stand in.
+//!
+//! A program of a run, an agent or a client of the MCP server may plan and give up work. But taking a question away, changing it,
+//! or letting something start without it that would have waited for it, would be a decision by the back door. So the plan after
+//! such a command is compared with the plan before it.
+
+use std::collections::BTreeSet;
+
+use crate::command::{Command, DecideError};
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+use crate::record::{CallRecord, Granted, Node, Phase, TaskRecord};
+use crate::refusal::Refusal;
+use crate::spec::{Approval, Origin, TaskSpec, Trigger};
+use crate::status::{BlockedReason, Cause, Status, TaskState};
+use crate::{Key, TaskId};
+
+use super::approval::ANSWER;
+
+/// Where in the life of a task something is awaited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Point {
+    /// Before anything of it or below it starts.
+    Start,
+    /// Before it ends.
+    End,
+}
+
+/// Looks ahead of tasks; remembers where nothing is awaited.
+struct Ahead<'d, 'v> {
+    plan: &'d Draft<'v>,
+    clear: BTreeSet<(Key, Point)>,
+}
+
+impl Draft<'_> {
+    /// Returns whether who asks has to leave approvals as they are.
+    pub(super) fn is_kept_from_deciding(&self, command: &Command) -> bool {
+        let is_agent = matches!(self.context.origin, Origin::Mcp | Origin::Agent);
+        let is_within_call = is_agent || self.context.run.is_some();
+        match command {
+            Command::Apply(apply) => is_within_call || apply.keeps_approvals,
+            Command::Update { .. }
+            | Command::Delete { .. }
+            | Command::Skip { .. }
+            | Command::Cancel { .. }
+            | Command::Retry { .. }
+            | Command::Reopen { .. }
+            | Command::AddDependency { .. }
+            | Command::RemoveDependency { .. }
+            | Command::Move { .. }
+            | Command::Undo { .. }
+            | Command::Grow(_) => is_within_call,
+            // They make tasks and calls, report, or only follow what the plan says.
+            Command::Create(_)
+            | Command::AddCall { .. }
+            | Command::Note { .. }
+            | Command::Claim { .. }
+            | Command::Renew { .. }
+            | Command::Release { .. }
+            | Command::Done { .. }
+            | Command::Fail { .. }
+            | Command::Block { .. }
+            | Command::Unblock { .. }
+            | Command::Approve { .. }
+            | Command::Reject { .. }
+            | Command::Prune(_)
+            | Command::StartRun(_)
+            | Command::FinishRun { .. }
+            | Command::CloseRun { .. }
+            | Command::Round(_)
+            | Command::Report(_)
+            | Command::RunOne { .. }
+            | Command::Settle
+            | Command::ReturnExpired { .. }
+            | Command::ExpireApprovals { .. }
+            | Command::ToolsKnown { .. }
+            | Command::PolicyKnown { .. } => false,
+        }
+    }
+
+    /// Refuses what a command has changed since `before` where it decides by the back door.
+    pub(super) fn refuse_loosened(&mut self, before: &Self) -> Decided<()> {
+        self.settle()?;
+        let gone: BTreeSet<Key> = self.changes.deleted.iter().map(|(key, ..)| *key).collect();
+        for key in &gone {
+            if before.find_node(*key)?.is_some() && before.lacks_approval(*key, Point::End)? {
+                return Err(takes(before, *key)?);
+            }
+        }
+        for key in self.changes.tasks.keys() {
+            if before.find_node(*key)?.is_some() && self.is_loosened(before, *key)? {
+                return Err(takes(before, *key)?);
+            }
+        }
+        self.refuse_back_without(before)?;
+        self.refuse_freed(before, &gone)
+    }
+
+    /// Refuses to bring a task back whose dependency was skipped while nothing waited for it.
+    fn refuse_back_without(&self, before: &Self) -> Decided<()> {
+        let first_new = before.view.next_key()?;
+        let back = self.changes.tasks.iter().filter(|(key, change)| change.is_new && **key < first_new);
+        for (key, _) in back {
+            for on in self.dependencies(*key)? {
+                if self.node(on)?.phase == Phase::Skipped {
+                    return Err(Refusal::StartsWithout { id: self.id(*key)?, on: self.id(on)? }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_loosened(&self, before: &Self, key: Key) -> Decided<bool> {
+        let (old, new) = (before.task(key)?, self.task(key)?);
+        let (old_calls, new_calls) = (before.known_calls(key)?, self.known_calls(key)?);
+        let asks = |state: &TaskState| matches!(state.blocked_reason(), Some(BlockedReason::Approval { .. }));
+        let goes_on = |state: &TaskState| {
+            !matches!(state.status(), Status::Blocked | Status::Cancelled | Status::Skipped)
+        };
+        let is_freed = asks(&old.body.state) && goes_on(&new.body.state);
+        let is_skipped = new.body.state.status() == Status::Skipped
+            && before.lacks_approval(key, Point::End)?
+            && !self.is_skipped_by_plan(before, key)?;
+        Ok(is_freed
+            || is_skipped
+            || is_changed((&old.spec, &old_calls), (&new.spec, &new_calls))
+            || is_forged((&old, &old_calls), (&new, &new_calls)))
+    }
+
+    /// Returns whether the plan itself says that a task is not needed: its own condition, or that of a task above.
+    fn is_skipped_by_plan(&self, before: &Self, key: Key) -> Decided<bool> {
+        let events = &self.changes.events[before.changes.events.len()..];
+        let mut above = Some(key);
+        while let Some(key) = above {
+            let is_skipped = |kind: &EventKind| {
+                matches!(kind, EventKind::Status { to: Status::Skipped, cause: Cause::Gate, .. })
+            };
+            let is_own = |task: &Option<(Key, TaskId)>| task.as_ref().is_some_and(|(task, _)| *task == key);
+            if events.iter().any(|event| is_own(&event.task) && is_skipped(&event.kind)) {
+                return Ok(true);
+            }
+            above = self.node(key)?.parent;
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a task carries an approval that nobody has given and that something waits for at a point of it.
+    fn lacks_approval(&self, key: Key, point: Point) -> Decided<bool> {
+        let record = self.task(key)?;
+        if matches!(record.body.state.status(), Status::Done | Status::Skipped) {
+            return Ok(false);
+        }
+        let is_lacking = record.spec.approval.is_some() && record.body.progress.approval.is_none();
+        // The calls of a list run in its items, once these are there.
+        let are_elsewhere = record.spec.for_each.is_some() && record.body.progress.opened;
+        if is_lacking || point == Point::Start || are_elsewhere {
+            return Ok(is_lacking);
+        }
+        let lacks = |call: &CallRecord| {
+            call.spec.approval.is_some() && call.body.approval.is_none() && !call.body.status.is_settled()
+        };
+        Ok(self.known_calls(key)?.iter().any(lacks))
+    }
+
+    /// Refuses to let a task start without an approval that it would have waited for.
+    fn refuse_freed(&self, before: &Self, gone: &BTreeSet<Key>) -> Decided<()> {
+        let (mut old, mut new) = (Ahead::of(before), Ahead::of(self));
+        for key in self.regated(before, gone)? {
+            let awaited = old.awaited(key)?;
+            if awaited.is_empty() {
+                continue;
+            }
+            let lost = match self.change_of(before, key)? {
+                Change::Loose => awaited,
+                // What decides whether it is needed is looked at once what comes before it is there, and ends what is below it, too.
+                Change::Choice => &awaited - &old.awaited_before(key)?,
+                Change::Place => &awaited - &new.awaited(key)?,
+            };
+            if let Some(on) = lost.first() {
+                let (id, on) = (before.id(key)?, before.id(*on)?);
+                let refusal =
+                    if id == on { Refusal::TakesApproval { id } } else { Refusal::StartsWithout { id, on } };
+                return Err(refusal.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the tasks that may wait for other things than before.
+    fn regated(&self, before: &Self, gone: &BTreeSet<Key>) -> Decided<BTreeSet<Key>> {
+        let mut keys: BTreeSet<Key> = self.changes.edges.iter().map(|edge| edge.task).collect();
+        for (key, node) in &self.changes.nodes {
+            let Some(old) = before.find_node(*key)? else { continue };
+            let counts = |node: &Node| (node.gate.trigger, node.gate.dependencies, node.gate.subtasks);
+            if counts(&old) != counts(node) {
+                keys.insert(*key);
+            }
+            if old.parent != node.parent {
+                keys.extend(old.parent.into_iter().chain([*key]));
+            }
+        }
+        for key in gone {
+            keys.extend(before.find_node(*key)?.and_then(|node| node.parent));
+        }
+        for (key, change) in self.changes.tasks.iter().filter(|(_, change)| change.spec_changed) {
+            if before.find_node(*key)?.is_some()
+                && is_other_choice(&before.task(*key)?.spec, &change.record.spec)
+            {
+                keys.insert(*key);
+            }
+        }
+        let mut regated = BTreeSet::new();
+        for key in keys.difference(gone) {
+            // What has ended by this, without anything to run, did so without waiting.
+            let before = before.find_node(*key)?;
+            if before.is_some_and(|node| !matches!(node.phase, Phase::Done | Phase::InProgress)) {
+                regated.insert(*key);
+            }
+        }
+        Ok(regated)
+    }
+
+    fn change_of(&self, before: &Self, key: Key) -> Decided<Change> {
+        let (old, new) = (before.task(key)?.spec, self.task(key)?.spec);
+        let edges = &self.changes.edges[before.changes.edges.len()..];
+        let has = |add| edges.iter().any(|edge| edge.task == key && edge.add == add);
+        let is_moved = before.node(key)?.parent != self.node(key)?.parent;
+        // Another task above may be skipped with all below; one more that is enough may be done; one fewer may fail.
+        let is_looser = old.trigger() != new.trigger() && new.trigger() != Trigger::AllDone
+            || old.trigger() == Trigger::AnyDone && has(true)
+            || old.trigger() == Trigger::AnyFailed && has(false);
+        Ok(if is_moved || is_looser {
+            Change::Loose
+        } else if is_other_choice(&old, &new) {
+            Change::Choice
+        } else {
+            Change::Place
+        })
+    }
+
+    /// Refuses to let a task that somebody else made depend on one more where one is enough, and an approval is awaited.
+    pub(super) fn refuse_other_way(&self, key: Key) -> Decided<()> {
+        if self.task(key)?.spec.trigger() != Trigger::AnyDone {
+            return Ok(());
+        }
+        match Ahead::of(self).awaited(key)?.first() {
+            Some(on) => Err(Refusal::StartsWithout { id: self.id(key)?, on: self.id(*on)? }.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How it changed what a task waits for.
+enum Change {
+    /// It may wait for anything less.
+    Loose,
+    /// What decides whether it is needed changed; it may have changed in other ways, too.
+    Choice,
+    /// It waits for other tasks.
+    Place,
+}
+
+impl<'d, 'v> Ahead<'d, 'v> {
+    fn of(plan: &'d Draft<'v>) -> Self {
+        Self { plan, clear: BTreeSet::new() }
+    }
+
+    /// Returns the tasks whose approvals a task waits for before it ends, its own included.
+    fn awaited(&mut self, key: Key) -> Decided<BTreeSet<Key>> {
+        self.search(vec![(key, Point::End)])
+    }
+
+    /// Returns those whose approvals it waits for before it is decided whether it is needed.
+    fn awaited_before(&mut self, key: Key) -> Decided<BTreeSet<Key>> {
+        let first = self.ahead_of(key, Point::Start)?;
+        self.search(first)
+    }
+
+    fn search(&mut self, mut queue: Vec<(Key, Point)>) -> Decided<BTreeSet<Key>> {
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        while let Some((key, point)) = queue.pop() {
+            if self.clear.contains(&(key, point)) || !seen.insert((key, point)) {
+                continue;
+            }
+            if self.plan.lacks_approval(key, point)? {
+                found.insert(key);
+            }
+            queue.extend(self.ahead_of(key, point)?);
+        }
+        if found.is_empty() {
+            self.clear.extend(seen);
+        }
+        Ok(found)
+    }
+
+    /// Returns what comes directly before a point of a task. What fails for good lets only clean-up start, which therefore waits
+    /// for no approval: it starts however somebody decides.
+    fn ahead_of(&self, key: Key, point: Point) -> Decided<Vec<(Key, Point)>> {
+        let node = self.plan.node(key)?;
+        if point == Point::End {
+            let mut ahead = vec![(key, Point::Start)];
+            for below in self.plan.subtasks(key)? {
+                let phase = self.plan.node(below)?.phase;
+                let is_given_up = phase == Phase::Cancelled && node.phase != Phase::Cancelled;
+                if !is_given_up && !matches!(phase, Phase::Done | Phase::Skipped) {
+                    ahead.push((below, Point::End));
+                }
+            }
+            return Ok(ahead);
+        }
+        let mut ahead: Vec<_> = node.parent.into_iter().map(|above| (above, Point::Start)).collect();
+        let waits = match node.gate.trigger {
+            Trigger::AllDone => true,
+            Trigger::AnyDone => node.gate.dependencies.done == 0,
+            Trigger::AllFinished | Trigger::AnyFailed => false,
+        };
+        if waits {
+            for on in self.plan.dependencies(key)? {
+                if !matches!(self.plan.node(on)?.phase, Phase::Done | Phase::Skipped) {
+                    ahead.push((on, Point::End));
+                }
+            }
+        }
+        Ok(ahead)
+    }
+}
+
+fn takes(before: &Draft<'_>, key: Key) -> Decided<DecideError> {
+    Ok(Refusal::TakesApproval { id: before.id(key)? }.into())
+}
+
+/// Returns whether what decides if a task is needed is another.
+fn is_other_choice(old: &TaskSpec, new: &TaskSpec) -> bool {
+    (old.trigger(), &old.when, &old.for_each) != (new.trigger(), &new.when, &new.for_each)
+}
+
+/// What a task asks, and its calls.
+type Asking<'a> = (&'a TaskSpec, &'a [CallRecord]);
+
+/// Returns whether an approval goes, or is another one.
+pub(super) fn is_changed(old: Asking<'_>, new: Asking<'_>) -> bool {
+    is_lost(old, new, |old, new| new == Some(old))
+}
+
+/// Returns whether an approval goes.
+pub(super) fn is_taken(old: Asking<'_>, new: Asking<'_>) -> bool {
+    is_lost(old, new, |_, new| new.is_some())
+}
+
+fn is_lost(old: Asking<'_>, new: Asking<'_>, stays: impl Fn(&Approval, Option<&Approval>) -> bool) -> bool {
+    let call_stays = |call: &CallRecord| {
+        let same = new.1.iter().find(|other| other.id == call.id);
+        let approval = same.and_then(|same| same.spec.approval.as_ref());
+        call.spec.approval.as_ref().is_none_or(|before| stays(before, approval))
+    };
+    let task_stays = old.0.approval.as_ref().is_none_or(|before| stays(before, new.0.approval.as_ref()));
+    !task_stays || !old.1.iter().all(call_stays)
+}
+
+/// Returns whether a decision is there that nobody made, or its answer.
+fn is_forged(old: (&TaskRecord, &[CallRecord]), new: (&TaskRecord, &[CallRecord])) -> bool {
+    let is_given = |before: Option<&Granted>, after: Option<&Granted>| after.is_some() && before != after;
+    let call_is_given = |call: &CallRecord| {
+        let same = old.1.iter().find(|other| other.id == call.id);
+        let before = same.and_then(|same| same.body.approval.as_ref());
+        call.spec.approval.is_some() && is_given(before, call.body.approval.as_ref())
+    };
+    let asks = |(record, calls): (&TaskRecord, &[CallRecord])| {
+        record.spec.approval.is_some() || calls.iter().any(|call| call.spec.approval.is_some())
+    };
+    let (before, after) = (old.0.body.context.get(ANSWER), new.0.body.context.get(ANSWER));
+    let has_other_answer = after.is_some() && before != after && (asks(old) || asks(new));
+    has_other_answer
+        || is_given(old.0.body.progress.approval.as_ref(), new.0.body.progress.approval.as_ref())
+        || new.1.iter().any(call_is_given)
+}
