@@ -259,7 +259,8 @@ async fn confined(
             },
         },
     };
-    CallSandbox { sandbox: context.sandbox, environment: context.environment } = held?;
+    CallSandbox { sandbox: context.sandbox, environment: context.environment, closed: context.closed } =
+        held?;
     Ok(context)
 }
 

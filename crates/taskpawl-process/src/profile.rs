@@ -37,6 +37,8 @@ pub struct Profile {
     pub read_only: Vec<PathBuf>,
     /// How much a program may use.
     pub limits: ResourceLimits,
+    /// What whoever made the profile knows to be missing in it, one sentence fragment each. It comes back in [`Enforcement::gaps`].
+    pub gaps: Vec<String>,
 }
 
 /// How strong the walls of a sandbox are.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
+use crate::sandbox::ClosedPlaces;
 
 /// Everything a call knows about where and for whom it runs. Owned, so that a call can outlive its starter.
 #[derive(Clone)]
@@ -50,6 +51,9 @@ pub struct CallContext {
     /// What the programs of the call may do. Whoever starts one hands it on; a tool that does its work in this process keeps to
     /// [`root`](Self::root) by itself. Without a run [`Sandbox::Off`].
     pub sandbox: Sandbox,
+    /// What of the project a tool that does its work in this process leaves alone, as programs do in their sandbox. Without a run
+    /// nothing but what is taskpawl's own.
+    pub closed: ClosedPlaces,
     /// The variables that the programs of the call see, beside those of the call itself.
     pub environment: Arc<Environment>,
     /// The way to the plan of its task, where the call declares `planAccess`: programs find it by [`PLAN_VARIABLE`], tools within
@@ -115,6 +119,7 @@ impl CallContext {
             usage: None,
             programs: Programs::default(),
             sandbox: Sandbox::default(),
+            closed: ClosedPlaces::default(),
             environment: Arc::default(),
             plan: None,
         }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use taskpawl_process::SpawnError;
 use thiserror::Error;
 
+use crate::sandbox::ClosedReason;
 use crate::secrets::SecretError;
 
 /// Why a tool call failed.
@@ -43,6 +44,14 @@ pub enum ToolError {
     Protected {
         /// The path, as the call named it.
         path: PathBuf,
+    },
+    /// A path is closed to tools, as it is to programs in their sandbox.
+    #[error("`{path}` {reason}")]
+    Closed {
+        /// The path, as the call named it.
+        path: PathBuf,
+        /// Why it is, and what would open it.
+        reason: ClosedReason,
     },
     /// A secret that the arguments name cannot be had.
     #[error(transparent)]
@@ -178,7 +187,7 @@ impl ToolError {
             Self::InvalidArgs { .. } => "invalid_args",
             Self::Io { .. } => "io",
             Self::OutsideRoot { .. } => "outside_root",
-            Self::Protected { .. } => "protected",
+            Self::Protected { .. } | Self::Closed { .. } => "protected",
             Self::Secret(_) => "secret",
             Self::Spawn(_) | Self::OutsideSandbox { .. } => "spawn",
             Self::Exit { .. } => "exit_code",
@@ -211,6 +220,7 @@ impl ToolError {
             | Self::Io { .. }
             | Self::OutsideRoot { .. }
             | Self::Protected { .. }
+            | Self::Closed { .. }
             | Self::Secret(_)
             | Self::Spawn(_)
             | Self::OutsideSandbox { .. }

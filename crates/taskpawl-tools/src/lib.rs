@@ -52,7 +52,8 @@ pub use policy::{
 pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
-    CallSandbox, Confinement, SandboxError, SandboxMode, SandboxPlaces, SandboxSettings, Widening,
+    CallSandbox, ClosedPlaces, ClosedReason, Confinement, SandboxError, SandboxMode, SandboxPlaces,
+    SandboxSettings, Widening,
 };
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{

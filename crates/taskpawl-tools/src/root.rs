@@ -1,12 +1,15 @@
 //! Files beneath the project root.
 //!
 //! Every path is resolved by the kernel in the same step that opens it (`openat2` with `RESOLVE_BENEATH`). Checking a
-//! path first and opening it then can be raced: somebody swaps a directory for a link between the two.
+//! path first and opening it then can be raced: somebody swaps a directory for a link between the two. What is closed to tools is
+//! therefore recognised by the path that the kernel says of what is open, not by the one that a call has written.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,6 +18,7 @@ use rustix::io::Errno;
 
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::sandbox::{ClosedPlaces, ClosedReason};
 
 /// What ties the project to its store: no tool writes there.
 const OWN_DIRECTORY: &str = ".taskpawl";
@@ -29,6 +33,8 @@ pub(crate) struct Root {
     named: PathBuf,
     /// Where relative paths start, from the root.
     dir: PathBuf,
+    /// What beneath the root is left alone.
+    closed: ClosedPlaces,
 }
 
 impl Root {
@@ -37,7 +43,8 @@ impl Root {
         let opened = rustix::fs::openat(CWD, &cx.root, flags, Mode::empty());
         let fd = opened.map_err(|errno| failed("open", &cx.root, errno))?;
         let real = path_of(&fd).map_err(|error| io_error("open", &cx.root, error))?;
-        let mut root = Self { fd, real, named: cx.root.clone(), dir: PathBuf::new() };
+        let (named, closed) = (cx.root.clone(), cx.closed.clone());
+        let mut root = Self { fd, real, named, dir: PathBuf::new(), closed };
         root.dir = root.relative(&cx.dir)?;
         Ok(root)
     }
@@ -52,20 +59,49 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = File::from(self.open_beneath(&self.relative(path)?, flags, path, "read")?);
         let metadata = file.metadata().map_err(|error| io_error("read", path, error))?;
-        if metadata.is_file() { Ok(file) } else { Err(no_file(path)) }
+        if !metadata.is_file() {
+            return Err(no_file(path));
+        }
+        let real = path_of_any(&file, &metadata).map_err(|error| io_error("read", path, error))?;
+        let reason = self.closed.hides(&real).or_else(|| self.closed.hides_other_name(&metadata));
+        reason.map_or(Ok(file), |reason| Err(closed(path, reason)))
     }
 
     /// Opens a directory for reading its entries.
     pub(crate) fn list(&self, path: &Path) -> Result<OwnedFd, ToolError> {
-        self.open_beneath(&self.relative(path)?, OFlags::RDONLY | OFlags::DIRECTORY, path, "list")
+        let fd =
+            self.open_beneath(&self.relative(path)?, OFlags::RDONLY | OFlags::DIRECTORY, path, "list")?;
+        let real = path_of(&fd).map_err(|error| io_error("list", path, error))?;
+        self.check_shown(&real, path)?;
+        Ok(fd)
+    }
+
+    /// Refuses what is hidden; `real` is what `path` means.
+    pub(crate) fn check_shown(&self, real: &Path, path: &Path) -> Result<(), ToolError> {
+        self.closed.hides(real).map_or(Ok(()), |reason| Err(closed(path, reason)))
+    }
+
+    /// Returns what beneath the root is left alone.
+    pub(crate) fn closed(&self) -> &ClosedPlaces {
+        &self.closed
     }
 
     /// Opens a file for appending, and makes it with its directories where it is missing.
     pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
         let relative = self.relative(path)?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         self.parent(&relative, path)?;
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
-        Ok(self.open_beneath(&relative, flags, path, "append to")?.into())
+        // Made exclusively: following a link that leads to nothing would make what it names, which may be protected.
+        let opened = match self.try_open(&relative, flags | OFlags::CREATE | OFlags::EXCL) {
+            Err(Errno::EXIST) => self.try_open(&relative, flags),
+            made => made,
+        };
+        let file = File::from(opened.map_err(|errno| failed("append to", path, errno))?);
+        let metadata = file.metadata().map_err(|error| io_error("append to", path, error))?;
+        let real = path_of_any(&file, &metadata).map_err(|error| io_error("append to", path, error))?;
+        self.check_written(&real, path)?;
+        let reason = self.closed.keeps_other_name(&metadata);
+        reason.map_or(Ok(file), |reason| Err(closed(path, reason)))
     }
 
     /// Returns the absolute path, without links, of something that exists.
@@ -127,12 +163,20 @@ impl Root {
         let name = relative.file_name().ok_or_else(|| no_file(path))?;
         let parent = relative.parent().unwrap_or(Path::new(""));
         let directory = self.make_dirs(parent, path)?;
-        let real = path_of(&directory).map_err(|error| io_error("write", path, error))?;
-        if real.starts_with(self.real.join(OWN_DIRECTORY)) || real.join(name) == self.real.join(OWN_DIRECTORY)
-        {
+        let real = path_of(&directory).map_err(|error| io_error("write", path, error))?.join(name);
+        self.check_written(&real, path)?;
+        match self.closed.keeps_way(&real) {
+            Some(reason) => Err(closed(path, reason)),
+            None => Ok((directory, name.into())),
+        }
+    }
+
+    /// Refuses to write what is protected, hidden or taskpawl's own, be it there or not; `real` is what `path` means.
+    fn check_written(&self, real: &Path, path: &Path) -> Result<(), ToolError> {
+        if real.starts_with(self.real.join(OWN_DIRECTORY)) {
             return Err(ToolError::Protected { path: path.to_owned() });
         }
-        Ok((directory, name.into()))
+        self.closed.keeps(real).map_or(Ok(()), |reason| Err(closed(path, reason)))
     }
 
     fn make_dirs(&self, relative: &Path, path: &Path) -> Result<OwnedFd, ToolError> {
@@ -140,6 +184,8 @@ impl Root {
         match (self.try_open(relative, flags), relative.file_name(), relative.parent()) {
             (Err(Errno::NOENT), Some(name), Some(parent)) => {
                 let parent = self.make_dirs(parent, path)?;
+                let real = path_of(&parent).map_err(|error| io_error("write", path, error))?;
+                self.check_written(&real.join(name), path)?;
                 match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => self.open_beneath(relative, flags, path, "write"),
                     Err(errno) => Err(failed("write", path, errno)),
@@ -221,8 +267,19 @@ impl Drop for Temporary {
     }
 }
 
-fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
+fn path_of(fd: &impl AsRawFd) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+/// Returns the path of an open file, or the one that it had when it was removed.
+fn path_of_any(file: &File, metadata: &Metadata) -> io::Result<PathBuf> {
+    const REMOVED: &[u8] = b" (deleted)";
+
+    let path = path_of(file)?;
+    match path.as_os_str().as_bytes().strip_suffix(REMOVED) {
+        Some(before) if metadata.nlink() == 0 => Ok(Path::new(OsStr::from_bytes(before)).to_owned()),
+        Some(_) | None => Ok(path),
+    }
 }
 
 fn failed(action: &'static str, path: &Path, errno: Errno) -> ToolError {
@@ -234,6 +291,10 @@ fn failed(action: &'static str, path: &Path, errno: Errno) -> ToolError {
 
 fn outside(path: &Path) -> ToolError {
     ToolError::OutsideRoot { path: path.to_owned() }
+}
+
+fn closed(path: &Path, reason: ClosedReason) -> ToolError {
+    ToolError::Closed { path: path.to_owned(), reason }
 }
 
 fn no_file(path: &Path) -> ToolError {

@@ -2,6 +2,7 @@
 //! profile. How it is enforced is the business of `taskpawl-process`.
 
 mod carve;
+mod closed;
 mod confinement;
 mod dotenv;
 mod hint;
@@ -11,6 +12,7 @@ mod settings;
 mod variables;
 mod worktree;
 
+pub use closed::{ClosedPlaces, ClosedReason};
 pub use confinement::{CallSandbox, Confinement, SandboxError};
 pub(crate) use hint::{hint, hint_for_start};
 pub(crate) use made::Missing;

@@ -8,8 +8,8 @@ use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{
-    CEILING, NoSecrets, Policy, PolicyFiles, Registry, SandboxMode, SandboxPlaces, SandboxSettings,
-    SecretSource, Supervision, Tool,
+    CEILING, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces, SandboxSettings, SecretSource,
+    Supervision, Tool,
 };
 
 use crate::error::OpenError;
@@ -132,15 +132,15 @@ impl Builder {
         self
     }
 
-    /// Hides a place of the host's own from programs, beside the store: whatever the sandbox is widened by, they neither read nor
-    /// write it.
+    /// Hides a place of the host's own from programs and file tools, beside the store: whatever the sandbox is widened by, they neither
+    /// read nor write it.
     #[must_use]
     pub fn hidden_place(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self
     }
 
-    /// Protects a place of the host's own from programs: whatever the sandbox is widened by, they do not write it.
+    /// Protects a place of the host's own from programs and file tools: whatever the sandbox is widened by, they do not write it.
     #[must_use]
     pub fn protected_place(mut self, path: impl Into<PathBuf>) -> Self {
         self.kept.push(path.into());
@@ -217,12 +217,8 @@ impl Builder {
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };
         let root = root.map_err(OpenError::Root)?;
-        let places = if self.sandbox.mode == SandboxMode::Off {
-            SandboxPlaces::default()
-        } else {
-            let own = SandboxPlaces { own: self.hidden, kept: self.kept, ..SandboxPlaces::default() };
-            places(own, &root, &self.location, &files)
-        };
+        let own = SandboxPlaces { own: self.hidden, kept: self.kept, ..SandboxPlaces::default() };
+        let places = places(own, &root, &self.location, &files);
         let project = Project { id: self.project_id.unwrap_or(name), root, files, host: self.host };
         let policy = match self.policy {
             Some(policy) => policy,

@@ -14,7 +14,8 @@ fn p9_time_outs() {
     let mut figures = Figures::of("p9_time_outs", 0);
     let count = scale(200, 1_000);
     let home = Home::new();
-    home.apply(&endless(&home, count, Some("300ms")));
+    // Long enough that each has begun on a slow machine.
+    home.apply(&endless(&home, count, Some("1s")));
     let mut run = start(&home, "16");
     let mut descriptors = Vec::new();
     let code = until("every call was ended", || {

@@ -21,10 +21,12 @@ pub(crate) struct SandboxArgs {
     /// Let programs use the network
     #[arg(long)]
     allow_net: bool,
-    /// Let programs write to this file or directory too; also to one that is protected, if it is named itself
+    /// Let programs write to this file or directory too; also to one that is protected, if it is named itself; then file
+    /// tools write to it as well
     #[arg(long, value_name = "PATH")]
     allow_write: Vec<PathBuf>,
-    /// Let programs read this file or directory too; also one that is hidden, as .env is, if it is named itself
+    /// Let programs read this file or directory too; also one that is hidden, as .env is, if it is named itself; then
+    /// file tools read it as well
     #[arg(long, value_name = "PATH")]
     allow_read: Vec<PathBuf>,
 }
@@ -46,10 +48,10 @@ impl SandboxArgs {
             Some(Mode::Off) => settings.mode = SandboxMode::Off,
             None => {}
         }
-        let widens = self.allow_net || !self.allow_write.is_empty() || !self.allow_read.is_empty();
-        if self.sandbox == Some(Mode::Off) && widens {
-            let hint = "leave `--sandbox off` out: the others widen the sandbox, and are all that is needed";
-            return Err(CliError::usage_with("without a sandbox there is nothing to allow", hint));
+        // Paths open what is closed to file tools, too, which are held also without a sandbox.
+        if self.sandbox == Some(Mode::Off) && self.allow_net {
+            let hint = "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
+            return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
         settings.net |= self.allow_net;
         let directory = &app.environment().directory;

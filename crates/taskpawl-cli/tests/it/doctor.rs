@@ -90,6 +90,7 @@ fn only_the_owner_may_use_what_is_made() {
         .args(["-c", &script])
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
+        .envs(std::env::var_os("TMPDIR").map(|directory| ("TMPDIR", directory)))
         .env("HOME", &home)
         .status();
     assert!(status.unwrap().success());
@@ -97,10 +98,11 @@ fn only_the_owner_may_use_what_is_made() {
     let mut seen = Vec::new();
     let own = ["tasks.db", "plan.json"].map(|name| place.join(name));
     for path in below(&place).into_iter().chain(below(&home)) {
+        let name = path.strip_prefix(cli.path("")).unwrap().to_owned();
         let is_ours = own.iter().any(|own| path.to_string_lossy().starts_with(&*own.to_string_lossy()))
-            || path.to_string_lossy().contains("taskpawl");
+            || name.to_string_lossy().contains("taskpawl");
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        seen.push(path.strip_prefix(cli.path("")).unwrap().to_owned());
+        seen.push(name);
         if is_ours && mode & 0o077 != 0 {
             wide.push(format!("{mode:o} {}", path.display()));
         }

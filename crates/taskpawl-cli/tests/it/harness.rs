@@ -23,6 +23,16 @@ pub(crate) struct Cli {
     has_terminal: Cell<Option<bool>>,
 }
 
+/// Whether a person could decide from here. The programs of a run never do, and these tests may be some.
+#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
+pub(crate) fn may_decide() -> bool {
+    let may = !taskpawl::is_below_supervisor();
+    if !may {
+        eprintln!("SKIPPED: what people decide: these tests are a program of a run, which decides nothing");
+    }
+    may
+}
+
 impl Cli {
     /// Makes a home whose store is named by `TASKPAWL_STORE`.
     pub(crate) fn new() -> Self {
@@ -120,6 +130,8 @@ impl Cli {
             .args(args)
             .current_dir(directory)
             .env_clear()
+            // There may be no other place for temporary files.
+            .envs(std::env::var_os("TMPDIR").map(|directory| ("TMPDIR", directory)))
             .env("HOME", self.path(""))
             .env("USER", "user")
             .env("TASKPAWL_TEST_HOST", "host")

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::harness::{Cli, Run, unhashed};
+use crate::harness::{Cli, Run, may_decide, unhashed};
 
 const USER: &str = r#"[[rules]]
 decision = "ask"
@@ -67,6 +67,9 @@ fn calls_ask_or_fail_by_the_rules_and_say_which() {
 
 #[test]
 fn what_a_call_returns_asks_unless_the_user_lets_models_run() {
+    if !may_decide() {
+        return;
+    }
     let plan = r#"tasks: [{id: grow, calls: [{emit: true, exec: {parse: json, argv: [echo, '{"tasks": [{"id": "new", "run": "echo grown"}, {"id": "look", "call": {"list_dir": {"path": "."}}}]}']}}]}]"#;
     let run = |policy: &str| {
         let cli = Cli::new().with_programs();

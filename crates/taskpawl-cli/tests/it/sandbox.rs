@@ -183,13 +183,47 @@ fn the_user_decides_and_the_project_narrows() {
 fn a_flag_that_says_nothing_is_refused() {
     let cli = Cli::new();
     for (flags, said) in [
-        (["--sandbox", "off", "--allow-net"], "without a sandbox there is nothing to allow"),
+        (["--sandbox", "off", "--allow-net"], "without a sandbox programs have the network anyway"),
         (["--sandbox", "on", "--allow-write=nowhere"], "which does not exist"),
     ] {
         let refused = cli.run(&[&["run-all-ready"], &flags[..]].concat());
         assert_eq!(refused.code, Some(2), "{refused}");
         assert!(refused.stderr.contains(said), "{refused}");
     }
+}
+
+#[test]
+fn file_tools_are_held_to_the_same_with_and_without_a_sandbox() {
+    let cli = Cli::new().with_programs();
+    cli.file(".env", "a secret");
+    let tools = |flags: &[&str]| {
+        let plan = serde_json::json!({"tasks": [
+            {"id": "read", "call": {"read_file": {"path": "sub/../.env"}}},
+            {"id": "write", "call": {"write_file": {"path": ".mcp.json", "content": "{}"}}},
+        ]});
+        fs::create_dir_all(cli.path("work/sub")).unwrap();
+        cli.file("tools.json", &plan.to_string());
+        let run =
+            [&["--store", ":memory:", "run-all-ready", "--plan", "tools.json", "--format", "ndjson"], flags];
+        cli.run(&run.concat()).stdout
+    };
+    for mode in [&["--sandbox", "on"][..], &["--sandbox", "off"]] {
+        let said = tools(mode);
+        assert!(
+            said.contains("`sub/../.env` is hidden, because it may hold secrets; `--allow-read "),
+            "{said}"
+        );
+        assert!(
+            said.contains("`.mcp.json` is protected, because others obey it; once you have made it"),
+            "{said}"
+        );
+        assert!(!cli.path("work/.mcp.json").exists());
+        let opened = tools(&[mode, &["--allow-read", ".env"]].concat());
+        assert!(!opened.contains("is hidden") && opened.contains("is protected"), "{opened}");
+    }
+    cli.file(".mcp.json", "");
+    tools(&["--sandbox", "off", "--allow-write", ".mcp.json"]);
+    assert_eq!(fs::read_to_string(cli.path("work/.mcp.json")).unwrap(), "{}");
 }
 
 #[test]

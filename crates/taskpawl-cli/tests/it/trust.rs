@@ -1,12 +1,15 @@
 //! Trust in what a project describes.
 
-use crate::harness::Cli;
+use crate::harness::{Cli, may_decide};
 use std::os::unix::fs::PermissionsExt as _;
 
 const TOOLS: &str = "[tools.hello]\ndescription = \"Says hello\"\nargv = [\"echo\", \"hello\"]\n";
 
 #[test]
 fn trust_is_for_a_content_that_was_shown() {
+    if !may_decide() {
+        return;
+    }
     let cli = Cli::new().with_programs().at_a_terminal();
     cli.file("taskpawl.toml", TOOLS);
     cli.file(".mcp.json", "{\"mcpServers\": {}}\n");
@@ -40,6 +43,9 @@ fn trust_is_for_a_content_that_was_shown() {
 
 #[test]
 fn a_project_that_only_says_how_often_needs_no_trust() {
+    if !may_decide() {
+        return;
+    }
     let cli = Cli::new().at_a_terminal();
     cli.file("taskpawl.toml", "[tools.exec]\nconcurrency = 2\n");
     let run = cli.run(&["trust"]).ok();
@@ -48,6 +54,9 @@ fn a_project_that_only_says_how_often_needs_no_trust() {
 
 #[test]
 fn no_script_trusts_anything() {
+    if !may_decide() {
+        return;
+    }
     let cli = Cli::new().without_a_terminal();
     cli.file("taskpawl.toml", TOOLS);
     for args in [&["trust"][..], &["trust", "--yes"], &["trust", "--remove"]] {

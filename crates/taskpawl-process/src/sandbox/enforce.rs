@@ -41,7 +41,8 @@ pub(crate) struct Enforced {
 ///
 /// After an error some of it may be in force; then nothing may be started.
 pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enforced, Refusal> {
-    let mut enforcement = Enforcement { level: profile.level, ..Enforcement::default() };
+    let (level, gaps) = (profile.level, profile.gaps.clone());
+    let mut enforcement = Enforcement { level, gaps, ..Enforcement::default() };
     let cgroup = limited(profile, &mut enforcement.gaps);
     enforcement.cgroup = cgroup.is_some();
     let places = Places::of(profile);

@@ -14,7 +14,7 @@ use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -173,10 +173,10 @@ impl Writer {
     }
 
     fn profile(&mut self, profile: &Profile) -> &mut Self {
-        let Profile { level, network, write, read, hidden, read_only, limits } = profile;
+        let Profile { level, network, write, read, hidden, read_only, limits, gaps } = profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
         self.paths(write).paths(read).paths(hidden).paths(read_only).u64(limits.open_files);
-        self.option(limits.processes, Self::u64).option(limits.memory, Self::u64)
+        self.option(limits.processes, Self::u64).option(limits.memory, Self::u64).strings(gaps)
     }
 
     fn hello(&mut self, hello: &Hello) -> &mut Self {
@@ -193,7 +193,11 @@ impl Writer {
             NetworkWall::Filter => 1,
             NetworkWall::Namespace => 2,
         });
-        gaps.iter().fold(self.bool(*cgroup).count(gaps.len()), |writer, gap| writer.str(gap))
+        self.bool(*cgroup).strings(gaps)
+    }
+
+    fn strings(&mut self, texts: &[String]) -> &mut Self {
+        texts.iter().fold(self.count(texts.len()), |writer, text| writer.str(text))
     }
 
     fn count(&mut self, count: usize) -> &mut Self {
@@ -304,6 +308,7 @@ impl<'a> Reader<'a> {
                 processes: self.option(Self::u64)?,
                 memory: self.option(Self::u64)?,
             },
+            gaps: self.list(Self::string)?,
         })
     }
 
@@ -367,6 +372,7 @@ mod tests {
             hidden: vec!["/h".into()],
             read_only: vec!["/o".into()],
             limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },
+            gaps: vec!["a gap".to_owned()],
         }
     }
 

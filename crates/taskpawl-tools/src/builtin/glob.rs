@@ -32,6 +32,7 @@ pub(super) fn tool() -> Blocking {
             "paths": {"type": "array", "items": {"type": "string"}, "description": "Sorted, from the working directory."},
             "truncated": {"const": true, "description": "More files match than fit (10000, or 256 KiB); these are the first."},
             "unreadable": {"type": "integer", "description": "How many directories could not be read."},
+            "hidden": {"type": "integer", "description": "How many matching files, and directories, were left out because they are closed to tools, as `.env` is."},
         },
         "required": ["paths"],
         "additionalProperties": false,
@@ -61,8 +62,12 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let dir = root.real_dir()?;
     let mut paths = First::new(MAX_PATHS, cx.limits.keep_bytes);
     let mut gaps = Gaps::default();
-    files(cx, root.real(), &dir, &dir, &mut gaps, |found, _| {
+    files(cx, &root, &dir, &dir, &mut gaps, |found, gaps| {
         if !matcher.is_match(&found.shown) || !paths.has_room_for(&found.shown) {
+            return;
+        }
+        if root.closed().hides(&found.path).is_some() {
+            gaps.hidden += 1;
             return;
         }
         // The walk goes by names; whoever swaps a directory for a link meanwhile would have it list what lies outside.

@@ -56,6 +56,7 @@ pub(super) fn tool() -> Blocking {
             },
             "truncated": {"const": true, "description": "There are more matches than `limit`, or than fit (256 KiB); these are the first."},
             "unreadable": {"type": "integer", "description": "How many files and directories could not be read; files with lines over 4 MiB are among them."},
+            "hidden": {"type": "integer", "description": "How many files and directories were left out because they are closed to tools, as `.env` is."},
         },
         "required": ["matches"],
         "additionalProperties": false,
@@ -94,13 +95,16 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let (start, dir) = (root.real_path(Path::new(&args.path))?, root.real_dir()?);
     let mut search = Search::new(cx, pattern, args.limit);
     let mut gaps = Gaps::default();
-    files(cx, root.real(), &start, &dir, &mut gaps, |found, gaps| {
+    files(cx, &root, &start, &dir, &mut gaps, |found, gaps| {
         if !filter.admits(&found.shown) || !search.has_room_for(&found) {
             return;
         }
         // Opened through the root once more: the walk went by names, and a name may mean something else by now.
-        let searched = root.read(&found.path).ok().and_then(|file| search.file(found, file).ok());
-        gaps.unreadable += u64::from(searched.is_none());
+        match root.read(&found.path) {
+            Ok(file) => gaps.unreadable += u64::from(search.file(found, file).is_err()),
+            Err(ToolError::Closed { .. }) => gaps.hidden += 1,
+            Err(_) => gaps.unreadable += 1,
+        }
     })?;
     gaps.is_truncated = search.matches.is_cut();
     Ok(gaps.tell(Map::from_iter([("matches".to_owned(), search.into_result())])))

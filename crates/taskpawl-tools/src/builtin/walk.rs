@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::invalid;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::root::Root;
 
 /// A file that was found.
 pub(super) struct Found {
@@ -26,6 +27,8 @@ pub(super) struct Found {
 pub(super) struct Gaps {
     pub(super) is_truncated: bool,
     pub(super) unreadable: u64,
+    /// Files that were wanted and directories, which are closed to tools.
+    pub(super) hidden: u64,
 }
 
 impl Gaps {
@@ -37,6 +40,9 @@ impl Gaps {
         if self.unreadable > 0 {
             result.insert("unreadable".to_owned(), self.unreadable.into());
         }
+        if self.hidden > 0 {
+            result.insert("hidden".to_owned(), self.hidden.into());
+        }
         result.into()
     }
 }
@@ -45,10 +51,11 @@ impl Gaps {
 const MOST_IGNORE_BYTES: u64 = 256 << 10;
 
 /// Visits the files from `start` on, in no order: sorting a directory would take as much memory as somebody puts names into it. Links
-/// are not followed; `.git` and what ignore files name is left out, hidden files are not.
+/// are not followed; `.git`, what ignore files name and directories that are closed to tools are left out, files whose name begins
+/// with a dot are not.
 pub(super) fn files(
     cx: &CallContext,
-    root: &Path,
+    root: &Root,
     start: &Path,
     dir: &Path,
     gaps: &mut Gaps,
@@ -57,7 +64,7 @@ pub(super) fn files(
     // The walker reads ignore files from the root of the file system down to where it is.
     if let Some(above) = start
         .ancestors()
-        .take_while(|above| above.starts_with(root))
+        .take_while(|above| above.starts_with(root.real()))
         .find(|above| has_unfit_ignore_file(above))
     {
         let problem = format!(
@@ -66,14 +73,20 @@ pub(super) fn files(
         );
         return Err(ToolError::failed(problem));
     }
-    let skipped = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&skipped);
+    root.check_shown(start, start.strip_prefix(dir).unwrap_or(start))?;
+    let left_out = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let (counts, closed) = (Arc::clone(&left_out), root.closed().clone());
     let mut builder = WalkBuilder::new(start);
     builder.hidden(false).require_git(false).git_global(false);
     builder.filter_entry(move |entry| {
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let [unfit, hidden] = &*counts;
+        if is_dir && closed.hides(entry.path()).is_some() {
+            hidden.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
         if is_dir && has_unfit_ignore_file(entry.path()) {
-            count.fetch_add(1, Ordering::Relaxed);
+            unfit.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         entry.file_name() != ".git"
@@ -91,7 +104,9 @@ pub(super) fn files(
         let shown = path.strip_prefix(dir).unwrap_or(&path).to_owned();
         visit(Found { path, shown }, gaps);
     }
-    gaps.unreadable += skipped.load(Ordering::Relaxed);
+    let [unfit, hidden] = &*left_out;
+    gaps.unreadable += unfit.load(Ordering::Relaxed);
+    gaps.hidden += hidden.load(Ordering::Relaxed);
     cx.check()
 }
 

@@ -15,6 +15,16 @@ pub(super) fn plain(path: &Path) -> PathBuf {
     plain
 }
 
+/// Returns a path, which need not exist, without the links that are on the way now.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let rest = |above| path.strip_prefix(above).ok().filter(|rest| rest.file_name().is_some());
+    match found {
+        Some((above, real)) => rest(above).map_or(real.clone(), |rest| real.join(rest)),
+        None => path.to_owned(),
+    }
+}
+
 /// Returns whether a path is one of `places` or lies beneath one.
 pub(super) fn is_within(path: &Path, places: &[PathBuf]) -> bool {
     places.iter().any(|place| path.starts_with(place))

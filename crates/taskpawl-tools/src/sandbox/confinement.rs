@@ -6,6 +6,7 @@ use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, San
 use thiserror::Error;
 
 use super::carve::{is_within, open_up};
+use super::closed::{ClosedPlaces, Opener, Place, Rules};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
 use super::{dotenv, variables, worktree};
@@ -18,13 +19,15 @@ pub struct Confinement {
     made: Mutex<HashMap<Widening, CallSandbox>>,
 }
 
-/// What the programs of one call are held to. Cheap to clone: every call has one.
+/// What one call is held to. Cheap to clone: every call has one.
 #[derive(Clone, Debug, Default)]
 pub struct CallSandbox {
     /// What they may do.
     pub sandbox: Sandbox,
     /// What they see beside the variables of the call.
     pub environment: Arc<Environment>,
+    /// What tools of this process leave alone; also without a sandbox.
+    pub closed: ClosedPlaces,
 }
 
 /// Why a call cannot have what it asks for.
@@ -63,11 +66,10 @@ impl Confinement {
 
     /// As [`of_call`](Self::of_call), if that was asked for before: then nothing has to be looked up.
     pub fn made(&self, widening: &Widening) -> Option<CallSandbox> {
-        let is_off = self.settings.mode == SandboxMode::Off;
-        if is_off { Some(CallSandbox::default()) } else { self.lock().get(widening).cloned() }
+        self.lock().get(widening).cloned()
     }
 
-    /// Returns what the programs of a call are held to that may do what `widening` says besides. Whether it may is decided before.
+    /// Returns what a call is held to that may do what `widening` says besides. Whether it may is decided before.
     ///
     /// # Errors
     /// A path of the widening does not exist, or belongs to taskpawl.
@@ -75,45 +77,44 @@ impl Confinement {
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
-        let profile = Arc::new(self.profile(widening)?);
-        let variables = variables::variables(&self.settings, &self.places, profile.network == Network::Full);
-        let environment = Arc::new(Environment::Exactly(variables));
-        let made = CallSandbox { sandbox: Sandbox::On(profile), environment };
+        let rules = self.rules(widening)?;
+        let root = &self.places.root;
+        let made = if self.settings.mode == SandboxMode::Off {
+            CallSandbox { closed: ClosedPlaces::new(root, rules, None), ..CallSandbox::default() }
+        } else {
+            let dotenv = dotenv::find(root);
+            let profile = Arc::new(self.profile(widening, &rules, &dotenv));
+            let has_net = profile.network == Network::Full;
+            let variables = variables::variables(&self.settings, &self.places, has_net);
+            CallSandbox {
+                sandbox: Sandbox::On(profile),
+                environment: Arc::new(Environment::Exactly(variables)),
+                closed: ClosedPlaces::new(root, rules, Some(dotenv.files)),
+            }
+        };
         self.lock().insert(widening.clone(), made.clone());
         Ok(made)
     }
 
-    fn profile(&self, widening: &Widening) -> Result<Profile, SandboxError> {
+    fn profile(&self, widening: &Widening, rules: &Rules, dotenv: &dotenv::Found) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
-        let asked_write = self.asked("write", &widening.write)?;
-        let asked_read = self.asked("read", &widening.read)?;
-        let named = |paths: &[PathBuf], asked: Vec<PathBuf>| {
-            let set = paths.iter().map(|path| places.absolute(path));
-            set.chain(asked).collect::<Vec<_>>()
-        };
-        let (may_write, may_read) = (named(&settings.write, asked_write), named(&settings.read, asked_read));
-        let common = worktree::common(&places.root);
-
         let mut write = vec![places.root.clone()];
-        write.extend(may_write.iter().cloned());
-        let mut read_only: Vec<PathBuf> = write.iter().flat_map(|path| SandboxPlaces::obeyed(path)).collect();
+        write.extend(rules.may_write.iter().cloned());
         write.extend(places.temporary.clone());
-        read_only = open_up(read_only, &may_write);
-        read_only.extend(settings.protect.iter().map(|path| places.absolute(path)));
-        if let Some(common) = common {
-            write.push(common.directory);
-            read_only.extend(open_up(common.obeyed, &may_write));
-        }
+        write.extend(worktree::common(&places.root).map(|common| common.directory));
+
+        let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);
         // What is not there cannot be covered; saying so of each would fill every result with what nobody misses.
-        read_only.retain(|path| path.symlink_metadata().is_ok());
-        read_only.extend(places.kept.iter().cloned());
+        read_only.retain(|path| path.symlink_metadata().is_ok() || is_within(path, &places.kept));
 
         let mut read = places.readable();
-        read.extend(may_read.iter().cloned());
-        Ok(Profile {
+        read.extend(rules.may_read.iter().cloned());
+        let named: Vec<_> =
+            rules.may_write.iter().chain(&rules.may_read).chain([&places.root]).cloned().collect();
+        Profile {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
-            hidden: self.hidden(&may_write, &may_read),
+            hidden: unique(opened(&rules.hidden, dotenv.files.clone(), &named)),
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
@@ -122,24 +123,44 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-        })
+            gaps: dotenv.gap().into_iter().collect(),
+        }
     }
 
-    /// Returns what is not read, by whom it was named or not.
-    fn hidden(&self, may_write: &[PathBuf], may_read: &[PathBuf]) -> Vec<PathBuf> {
+    /// Returns what is closed to a call, and what of it was named by the user or by the call.
+    fn rules(&self, widening: &Widening) -> Result<Rules, SandboxError> {
         let (settings, places) = (&self.settings, &self.places);
-        let mut hidden = places.secret();
-        hidden.extend(dotenv::files(&places.root));
-        let named = may_write.iter().chain(may_read).chain([&places.root]).cloned().collect::<Vec<_>>();
-        hidden = open_up(hidden, &named);
-        hidden.extend(settings.hide.iter().map(|path| places.absolute(path)));
-        hidden.extend(open_up(places.own.clone(), places.output.as_slice()));
-        unique(hidden)
+        let named = |paths: &[PathBuf], asked: Vec<PathBuf>| {
+            let set = paths.iter().map(|path| places.absolute(path));
+            set.chain(asked).collect::<Vec<_>>()
+        };
+        let may_write = named(&settings.write, self.asked("write", &widening.write)?);
+        let may_read = named(&settings.read, self.asked("read", &widening.read)?);
+
+        let configured = |paths: &[PathBuf]| paths.iter().map(|path| places.absolute(path)).collect();
+        let hidden = [
+            (Opener::Naming, places.secret()),
+            (Opener::Configuration, configured(&settings.hide)),
+            (Opener::Nobody, open_up(places.own.clone(), places.output.as_slice())),
+        ];
+        let written = std::iter::once(&places.root).chain(&may_write);
+        let mut obeyed: Vec<PathBuf> = written.flat_map(|path| SandboxPlaces::obeyed(path)).collect();
+        obeyed.extend(worktree::common(&places.root).map(|common| common.obeyed).unwrap_or_default());
+        let read_only = [
+            (Opener::Naming, obeyed),
+            (Opener::Configuration, configured(&settings.protect)),
+            (Opener::Nobody, places.kept.clone()),
+        ];
+        Ok(Rules { hidden: closed(hidden), read_only: closed(read_only), may_write, may_read })
     }
 
     /// Returns the paths that a call asks for, as absolute ones.
     fn asked(&self, field: &'static str, paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
         let paths = paths.iter().map(|path| self.places.absolute(path));
+        if self.settings.mode == SandboxMode::Off {
+            // Its programs have everything anyway; what is not there opens nothing.
+            return Ok(paths.collect());
+        }
         paths.map(|path| self.admitted(field, path)).collect()
     }
 
@@ -154,6 +175,21 @@ impl Confinement {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Widening, CallSandbox>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn closed(places: [(Opener, Vec<PathBuf>); 3]) -> Vec<Place> {
+    let of =
+        |(opener, paths): (Opener, Vec<PathBuf>)| paths.into_iter().map(move |path| Place { path, opener });
+    places.into_iter().flat_map(of).collect()
+}
+
+/// Returns the paths of places and `more` without what is `named`, where naming opens them.
+fn opened(places: &[Place], more: Vec<PathBuf>, named: &[PathBuf]) -> Vec<PathBuf> {
+    let (by_naming, others): (Vec<_>, Vec<_>) =
+        places.iter().partition(|place| place.opener == Opener::Naming);
+    let by_naming = by_naming.into_iter().map(|place| place.path.clone()).chain(more).collect();
+    let others = others.into_iter().map(|place| place.path.clone());
+    open_up(by_naming, named).into_iter().chain(others).collect()
 }
 
 fn unique(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {

@@ -18,6 +18,8 @@ const DENIED: [&str; 6] = [
     "access is denied",
 ];
 const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
+/// What programs say that cannot start another one.
+const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
 const UNREACHABLE: [&str; 13] = [
     "network is unreachable",
     "could not resolve",
@@ -37,6 +39,9 @@ const UNREACHABLE: [&str; 13] = [
 /// Exit codes of `curl`, which may be told to say nothing, for hosts that cannot be found or reached.
 const CURL: [i32; 3] = [5, 6, 7];
 
+/// The exit code of what was ended by `SIGKILL`, by itself or beneath a shell.
+const KILLED: i32 = 137;
+
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
 
 /// Returns what of its sandbox a failed program ran into, and what would let it through.
@@ -44,6 +49,9 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome) -> Option<String> {
     let Sandbox::On(profile) = &program.sandbox else { return None };
     if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
         return Some("it used a system call that the sandbox forbids".to_owned());
+    }
+    if let Some(said) = of_memory(profile, outcome) {
+        return Some(said);
     }
     let mut lines = outcome.stderr.text.lines().rev().take(LINES);
     let said = lines.find_map(|line| of_line(profile, &program.cwd, line));
@@ -66,11 +74,27 @@ pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<St
     (path.exists() && !may_read(profile, path)).then(|| unreadable(profile, path))
 }
 
+/// Returns that a program was most likely killed because there was no memory left. Who is killed by us has another error.
+fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
+    let is_limited = outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.cgroup);
+    let memory = profile.limits.memory.filter(|_| is_limited && outcome.code == KILLED)?;
+    Some(format!(
+        "most likely it was killed because the programs of the run have {memory} bytes of memory together; `memory` in `[sandbox]` of the configuration sets that"
+    ))
+}
+
 fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
     let said = line.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
     if profile.network == Network::None && says(&UNREACHABLE) {
         return Some(NO_NETWORK.to_owned());
+    }
+    if let Some(most) = profile.limits.processes
+        && says(&TOO_MANY)
+    {
+        return Some(format!(
+            "the programs of the run may be {most} processes together; `processes` in `[sandbox]` of the configuration sets that"
+        ));
     }
     if says(&DENIED) {
         return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
@@ -152,7 +176,7 @@ fn paths(line: &str) -> Vec<PathBuf> {
 mod tests {
     use std::sync::Arc;
 
-    use taskpawl_process::{Captured, End, Environment, OutputFiles};
+    use taskpawl_process::{Captured, End, Enforcement, Environment, OutputFiles, ResourceLimits};
 
     use super::*;
 
@@ -178,10 +202,14 @@ mod tests {
         let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
         let (argv, environment) = (vec!["curl".to_owned()], Environment::default());
         let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
+        hint(&program, &outcome(code, stderr))
+    }
+
+    fn outcome(code: i32, stderr: &str) -> Outcome {
         let captured =
             |text: &str| Captured { text: text.to_owned(), bytes: 0, truncated: false, file: None };
         let (stdout, stderr) = (captured(""), captured(stderr));
-        hint(&program, &Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None })
+        Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None }
     }
 
     #[test]
@@ -214,6 +242,22 @@ mod tests {
         assert_eq!(said("test []/home/x failed"), "");
         let off = of(Sandbox::Off, "/".into(), 1, "touch: cannot touch '/etc/x': Permission denied");
         assert_eq!(off, None);
+    }
+
+    #[test]
+    fn limits_of_all_programs_together_are_told() {
+        let limits =
+            ResourceLimits { memory: Some(1 << 20), processes: Some(9), ..ResourceLimits::default() };
+        let profile = Arc::new(Profile { limits, ..Profile::default() });
+        let said = |code, stderr| of(Sandbox::On(Arc::clone(&profile)), "/".into(), code, stderr);
+        insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may be 9 processes together; `processes` in `[sandbox]` of the configuration sets that");
+        assert_eq!(said(137, "Killed"), None, "no cgroup holds it");
+
+        let mut enforcement = Enforcement::default();
+        enforcement.cgroup = true;
+        let mut outcome = outcome(137, "Killed");
+        outcome.enforcement = Some(Arc::new(enforcement));
+        insta::assert_snapshot!(of_memory(&profile, &outcome).unwrap(), @"most likely it was killed because the programs of the run have 1048576 bytes of memory together; `memory` in `[sandbox]` of the configuration sets that");
     }
 
     #[test]

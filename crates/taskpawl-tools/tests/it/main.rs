@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
 mod arguments;
+mod closed;
 mod files;
 mod fuzz;
 mod fuzz_policy;

@@ -1,10 +1,12 @@
-//! Somebody swaps a directory of the project for a link that leads out of it, over and over, while tools work in it.
+//! Somebody swaps a directory of the project for a link that leads out of it, or to what is hidden in it, over and over, while tools
+//! work in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
+use taskpawl_tools::{Confinement, SandboxPlaces, SandboxSettings};
 
 use crate::support::Project;
 
@@ -14,14 +16,16 @@ const CHECKS: usize = 20_000;
 /// The names of what is swapped: the directory of the project, and the link beside it.
 const NAMES: [&str; 2] = ["dir", "link"];
 
-fn project() -> Project {
+/// A project in which the link leads to `secrets`.
+fn project(secrets: impl Fn(&Project) -> PathBuf) -> Project {
     let project = Project::new();
     project.write("dir/file", "inside");
-    std::fs::create_dir(project.beside("secrets")).unwrap();
+    let secrets = secrets(&project);
+    std::fs::create_dir(&secrets).unwrap();
     for name in ["file", "secret-key"] {
-        std::fs::write(project.beside("secrets").join(name), "secret").unwrap();
+        std::fs::write(secrets.join(name), "secret").unwrap();
     }
-    std::os::unix::fs::symlink(project.beside("secrets"), project.path("link")).unwrap();
+    std::os::unix::fs::symlink(secrets, project.path("link")).unwrap();
     project
 }
 
@@ -57,12 +61,27 @@ fn is_harmed(outside: &Path) -> bool {
 
 #[test]
 fn no_file_tool_is_raced_out_of_the_project() {
-    let project = project();
+    let project = project(|project| project.beside("secrets"));
+    let real = project.path("").canonicalize().unwrap();
+    race(&project, &project.beside("secrets"), |found| found.starts_with(&real));
+}
+
+#[test]
+fn no_file_tool_is_raced_to_what_is_hidden() {
+    let mut project = project(|project| project.path(".env"));
+    let places = SandboxPlaces { root: project.cx.root.clone(), ..SandboxPlaces::default() };
+    project.cx.closed = Confinement::new(SandboxSettings::default(), places).plain().closed;
+    let hidden = project.path(".env").canonicalize().unwrap();
+    race(&project, &hidden, |found| !found.starts_with(&hidden));
+}
+
+/// Races tools to `secrets`, and whoever checks by `is_fine` where a path leads before it is opened.
+fn race(project: &Project, secrets: &Path, is_fine: impl Fn(&Path) -> bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (done, refused) = while_swapping(&project, || runtime.block_on(rounds(&project)));
-    assert!(!is_harmed(&project.beside("secrets")));
+    let (done, refused) = while_swapping(project, || runtime.block_on(rounds(project)));
+    assert!(!is_harmed(secrets));
     assert!(done > 0, "every one of {refused} calls was refused: nothing was tried");
-    let escapes = while_swapping(&project, || escapes(&project));
+    let escapes = while_swapping(project, || escapes(project, is_fine));
     if escapes == 0 {
         println!(
             "SKIPPED the control: nobody was raced by checking first, so on this machine the race shows nothing"
@@ -94,7 +113,10 @@ async fn rounds(project: &Project) -> (usize, usize) {
                 done += 1;
             }
             Err(error) => {
-                assert!(matches!(error.class(), "outside_root" | "io" | "failed"), "{tool}: {error}");
+                assert!(
+                    matches!(error.class(), "outside_root" | "protected" | "io" | "failed"),
+                    "{tool}: {error}"
+                );
                 refused += 1;
             }
         }
@@ -103,11 +125,10 @@ async fn rounds(project: &Project) -> (usize, usize) {
 }
 
 /// The control, which does what the tools do not: it checks where a path leads, and opens it then.
-fn escapes(project: &Project) -> usize {
+fn escapes(project: &Project, is_fine: impl Fn(&Path) -> bool) -> usize {
     let path = project.path("dir/file");
-    let real = project.path("").canonicalize().unwrap();
     let escapes = |_: &usize| {
-        path.canonicalize().is_ok_and(|found| found.starts_with(&real))
+        path.canonicalize().is_ok_and(|found| is_fine(&found))
             && std::fs::read(&path).is_ok_and(|content| content == b"secret")
     };
     (0..CHECKS).filter(escapes).count()

@@ -64,10 +64,19 @@ pub(crate) struct Around {
     user: Option<u32>,
 }
 
+/// Fails where no world can be made.
+pub(crate) fn probe() -> std::io::Result<()> {
+    place().map(drop)
+}
+
+fn place() -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix("world-").tempdir_in(PLACE)
+}
+
 impl Around {
     /// Makes a world that belongs to a user.
     pub(crate) fn new(user: Option<u32>) -> Self {
-        let directory = tempfile::Builder::new().prefix("world-").tempdir_in(PLACE).unwrap();
+        let directory = place().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let place = fs::canonicalize(directory.path()).unwrap();
         let (home, project, outside) = (place.join("home"), place.join("project"), place.join("outside"));

@@ -43,6 +43,12 @@ impl Home {
         let path = std::fs::canonicalize(path).unwrap();
         std::fs::create_dir_all(path.join("work")).unwrap();
         std::fs::create_dir_all(path.join("tmp")).unwrap();
+        // The directory of the build may lie in a project, whose root is not to be that of the calls.
+        let project = path.join("work/.taskpawl");
+        std::fs::create_dir_all(&project).unwrap();
+        let id = "00000000-0000-4000-8000-000000000001";
+        let json = serde_json::json!({"id": id, "path": path.join("work")}).to_string();
+        std::fs::write(project.join("project.json"), json).unwrap();
         let store = path.join("tasks.db").to_str().unwrap().to_owned();
         Self { _directory: None, path, store, faults: String::new() }
     }

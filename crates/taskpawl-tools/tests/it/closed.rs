@@ -1,0 +1,261 @@
+//! What the sandbox keeps from programs is kept from file tools, too, however it is spelled.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+use taskpawl_tools::{ClosedPlaces, Confinement, SandboxMode, SandboxPlaces, SandboxSettings};
+
+use crate::support::Project;
+
+/// What is not read.
+const HIDDEN: [&str; 6] =
+    [".env", ".envrc", "app/.env.local", "a/b/c/d/e/f/g/h/.env", "diary/today", "state/tasks.db"];
+
+/// What is read and not written.
+const PROTECTED: [&str; 6] = [
+    ".git/hooks/pre-commit",
+    ".git/config",
+    ".mcp.json",
+    "taskpawl.toml",
+    ".vscode/settings.json",
+    "infra/main.tf",
+];
+
+/// What of it is closed with its directory.
+const IN_DIRECTORIES: [&str; 5] =
+    ["diary/today", "state/tasks.db", ".git/hooks/pre-commit", ".vscode/settings.json", "infra/main.tf"];
+
+/// What is protected and not there.
+const MISSING: [&str; 8] = [
+    ".bashrc",
+    ".claude/settings.json",
+    ".claude/commands/deep/new.md",
+    ".git/hooks/post-merge",
+    ".idea/workspace.xml",
+    ".gemini/settings.json",
+    ".env.production",
+    "app/.env",
+];
+
+fn project(settings: SandboxSettings) -> Project {
+    let mut project = Project::new();
+    for name in HIDDEN.iter().chain(&PROTECTED).chain(&["app/main.rs"]) {
+        project.write(name, "a secret");
+    }
+    project.cx.closed = closed(&project, settings);
+    project
+}
+
+fn closed(project: &Project, mut settings: SandboxSettings) -> ClosedPlaces {
+    settings.hide = vec!["diary".into()];
+    settings.protect = vec!["infra".into()];
+    let places = SandboxPlaces {
+        root: project.cx.root.clone(),
+        own: vec![project.path("state")],
+        variables: [("HOME".into(), project.beside("home").into())].into(),
+        ..SandboxPlaces::default()
+    };
+    Confinement::new(settings, places).plain().closed
+}
+
+/// Returns other ways to write the path of a file, made in the project.
+fn spellings(project: &Project, path: &str) -> Vec<String> {
+    let ways = project.path("ways");
+    let _ = fs::remove_dir_all(&ways);
+    fs::create_dir(&ways).unwrap();
+    let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+    symlink(project.path(path), ways.join("absolute-link")).unwrap();
+    symlink(format!("../{path}"), ways.join("link")).unwrap();
+    symlink("link", ways.join("link-to-link")).unwrap();
+    symlink(format!("../{parent}"), ways.join("directory")).unwrap();
+    let directory = format!("ways/directory/{name}");
+    let absolute = project.path(path).to_str().unwrap().to_owned();
+    let written = [path.to_owned(), format!("./ways/../{path}"), format!(".//{path}"), absolute, directory];
+    let links = ["link", "link-to-link"].map(|name| format!("ways/{name}"));
+    // A file in a closed directory is not known by another name.
+    let is_closed_itself = !IN_DIRECTORIES.contains(&path);
+    let hard_link = is_closed_itself.then(|| {
+        fs::hard_link(project.path(path), ways.join("hard-link")).unwrap();
+        "ways/hard-link".to_owned()
+    });
+    written.into_iter().chain(links).chain(hard_link).collect()
+}
+
+/// Everything that reads a file, and everything that writes one and need not read it for that.
+fn reading(path: &str) -> [(&'static str, Value); 3] {
+    [
+        ("read_file", json!({"path": path})),
+        ("edit_file", json!({"path": path, "old": "secret", "new": "lie"})),
+        ("grep", json!({"path": path, "pattern": "secret"})),
+    ]
+}
+
+fn writing(path: &str) -> [(&'static str, Value); 2] {
+    [
+        ("write_file", json!({"path": path, "content": "lie"})),
+        ("write_file", json!({"path": path, "content": "lie", "append": true})),
+    ]
+}
+
+/// Returns whether a call was refused for this reason. What a search leaves out it says.
+async fn is_refused(project: &Project, tool: &str, args: &Value) -> bool {
+    match project.call(tool, args.clone()).await {
+        Err(error) => {
+            assert_eq!(error.class(), "protected", "{tool} {args}: {error}");
+            true
+        }
+        Ok(result) => {
+            let leaves_out = tool == "grep" && result["hidden"] == 1;
+            assert!(!leaves_out || result["matches"] == json!([]), "{args}: {result}");
+            leaves_out
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_neither_read_nor_written_however_it_is_spelled() {
+    let mut project = project(SandboxSettings::default());
+    for path in HIDDEN {
+        for spelling in spellings(&project, path) {
+            // What has a second name gets a file of its own when it is replaced; the one that is hidden stays as it is.
+            let replaces_a_link = spelling.ends_with("hard-link");
+            let skip = usize::from(replaces_a_link);
+            for (tool, args) in
+                reading(&spelling).into_iter().chain(writing(&spelling).into_iter().skip(skip))
+            {
+                assert!(is_refused(&project, tool, &args).await, "{path} by {tool} {args}");
+            }
+            assert_eq!(project.read(path), "a secret", "{path} by {spelling}");
+        }
+    }
+    for path in ["diary", "state"] {
+        assert!(is_refused(&project, "list_dir", &json!({"path": path})).await);
+    }
+    let names = project.call("list_dir", json!({"path": "."})).await.unwrap();
+    assert!(names.to_string().contains(".env"), "names are no secret: {names}");
+
+    project.cx.closed = ClosedPlaces::default();
+    for path in HIDDEN {
+        for spelling in spellings(&project, path) {
+            let (tool, args) = &reading(&spelling)[0];
+            assert_eq!(project.call(tool, args.clone()).await.unwrap()["content"], "a secret", "the control");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_protected_is_read_and_not_written_however_it_is_spelled() {
+    let mut project = project(SandboxSettings::default());
+    for path in PROTECTED {
+        for spelling in spellings(&project, path) {
+            let content = project.call("read_file", json!({"path": spelling})).await.unwrap();
+            assert_eq!(content["content"], "a secret");
+            let edit = reading(&spelling)[1].clone();
+            // To replace one name of a file leaves the others what they were.
+            let replaces_a_link = spelling.ends_with("hard-link");
+            let tried = writing(&spelling).into_iter().rev().chain([edit]);
+            for (tool, args) in tried.take(if replaces_a_link { 1 } else { 3 }) {
+                assert!(is_refused(&project, tool, &args).await, "{path} by {tool} {args}");
+            }
+            assert_eq!(project.read(path), "a secret", "{path} by {spelling}");
+        }
+    }
+    project.cx.closed = ClosedPlaces::default();
+    for path in PROTECTED {
+        let (tool, args) = &writing(path)[0];
+        project.call(tool, args.clone()).await.expect("the control");
+        assert_eq!(project.read(path), "lie");
+    }
+}
+
+#[tokio::test]
+async fn what_is_protected_and_missing_is_not_made() {
+    let mut project = project(SandboxSettings::default());
+    for path in MISSING {
+        let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let link = project.path("link");
+        symlink(path, &link).unwrap();
+        for spelling in [path, &format!("./app/../{path}"), &path.replace(name, &name.to_uppercase())] {
+            for (tool, args) in writing(spelling) {
+                assert!(is_refused(&project, tool, &args).await, "{path} by {tool} {args}");
+            }
+        }
+        let append = json!({"path": "link", "content": "lie", "append": true});
+        project.call("write_file", append).await.unwrap_err();
+        assert!(!project.path(path).exists(), "{path}");
+        fs::remove_file(link).unwrap();
+    }
+    for directory in [".idea", ".claude/commands", ".git/HOOKS", "app/.ENV"] {
+        assert!(!project.path(directory).exists(), "{directory}: nor are directories");
+    }
+    fs::remove_dir_all(project.path(".git")).unwrap();
+    for (tool, args) in writing(".git") {
+        assert!(is_refused(&project, tool, &args).await, "a file `.git` says where the hooks are: {args}");
+    }
+    project.cx.closed = ClosedPlaces::default();
+    for path in MISSING {
+        let (tool, args) = &writing(path)[0];
+        project.call(tool, args.clone()).await.expect("the control");
+        assert_eq!(project.read(path), "lie");
+    }
+}
+
+#[tokio::test]
+async fn searches_leave_out_what_is_hidden_and_say_so() {
+    let project = project(SandboxSettings::default());
+    let found = project.call("grep", json!({"pattern": "secret"})).await.unwrap();
+    let paths: Vec<_> =
+        found["matches"].as_array().unwrap().iter().map(|found| found["path"].as_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [".mcp.json", ".vscode/settings.json", "app/main.rs", "infra/main.tf", "taskpawl.toml"]
+    );
+    assert_eq!(found["hidden"], 6);
+    let found = project.call("glob", json!({"pattern": "app/**"})).await.unwrap();
+    assert_eq!(found, json!({"paths": ["app/main.rs"], "hidden": 3}));
+}
+
+#[tokio::test]
+async fn what_is_named_is_open_and_nothing_above_it() {
+    let mut settings = SandboxSettings {
+        read: vec![".env".into(), "app".into(), "diary".into(), "state".into()],
+        write: vec![".git/hooks".into(), ".mcp.json".into()],
+        ..SandboxSettings::default()
+    };
+    for mode in [SandboxMode::On, SandboxMode::Off] {
+        settings.mode = mode;
+        let project = project(settings.clone());
+        let mut said = Vec::new();
+        for path in HIDDEN {
+            said.push(match project.call("read_file", json!({"path": path})).await {
+                Ok(_) => format!("{path}: open"),
+                Err(error) => project.stable(&error.to_string()),
+            });
+        }
+        for path in PROTECTED.iter().chain(&[".git/hooks/new", ".bashrc"]) {
+            said.push(match project.call("write_file", json!({"path": path, "content": "x"})).await {
+                Ok(_) => format!("{path}: open"),
+                Err(error) => project.stable(&error.to_string()),
+            });
+        }
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said.join("\n"), @r"
+            .env: open
+            `.envrc` is hidden, because it may hold secrets; `--allow-read [dir]/project/.envrc` shows it
+            `app/.env.local` is hidden, because it may hold secrets; `--allow-read [dir]/project/app/.env.local` shows it
+            `a/b/c/d/e/f/g/h/.env` is hidden, because it may hold secrets; `--allow-read [dir]/project/a/b/c/d/e/f/g/h/.env` shows it
+            `diary/today` is kept from tools: `hide` in `[sandbox]` of the configuration names `[dir]/project/diary`
+            `state/tasks.db` belongs to taskpawl itself, and tools leave it alone
+            .git/hooks/pre-commit: open
+            `.git/config` is protected, because others obey it; `--allow-write [dir]/project/.git/config` opens it
+            .mcp.json: open
+            `taskpawl.toml` is protected, because others obey it; `--allow-write [dir]/project/taskpawl.toml` opens it
+            `.vscode/settings.json` is protected, because others obey it; `--allow-write [dir]/project/.vscode` opens it
+            `infra/main.tf` is kept from tools: `protect` in `[sandbox]` of the configuration names `[dir]/project/infra`
+            .git/hooks/new: open
+            `.bashrc` is protected, because others obey it; once you have made it, `--allow-write [dir]/project/.bashrc` opens it
+            ");
+        }
+    }
+}
