@@ -12,6 +12,7 @@ mod commands;
 mod engine;
 mod measure;
 mod order;
+mod sandbox;
 mod spawn;
 
 use clap::{Parser, Subcommand};
@@ -42,6 +43,15 @@ enum What {
         #[arg(long, default_value_t = 2_000)]
         tasks: usize,
     },
+    /// Spawned `true` in the sandbox and without it, by the supervisor alone: against a bare `posix_spawn`, also from a process of 512 MiB.
+    Sandbox {
+        /// How many programs in each round.
+        #[arg(long, default_value_t = 2_000)]
+        calls: usize,
+        /// How many rounds.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// CPU of single commands with 1,000 and 100,000 tasks in the store.
     Commands {
         /// How many tasks are many.
@@ -69,15 +79,19 @@ enum What {
 }
 
 fn main() -> Result<(), Failure> {
+    // The programs that are measured are started by this one, executed a second time.
+    taskpawl::child_entry();
     match Args::parse().what {
         What::All => {
             engine::compare(100_000)?;
             spawn::compare(2_000)?;
             order::compare(100_000)?;
+            sandbox::compare(2_000, 5)?;
             commands::compare(100_000)
         }
         What::Engine { tasks } => engine::compare(tasks),
         What::Spawn { tasks } => spawn::compare(tasks),
+        What::Sandbox { calls, rounds } => sandbox::compare(calls, rounds),
         What::Commands { tasks } => commands::compare(tasks),
         What::Order { tasks } => order::compare(tasks),
         What::EngineOnce { store, shape, tasks, jobs } => {

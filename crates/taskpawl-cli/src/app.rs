@@ -207,6 +207,7 @@ impl App {
             .http_access(self.config()?.http_access())
             .policy(self.policy()?.clone())
             .secrets(Arc::new(self.config()?.secrets(&self.environment)))
+            .tool_finder(self.servers()?.finder())
             .source(self.source()?);
         // Also commands that run nothing have to know what may be repeated after a crash.
         Ok(toolbox::usable(self)?.into_iter().fold(builder, Builder::tool))

@@ -18,8 +18,8 @@ use crate::commands::parse;
 use crate::environment::Environment;
 use crate::text::nearest;
 
-#[cfg(test)]
-mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod hosts;
 mod mcp;
 mod own_tools;

@@ -14,6 +14,8 @@ mod config;
 mod environment;
 mod error;
 mod event_schema;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod output;
 mod report;
 mod schema;

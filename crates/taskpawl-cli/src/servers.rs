@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use taskpawl::RunOptions;
 use taskpawl::model::{CallSpec, NewCall, NewTask, Query, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, Widening, content_hash};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash};
 use taskpawl_mcp::{ServerConfig, ServerProblem, Servers, ServersOptions, read_servers, server_of};
 
 use crate::app::App;
+use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
 use crate::trust;
 
@@ -45,6 +46,11 @@ impl McpServers {
         self.servers.tools()
     }
 
+    /// Returns what starts servers when a run needs a tool of theirs that nobody knows.
+    pub(crate) fn finder(&self) -> Arc<dyn ToolFinder> {
+        Arc::clone(&self.servers) as Arc<dyn ToolFinder>
+    }
+
     /// Returns the file that names the server of a tool.
     pub(crate) fn file(&self, tool: &str) -> Option<PathBuf> {
         Some(self.servers.of_tool(tool)?.config.file.clone())
@@ -66,6 +72,48 @@ impl McpServers {
         }
     }
 
+    /// Says why no run here has a tool of a server, if that is what the name says.
+    pub(crate) fn lack(&self, tool: &str) -> Option<Lack> {
+        let (name, own) = tool.split_once('/')?;
+        if let Some(held) = self.held.iter().find(|server| server.name == name) {
+            let file = held.file.display();
+            let why =
+                format!("`{file}` of the project names MCP server `{name}`, and is not trusted as it is now");
+            return Some(Lack::new(tool, &why, "taskpawl trust"));
+        }
+        let Some(state) = self.servers.of_tool(tool) else {
+            let why = format!("no MCP server `{name}` is configured{}", self.near(name));
+            return Some(Lack::new(tool, &why, "taskpawl config path"));
+        };
+        Some(if let Some(problem) = state.problem {
+            let why = format!("MCP server `{name}` could not be started when it was tried last: {problem}");
+            Lack::new(tool, &why, CONNECT)
+        } else if state.tools.is_none() {
+            let why = format!("the tools of MCP server `{name}` are not known before it has run once");
+            Lack::new(tool, &why, CONNECT)
+        } else if state.config.offers(own) {
+            let why = format!("MCP server `{name}` has no such tool{}", self.near_tool(tool));
+            Lack::new(tool, &why, CONNECT)
+        } else {
+            let file = state.config.file.display();
+            let why = format!("`{file}` leaves it out of what MCP server `{name}` offers here");
+            Lack::new(tool, &why, "taskpawl tools list")
+        })
+    }
+
+    /// Returns the names of servers that a run starts when it needs them, and that nothing is known against.
+    pub(crate) fn found_later(&self) -> BTreeSet<String> {
+        let states = self.servers.states();
+        let later = states.iter().filter(|state| state.tools.is_none() && state.problem.is_none());
+        later.map(|state| state.config.name.clone()).collect()
+    }
+
+    fn near_tool(&self, name: &str) -> String {
+        let tools = self.servers.tools();
+        let near = crate::text::nearest(name, tools.iter().map(|tool| &*tool.spec().name));
+        near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    }
+
     fn near(&self, name: &str) -> String {
         let states = self.servers.states();
         let near = crate::text::nearest(name, states.iter().map(|state| &*state.config.name));
@@ -83,6 +131,22 @@ impl McpServers {
         self.servers.states().iter().map(|state| state.config.name.clone()).collect()
     }
 }
+
+/// Why no run here has a tool, and what is to be done about it.
+#[derive(Debug)]
+pub(crate) struct Lack {
+    pub(crate) text: String,
+    pub(crate) command: &'static str,
+}
+
+impl Lack {
+    fn new(tool: &str, why: &str, command: &'static str) -> Self {
+        Self { text: format!("needs the tool `{tool}`: {why}"), command }
+    }
+}
+
+/// The command that starts all servers, and says what is wrong with them.
+const CONNECT: &str = "taskpawl tools list --connect";
 
 struct Reading<'a> {
     app: &'a App,
@@ -190,39 +254,44 @@ fn state_directory(app: &App) -> Option<PathBuf> {
 
 /// Makes the tools of all servers known, by starting them.
 pub(crate) fn connect(app: &App) -> Result<(), CliError> {
-    learn(app, app.servers()?.all())
+    learn(app, app.servers()?.all(), &SandboxArgs::default())
 }
 
 /// Makes the tools known that calls of these names need, by starting their servers; nothing happens where they are known.
-pub(crate) fn learn_for<'n>(app: &App, tools: impl Iterator<Item = &'n str>) -> Result<(), CliError> {
+pub(crate) fn learn_for<'n>(
+    app: &App,
+    tools: impl Iterator<Item = &'n str>,
+    sandbox: &SandboxArgs,
+) -> Result<(), CliError> {
     let unknown = app.servers()?.unknown();
     if unknown.is_empty() {
         return Ok(());
     }
     let named = tools.filter_map(|tool| Some(tool.split_once('/')?.0.to_owned()));
-    learn(app, named.filter(|name| unknown.contains(name)).collect())
+    learn(app, named.filter(|name| unknown.contains(name)).collect(), sandbox)
 }
 
 /// As [`learn_for`], for what is left to do in the store.
-pub(crate) fn learn_for_store(app: &App) -> Result<(), CliError> {
+pub(crate) fn learn_for_store(app: &App, sandbox: &SandboxArgs) -> Result<(), CliError> {
     if app.servers()?.unknown().is_empty() {
         return Ok(());
     }
     let tasks = app.reader()?.list_tasks(&Query::default())?;
     let left = tasks.iter().filter(|task| !task.status.is_finished());
     let calls = left.flat_map(|task| &task.metadata.tool_calls);
-    learn_for(app, calls.map(|call| &*call.tool_name))
+    learn_for(app, calls.map(|call| &*call.tool_name), sandbox)
 }
 
-/// Starts servers in the way in which a run does: within one.
-fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
+/// Starts servers in the way in which a run does: within one, and in its sandbox.
+fn learn(app: &App, names: BTreeSet<String>, sandbox: &SandboxArgs) -> Result<(), CliError> {
     if names.is_empty() {
         return Ok(());
     }
     let learner = Arc::new(Learner::new(Arc::clone(&app.servers()?.servers), names));
     let files = tempfile::Builder::new().prefix("taskpawl-mcp-").tempdir().map_err(CliError::Runtime)?;
     let plans = app.builder_at(Location::Memory, &root(app)?)?;
-    let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>).open()?;
+    let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
+    let plans = app.held(plans, sandbox)?.open()?;
     let call = NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() } };
     let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;

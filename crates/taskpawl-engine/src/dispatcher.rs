@@ -13,6 +13,7 @@ use taskpawl_model::{
     StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
+use taskpawl_tools::{Tool, ToolError};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -20,6 +21,7 @@ use crate::changes::Changed;
 use crate::engine::{Engine, RunControl, RunOptions};
 use crate::error::RunError;
 use crate::executor::{Ended, Executor, Held};
+use crate::finding::{Finding, with_found};
 use crate::fingerprint::fingerprint;
 use crate::ledger::Ledger;
 use crate::liveness;
@@ -63,6 +65,8 @@ pub(crate) struct Dispatcher {
     /// What is being found out about tasks with `cache`, a few at a time.
     finds: JoinSet<(Key, Grant)>,
     finders: Arc<Semaphore>,
+    /// Tools that are missing and being looked for.
+    finding: Finding,
     cached: u64,
     changed_beyond: BTreeMap<TaskId, ChangedBeyond>,
 }
@@ -82,7 +86,13 @@ impl Dispatcher {
         options: &RunOptions,
         notifier: Notifier,
     ) -> Self {
-        let executor = Executor::new(engine, &manager, held, options.scope.clone(), options.observer.clone());
+        let executor = Executor::new(
+            engine,
+            (run.clone(), &manager),
+            held,
+            options.scope.clone(),
+            options.observer.clone(),
+        );
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
             intake: Intake::new(run.clone(), options.only.clone(), tools).with_rules(options.rules()),
@@ -90,6 +100,7 @@ impl Dispatcher {
             tool_limits: options.tool_limits.clone(),
             finds: JoinSet::new(),
             finders: Arc::new(Semaphore::new(FINDERS)),
+            finding: Finding::new(engine.finder.clone()),
             cached: 0,
             changed_beyond: BTreeMap::new(),
             state: State::new(options.jobs(), BTreeMap::new()),
@@ -192,6 +203,7 @@ impl Dispatcher {
             Some(Ok((key, grant))) = self.finds.join_next(), if !self.finds.is_empty() => {
                 events.push_back(Event::Found(key, grant));
             }
+            found = self.finding.found() => self.take_found(found, events)?,
             said = self.questions.said() => self.take_said(said, events)?,
             warning = self.notifier.next() => self.warn(warning),
             Ok(()) = self.stops.changed() => self.take_stops(events),
@@ -349,7 +361,38 @@ impl Dispatcher {
         }
     }
 
+    /// Takes in tools that were looked for, and what was left because of them.
+    fn take_found(
+        &mut self,
+        found: Result<Vec<Arc<dyn Tool>>, ToolError>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), RunError> {
+        let found = found.unwrap_or_else(|error| {
+            self.warn(error.to_string());
+            Vec::new()
+        });
+        let (registry, names) = with_found(&self.engine.tools, found);
+        if !names.is_empty() {
+            self.engine.tools = Arc::new(registry);
+            self.executor.take_tools(Arc::clone(&self.engine.tools));
+            events.extend(self.manager.read(|view| Ok(self.intake.take_tools(view, names)?))?);
+        }
+        Ok(())
+    }
+
     fn take_answer(&mut self, answer: Answer, events: &mut VecDeque<Event>) -> Result<(), RunError> {
+        let missing: Vec<String> = answer.missing_tools.iter().map(|(_, name)| name.clone()).collect();
+        // What was found while the commit was under way is not missing any more.
+        let is_found = missing.iter().any(|name| self.engine.tools.get(name).is_some());
+        self.finding.look_for(missing, &self.executor);
+        self.take_in(answer, events)?;
+        if is_found {
+            events.extend(self.manager.read(|view| Ok(self.intake.take_tools(view, [])?))?);
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, answer: Answer, events: &mut VecDeque<Event>) -> Result<(), RunError> {
         if self.intake.is_plain(&answer) {
             events.push_back(self.intake.take_plain(answer));
         } else {
@@ -499,7 +542,7 @@ impl Dispatcher {
         if prospects.is_behind {
             self.pause = FIRST_PAUSE;
         }
-        Ok(prospects.more_may_come() || self.may_be_decided()?)
+        Ok(prospects.more_may_come() || self.finding.is_looking() || self.may_be_decided()?)
     }
 
     /// Returns whether somebody may yet decide about a task: the approver, and with `wait` others.

@@ -10,7 +10,7 @@ use taskpawl_model::{
 };
 use taskpawl_tools::{
     Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
-    SandboxSettings, SecretSource, SpawnError, Supervision, probe,
+    SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, probe,
 };
 use tokio::sync::watch;
 
@@ -36,6 +36,7 @@ pub struct Engine {
     pub(crate) tools: Arc<Registry>,
     pub(crate) project: Project,
     pub(crate) secrets: Arc<dyn SecretSource>,
+    pub(crate) finder: Option<Arc<dyn ToolFinder>>,
     supervision: Supervision,
     sandbox: Arc<(SandboxSettings, SandboxPlaces)>,
 }
@@ -173,7 +174,7 @@ impl Engine {
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
-        Self { manager, tools, project, secrets, supervision: Supervision::default(), sandbox }
+        Self { manager, tools, project, secrets, finder: None, supervision: Supervision::default(), sandbox }
     }
 
     /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Without it there are none.
@@ -181,6 +182,13 @@ impl Engine {
     pub fn with_secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
         self.manager = recovery::watchful(self.manager, &self.tools, &self.project.files, &secrets);
         self.secrets = secrets;
+        self
+    }
+
+    /// Sets who finds tools that a run needs and the registry does not have. Without it they are missing.
+    #[must_use]
+    pub fn with_finder(mut self, finder: Arc<dyn ToolFinder>) -> Self {
+        self.finder = Some(finder);
         self
     }
 

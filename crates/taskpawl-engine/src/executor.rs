@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, SandboxRequest, StartedCall,
-    Timestamp, add_usage, cost, is_too_deep,
+    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, RunId, SandboxRequest,
+    StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
-    CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, SandboxError,
-    ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
+    CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, Registry,
+    SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +66,7 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Executor {
     engine: Engine,
+    run: RunId,
     /// Acts in the name of the run, for what its calls add to their plans.
     growing: Manager,
     output: Output,
@@ -82,12 +83,13 @@ impl Executor {
     /// Returns an executor whose calls start their programs as `held` says.
     pub(crate) fn new(
         engine: &Engine,
-        manager: &Manager,
+        (run, manager): (RunId, &Manager),
         held: Held,
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         Self {
+            run,
             growing: manager.clone().with_origin(Origin::Agent),
             output: engine.output(),
             actor: engine.manager.actor().to_owned(),
@@ -148,6 +150,26 @@ impl Executor {
         }
     }
 
+    /// Returns the context in which tools are looked for, as the calls of the run have theirs. `number` tells the searches apart.
+    pub(crate) fn context_of_search(
+        &self,
+        number: usize,
+    ) -> impl Future<Output = Result<CallContext, SandboxError>> + Send + 'static {
+        let project = &self.engine.project;
+        let mut context = CallContext::new(&project.root, self.output.stem_of_search(&self.run, number));
+        context.actor.clone_from(&self.actor);
+        context.scope.clone_from(&self.scope);
+        context.cancel = self.cancel.child_token();
+        context.programs = self.held.programs.clone();
+        context.secrets = Some(self.held.vault.clone());
+        confined(context, Arc::clone(&self.held.confinement), Widening::default())
+    }
+
+    /// Takes in tools that became known while the run goes on.
+    pub(crate) fn take_tools(&mut self, tools: Arc<Registry>) {
+        self.engine.tools = tools;
+    }
+
     fn context(
         &mut self,
         started: &StartedCall,
@@ -171,6 +193,7 @@ impl Executor {
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
         context.programs = self.held.programs.clone();
+        context.secrets = Some(self.held.vault.clone());
         context
     }
 
@@ -340,6 +363,14 @@ async fn run(
     };
     match ended {
         Ok(result) => match bounded(flat_enough(result)) {
+            Ok(result) if spec.emit && is_cut(&result) => {
+                let most = KEPT_BYTES >> 10;
+                failed(
+                    "emit",
+                    format!("its tasks are lost: a result of more than {most} KiB is cut"),
+                    Some(result),
+                )
+            }
             Ok(result) => CallEnd::Succeeded(result),
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
@@ -371,6 +402,11 @@ async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
         // What cannot be cleaned now stays as it is: nobody could be told of it who can do something about it.
         let _ = tokio::task::spawn_blocking(move || secrets::clean_output(&files, &vault)).await;
     }
+}
+
+/// Returns whether a result is what was left of a larger one, so that nobody can tell which tasks were in it.
+fn is_cut(result: &Value) -> bool {
+    result.get("truncated") == Some(&Value::Bool(true)) && result.get("resultFile").is_some()
 }
 
 /// A value that is nested too deep to be read again is kept as its text.

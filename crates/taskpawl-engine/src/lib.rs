@@ -17,6 +17,7 @@ mod executor;
 pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
+mod finding;
 mod fingerprint;
 mod ledger;
 mod liveness;

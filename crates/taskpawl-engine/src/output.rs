@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use taskpawl_model::{CallId, TaskId};
+use taskpawl_model::{CallId, RunId, TaskId};
 
 use crate::error::RunError;
 
@@ -62,6 +62,11 @@ impl Output {
     pub fn stem(&self, task: &TaskId, call: &CallId, start: u32) -> PathBuf {
         // No id has an `@`: names cannot meet, nor lead elsewhere as `..` would. One directory for all saves each call two.
         self.directory.join(format!("{task}@{call}@{start}"))
+    }
+
+    /// Returns the path of what programs print that a run starts to find tools, as of [`stem`](Self::stem).
+    pub(crate) fn stem_of_search(&self, run: &RunId, number: usize) -> PathBuf {
+        self.directory.join(format!("{run}@tools@{number}"))
     }
 
     /// Returns the output files that there are of a call, by start and stream. Calls that printed nothing have none.

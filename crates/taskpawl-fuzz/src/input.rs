@@ -73,7 +73,7 @@ const MARKS: &[&str] = &[
 
 /// Makes inputs, one after the other.
 pub(crate) struct Inputs<'a> {
-    corpus: &'a [&'a str],
+    corpus: Vec<String>,
     words: Vec<&'a str>,
     random: Random,
 }
@@ -84,21 +84,21 @@ impl<'a> Inputs<'a> {
         let times = MARKS.len() / target.words.len().max(1) + 1;
         let own = target.words.iter().copied().cycle().take(times * target.words.len());
         Self {
-            corpus: target.corpus,
+            corpus: target.known(),
             words: MARKS.iter().copied().chain(own).collect(),
             random: Random::new(seed),
         }
     }
 
     pub(crate) fn next(&mut self) -> String {
-        let known = *self.random.one_of(self.corpus);
+        let known = self.random.one_of(&self.corpus).clone();
         let text = match self.random.below(20) {
-            0..=9 => self.edited(known),
+            0..=9 => self.edited(&known),
             10..=16 => {
-                tree::changed(&mut self.random, known, &self.words).unwrap_or_else(|| self.edited(known))
+                tree::changed(&mut self.random, &known, &self.words).unwrap_or_else(|| self.edited(&known))
             }
             17 | 18 => self.written(),
-            _ => self.nested(known),
+            _ => self.nested(&known),
         };
         match text.char_indices().nth(LONGEST) {
             Some((end, _)) => text[..end].to_owned(),
@@ -133,7 +133,7 @@ impl<'a> Inputs<'a> {
                 drop(text.splice(from..to, word.chars()));
             }
             5 => {
-                let other: Vec<char> = self.random.one_of(self.corpus).chars().collect();
+                let other: Vec<char> = self.random.one_of(&self.corpus).chars().collect();
                 let at = self.random.below(other.len() + 1);
                 drop(text.splice(from.., other[at..].iter().copied()));
             }

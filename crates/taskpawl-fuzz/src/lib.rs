@@ -12,6 +12,7 @@
 //! assert!(found.input.parse::<f64>().is_err());
 //! ```
 
+mod folder;
 mod input;
 mod random;
 mod tree;
@@ -33,7 +34,8 @@ const FULL: u64 = 100_000_000;
 pub struct Target<'a> {
     /// What it is called in figures.
     pub name: &'static str,
-    /// Inputs that it reads, or that are known to be hostile.
+    /// Inputs that it reads, or that are known to be hostile, beside those in the folder `fuzz/corpus/NAME` of the repository, which
+    /// is shared with the targets of cargo-fuzz.
     pub corpus: &'a [&'a str],
     /// Words and marks that mean something to it.
     pub words: &'a [&'a str],
@@ -73,7 +75,7 @@ impl Target<'_> {
     /// # Panics
     /// If `parse` does, or reads none of them.
     pub fn corpus(&self, parse: impl Fn(&str) -> bool) {
-        let accepted = self.corpus.iter().filter(|input| parse(input)).count();
+        let accepted = self.known().iter().filter(|input| parse(input)).count();
         assert!(accepted > 0, "{}: nothing of the corpus is read", self.name);
     }
 
@@ -104,6 +106,17 @@ impl Target<'_> {
     /// Returns the first of so many inputs at which `parse` panics.
     pub fn search(&self, inputs: u64, seed: u64, parse: impl Fn(&str) -> bool) -> Option<Found> {
         self.run(inputs, seed, parse).err().map(|found| *found)
+    }
+
+    /// Returns the inputs that are known, each once.
+    fn known(&self) -> Vec<String> {
+        let mut known: Vec<String> = self.corpus.iter().map(|input| (*input).to_owned()).collect();
+        for input in folder::inputs(self.name) {
+            if !known.contains(&input) {
+                known.push(input);
+            }
+        }
+        known
     }
 
     fn run(&self, inputs: u64, seed: u64, parse: impl Fn(&str) -> bool) -> Result<Tally, Box<Found>> {

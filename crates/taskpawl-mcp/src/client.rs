@@ -3,13 +3,17 @@
 mod catalogue;
 pub(crate) mod config;
 mod connection;
+mod downloads;
 pub(crate) mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod handler;
 mod http;
 mod limits;
 mod pool;
 mod result;
 mod sandbox;
+mod secrets;
 pub(crate) mod servers;
 mod stdio;
 mod tool;

@@ -8,6 +8,8 @@
 //! or hostile; what it says about its tools is checked here as far as it is understood, and by the server itself.
 
 mod client;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 
 pub use client::config::{ServerConfig, ServerProblem, Transport, Variables};
 pub use client::files::{FileError, Found, read_servers, server_of};

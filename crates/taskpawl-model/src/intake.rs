@@ -110,6 +110,23 @@ impl Intake {
         &self.missing_tools
     }
 
+    /// Takes in tools that became known while the run goes on, with the tasks that only waited for one of them.
+    ///
+    /// # Errors
+    /// The view cannot be read.
+    pub fn take_tools(
+        &mut self,
+        view: &dyn View,
+        names: impl IntoIterator<Item = String>,
+    ) -> ViewResult<Vec<Event>> {
+        Arc::make_mut(&mut self.tools).extend(names);
+        let found = self.missing_tools.extract_if(.., |_, name| self.tools.contains(name));
+        let keys: Vec<Key> = found.map(|(key, _)| key).collect();
+        let ready = nodes(view, &keys)?;
+        let ranked = self.take_ranks(view, &ready)?;
+        Ok(ranked.into_iter().chain([Event::Ready(self.keep_inside(ready))]).collect())
+    }
+
     /// Returns the tasks whose states others have changed since this was asked last.
     pub fn take_changed(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.changed)

@@ -14,6 +14,8 @@ use crate::view::{View, ViewResult};
 pub struct Means {
     /// The tools; `None` for every tool.
     pub tools: Option<BTreeSet<String>>,
+    /// What stands before the slash in the names of tools that a run finds when it needs them.
+    pub found_later: BTreeSet<String>,
     /// How much there is of resources; it comes before what plans say.
     pub capacities: BTreeMap<String, u32>,
     /// How many calls it runs at once, where nothing else says; `None` if nobody knows.
@@ -26,9 +28,14 @@ impl Means {
         &self,
         calls: impl IntoIterator<Item = &'c CallRecord>,
     ) -> Option<&'c str> {
-        let tools = self.tools.as_ref()?;
         let mut names = calls.into_iter().map(|call| call.spec.tool_name.as_str());
-        names.find(|name| !tools.contains(*name))
+        names.find(|name| !self.has_tool(name))
+    }
+
+    /// Returns whether a run has a tool, or finds it as far as anybody knows.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        let Some(tools) = &self.tools else { return true };
+        tools.contains(name) || name.split_once('/').is_some_and(|(of, _)| self.found_later.contains(of))
     }
 }
 

@@ -122,7 +122,7 @@ impl Stream {
         Ok(self.file.metadata()?.len())
     }
 
-    fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
+    pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
         if self.size()? > 0
             && let Some(new) = filter_file(&self.path, filter)?
         {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::unix::pipe;
@@ -14,6 +15,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::capture::{Captured, Stream};
 use crate::error::SpawnError;
+use crate::filter::OutputFilter;
 use crate::group::{Group, Streams};
 use crate::program::Program;
 use crate::programs::Programs;
@@ -32,6 +34,7 @@ pub struct Piped {
     group: Group,
     pipes: Option<(pipe::Sender, pipe::Receiver)>,
     stderr: Stream,
+    filter: Option<Arc<dyn OutputFilter>>,
     spares: SpareFiles,
     closing: CancellationToken,
     _running: TaskTrackerToken,
@@ -85,7 +88,8 @@ impl Programs {
         let group = Group::start(link.as_ref(), &recipe, streams)?;
         let all = self.piped();
         let (closing, running) = (all.closing.clone(), all.running.token());
-        Ok(Piped { group, pipes: Some(ours), stderr, spares, closing, _running: running, program })
+        let filter = self.filter();
+        Ok(Piped { group, pipes: Some(ours), stderr, filter, spares, closing, _running: running, program })
     }
 }
 
@@ -129,7 +133,8 @@ impl Piped {
     }
 
     /// Ends the program, if it has not ended: first it may end by itself for `grace`, since its input is closed; then it gets
-    /// `TERM`, and `KILL` when as much time has passed again. Of its standard error `keep_bytes` are read back.
+    /// `TERM`, and `KILL` when as much time has passed again. Of its standard error `keep_bytes` are read back, after
+    /// [`Programs::filter_output`] has said what stays of it.
     ///
     /// # Errors
     /// It was never started, or nobody knows how it ended.
@@ -147,7 +152,11 @@ impl Piped {
             }
         }
         let status = self.group.reap(&Recipe::of(&self.program)?)?;
-        let stderr = self.stderr.finish(keep_bytes as u64, &self.spares);
+        let filtered = match &self.filter {
+            Some(filter) => self.stderr.filter(&**filter),
+            None => Ok(()),
+        };
+        let stderr = filtered.and_then(|()| self.stderr.finish(keep_bytes as u64, &self.spares));
         let path = self.program.output.stderr;
         let stderr = stderr.map_err(|source| SpawnError::File { path, source })?;
         let signal = status.signal();

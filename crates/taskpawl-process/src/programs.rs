@@ -194,6 +194,10 @@ impl Programs {
         &self.0.piped
     }
 
+    pub(crate) fn filter(&self) -> Option<Arc<dyn OutputFilter>> {
+        self.0.filter.get().cloned()
+    }
+
     pub(crate) fn spares(&self) -> &SpareFiles {
         &self.0.spares
     }

@@ -18,6 +18,8 @@ pub mod faults;
 #[cfg(not(feature = "faults"))]
 mod faults;
 mod files;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod handle;
 mod json;
 mod location;

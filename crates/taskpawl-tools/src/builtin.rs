@@ -22,7 +22,7 @@ mod read_file;
 mod shell;
 mod simple;
 mod walk;
-mod words;
+pub(crate) mod words;
 mod write_file;
 
 pub(crate) use simple::duration;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
 use crate::sandbox::ClosedPlaces;
+use crate::vault::Vault;
 
 /// Everything a call knows about where and for whom it runs. Owned, so that a call can outlive its starter.
 #[derive(Clone)]
@@ -59,6 +60,9 @@ pub struct CallContext {
     /// The way to the plan of its task, where the call declares `planAccess`: programs find it by [`PLAN_VARIABLE`], tools within
     /// this process open it with the library. It ends with the call.
     pub plan: Option<Arc<OwnedFd>>,
+    /// The secrets of the run, for a tool whose own configuration names some; those of the arguments are in them already. What is
+    /// asked for here is taken out of everything that the run keeps from then on. `None` outside of a run.
+    pub secrets: Option<Vault>,
 }
 
 /// The variable that tells a program by which descriptor it reaches the plan.
@@ -122,6 +126,7 @@ impl CallContext {
             closed: ClosedPlaces::default(),
             environment: Arc::default(),
             plan: None,
+            secrets: None,
         }
     }
 

@@ -26,6 +26,9 @@ mod builtin;
 mod command_tool;
 mod context;
 mod error;
+mod finder;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guard;
 mod policy;
 mod redact;
@@ -44,6 +47,7 @@ pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
+pub use finder::ToolFinder;
 pub use guard::call_guarded;
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, Policy, PolicyCall, PolicyError, PolicyFiles,

@@ -9,7 +9,7 @@ use taskpawl_store::{Location, open};
 use taskpawl_tools::HttpAccess;
 use taskpawl_tools::{
     CEILING, NoSecrets, Policy, PolicyFiles, Registry, SandboxPlaces, SandboxSettings, SecretSource,
-    Supervision, Tool,
+    Supervision, Tool, ToolFinder,
 };
 
 use crate::error::OpenError;
@@ -37,6 +37,7 @@ pub struct Builder {
     #[cfg(feature = "http")]
     http: HttpAccess,
     tools: Vec<Arc<dyn Tool>>,
+    finder: Option<Arc<dyn ToolFinder>>,
 }
 
 impl Builder {
@@ -60,6 +61,7 @@ impl Builder {
             #[cfg(feature = "http")]
             http: HttpAccess::public(),
             tools: Vec::new(),
+            finder: None,
         }
     }
 
@@ -189,6 +191,13 @@ impl Builder {
         self
     }
 
+    /// Sets who finds tools that a call names and nobody has added, while a run goes on. Default: they are missing.
+    #[must_use]
+    pub fn tool_finder(mut self, finder: Arc<dyn ToolFinder>) -> Self {
+        self.finder = Some(finder);
+        self
+    }
+
     /// Opens it. The store itself is touched by the first command.
     ///
     /// # Errors
@@ -237,6 +246,10 @@ impl Builder {
             Engine::new(manager, tools, project).with_secrets(self.secrets)
         };
         let engine = engine.with_supervision(self.supervision).with_sandbox(self.sandbox, places);
+        let engine = match self.finder {
+            Some(finder) => engine.with_finder(finder),
+            None => engine,
+        };
         Ok(Taskpawl::new(engine, self.location, temporary))
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Figures, Home, scale, until};
 
 /// How much the engine may grow, in KiB.
-const MOST: u64 = 16 * 1024;
+pub(crate) const MOST: u64 = 16 * 1024;
 
 #[test]
 fn p12_tools_do_not_grow_with_the_project() {
@@ -65,9 +65,13 @@ fn fill(home: &Home, count: usize) {
     home.user_config("[tools.flood]\ndescription = \"Prints a lot.\"\nargv = [\"head\", \"-c\", \"50000000\", \"/dev/zero\"]\n");
 }
 
-/// Returns the largest size of an engine, in KiB, that makes a call; `end` is the state of its task then.
-fn most_memory(home: &Home, id: &str, call: &Value, end: &str) -> u64 {
-    home.apply(&json!({"name": id, "tasks": [{"id": id, "call": call}]}).to_string());
+/// Returns the largest size of an engine, in KiB, that makes a call, in its short or its long form; `end` is the state of its task then.
+pub(crate) fn most_memory(home: &Home, id: &str, call: &Value, end: &str) -> u64 {
+    let task = match call.get("toolName") {
+        Some(_) => json!({"id": id, "toolCalls": [call]}),
+        None => json!({"id": id, "call": call}),
+    };
+    home.apply(&json!({"name": id, "tasks": [task]}).to_string());
     let mut run = home.program(&["run-all-ready", "--only", id]);
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut most = 0;

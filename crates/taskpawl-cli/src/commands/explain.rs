@@ -1,12 +1,13 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Selector, format_time};
+use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Reason, Selector, format_time};
 
 use crate::app::App;
 use crate::commands::{parse, print, running};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::servers::Lack;
 use crate::text::{Cell, Table, clean, style};
 
 /// Tell why a task is not running, down to the first cause, and which command clears it
@@ -44,12 +45,30 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
     let mut explanation = app.reader()?.manager().explain(id, &running::means(app)?)?;
+    tell_lack(app, &mut explanation)?;
     app.name_store(&mut explanation.next_actions)?;
     let out = app.out();
     if out.is_json {
         return out.data(&explanation);
     }
     out.print(&text(&out, &explanation))
+}
+
+/// Says what the store cannot know: why a tool of a server is not there.
+fn tell_lack(app: &App, explanation: &mut Explanation) -> Result<(), CliError> {
+    let Reason::MissingTool { name } = &explanation.first_cause.reason else { return Ok(()) };
+    let Some(lack) = lack(app, name)? else { return Ok(()) };
+    explanation.first_cause.text.clone_from(&lack.text);
+    if let Some(last) = explanation.chain.last_mut() {
+        last.text = lack.text;
+    }
+    explanation.next_actions.insert(0, lack.command.to_owned());
+    Ok(())
+}
+
+fn lack(app: &App, tool: &str) -> Result<Option<Lack>, CliError> {
+    let is_known = app.toolbox()?.registry().get(tool).is_some();
+    Ok(if is_known { None } else { app.servers()?.lack(tool) })
 }
 
 fn text(out: &Output, explanation: &Explanation) -> String {
@@ -89,6 +108,10 @@ pub(super) fn next(out: &Output, text: &mut String, actions: &[String]) {
 fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
     let mut list = app.reader()?.manager().explain_ready(&args.only, limit, &running::means(app)?)?;
+    for task in &mut list.for_nobody {
+        let lack = task.missing_tool.as_deref().map(|tool| lack(app, tool)).transpose()?.flatten();
+        task.because = lack.map_or_else(|| std::mem::take(&mut task.because), |lack| lack.text);
+    }
     app.name_store(&mut list.next_actions)?;
     let out = app.out();
     if out.is_json {

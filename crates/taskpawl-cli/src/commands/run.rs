@@ -23,6 +23,6 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    servers::learn_for_store(app)?;
+    servers::learn_for_store(app, &args.run.sandbox)?;
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
 }

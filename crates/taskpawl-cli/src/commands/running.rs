@@ -79,7 +79,12 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let tools = app.toolbox()?.registry().names().map(str::to_owned).collect();
     let config = app.config()?;
     let jobs = RunOptions { jobs: config.jobs, ..RunOptions::default() }.jobs();
-    Ok(Means { tools: Some(tools), capacities: config.run.resources.clone(), jobs: Some(jobs) })
+    Ok(Means {
+        tools: Some(tools),
+        found_later: app.servers()?.found_later(),
+        capacities: config.run.resources.clone(),
+        jobs: Some(jobs),
+    })
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

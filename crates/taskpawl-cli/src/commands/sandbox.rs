@@ -50,7 +50,8 @@ impl SandboxArgs {
         }
         // Paths open what is closed to file tools, too, which are held also without a sandbox.
         if self.sandbox == Some(Mode::Off) && self.allow_net {
-            let hint = "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
+            let hint =
+                "leave `--sandbox off` out: `--allow-net` widens the sandbox, and may be all that is needed";
             return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
         settings.net |= self.allow_net;

@@ -253,7 +253,7 @@ fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
 
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
-    servers::learn_for(app, std::iter::once(name))?;
+    servers::learn_for(app, std::iter::once(name), sandbox)?;
     if app.toolbox()?.registry().get(name).is_none() {
         return Err(unknown(app, name)?);
     }

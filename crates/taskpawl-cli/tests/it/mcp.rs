@@ -1,6 +1,7 @@
 //! MCP servers in the configuration.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
@@ -140,4 +141,71 @@ fn a_trusted_project_has_its_servers_until_a_file_changes() {
     assert_eq!(called.stdout, "hello\n");
     cli.run(&["trust", "--remove"]).ok();
     assert_eq!(cli.run(&["tools", "call", "ho/greet"]).code, Some(2));
+}
+
+#[test]
+fn each_reason_why_a_tool_of_a_server_is_not_there_has_its_own_sentence() {
+    let cli = with_server();
+    let servers = json!({"mcpServers": {
+        "hi": {"command": "sh", "args": [cli.path("work/server.sh")], "excludeTools": ["shout"]},
+        "broken": {"command": "sh", "args": ["-c", "echo no database >&2; exit 3"]},
+        "late": {"command": "sh", "args": [cli.path("work/server.sh")]},
+    }});
+    fs::write(cli.path("others.json"), servers.to_string()).unwrap();
+    cli.file(".mcp.json", &json!({"mcpServers": {"own": {"command": "sh"}}}).to_string());
+    user_file(&cli, "[mcp]\nconfigs = [\"~/others.json\"]\n");
+    let tools = ["ho/greet", "broken/a", "hi/gret", "hi/shout", "own/a", "late/greet"];
+    for (number, tool) in tools.into_iter().enumerate() {
+        cli.run(&["create", tool, "--id", &format!("t{number}")]).ok();
+        cli.run(&["add-tool-call", &format!("t{number}"), "--tool", tool, "--args", "{\"name\": \"x\"}"])
+            .ok();
+    }
+    // What is known of the two is what they said when they ran last.
+    for tool in ["hi/greet", "broken/a"] {
+        cli.run(&["tools", "call", tool, "--args", "{\"name\": \"x\"}"]);
+    }
+    insta::assert_snapshot!(cli.session(&[
+        &["explain", "t0"],
+        &["explain", "t1"],
+        &["explain", "t2"],
+        &["explain", "t3"],
+        &["explain", "t4"],
+        &["explain", "t5"],
+        &["explain", "t2", "--json"],
+    ]));
+    let ready = cli.run(&["explain", "--ready"]).ok().stdout;
+    assert!(ready.contains("needs the tool `hi/gret`: MCP server `hi` has no such tool"), "{ready}");
+}
+
+#[test]
+fn a_server_that_downloads_itself_says_how_to_go_on() {
+    let cli = Cli::new().with_programs();
+    let npx =
+        cli.file("npx", "#!/bin/sh\necho \"no registry, offline is $npm_config_offline\" >&2\nexit 1\n");
+    fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
+    user_file(
+        &cli,
+        &format!("[mcpServers.every]\ncommand = {npx:?}\nargs = [\"-y\", \"@example/server\"]\n"),
+    );
+    let refused = cli.run(&["tools", "call", "every/echo"]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    for words in
+        ["no registry, offline is true", "`npm install --prefix DIRECTORY @example/server`", "net = true"]
+    {
+        assert!(refused.stderr.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn a_server_is_in_the_sandbox_also_when_it_is_only_asked_for_its_tools() {
+    let cli = Cli::new().with_programs();
+    // It says hello, so to speak, in a place that programs do not write to, and in one that they do.
+    let script = cli.file("server.sh", &format!("echo x > {:?}\n{SERVER}", cli.path("outside")));
+    user_file(&cli, &format!("[mcpServers.hi]\ncommand = \"sh\"\nargs = [{script:?}]\n"));
+    cli.run(&["tools", "list", "--connect"]).ok();
+    assert_eq!(starts(&cli), 1);
+    assert!(!cli.path("outside").exists());
+    // The control: without the sandbox it does.
+    cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}", "--sandbox", "off"]).ok();
+    assert!(cli.path("outside").exists());
 }

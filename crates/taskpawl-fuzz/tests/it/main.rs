@@ -57,3 +57,14 @@ fn a_target_that_reads_nothing_is_none() {
         asked.get() <= JSON.corpus.len()
     });
 }
+
+#[test]
+fn the_folder_of_a_target_is_read() {
+    let in_folder = Target { name: "Messages of MCP servers", corpus: &[], words: &[] };
+    let read = Cell::new(0);
+    in_folder.corpus(|text| {
+        read.set(read.get() + 1);
+        text.contains("jsonrpc")
+    });
+    assert!(read.get() >= 6, "{} inputs", read.get());
+}

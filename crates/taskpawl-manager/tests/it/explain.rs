@@ -359,7 +359,7 @@ fn what_no_run_can_take_is_not_said_to_be_taken() {
 tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, run: echo}, {id: c, run: echo}]",
     );
     let capacities = [("lock".to_owned(), 2), ("gpu".to_owned(), 2)].into();
-    let means = Means { tools: Some(["exec".to_owned()].into()), capacities, jobs: None };
+    let means = Means { tools: Some(["exec".to_owned()].into()), capacities, ..Means::default() };
     insta::assert_snapshot!(shown(&desk.manager.explain("a", &Means::default()).unwrap()), @r"
     a [todo] no run takes it: it needs 3 of resource `lock`, and there is 1
       taskpawl show a

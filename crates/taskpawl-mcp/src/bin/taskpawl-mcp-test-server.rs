@@ -17,7 +17,17 @@ fn main() -> ExitCode {
         say_error("cannot read the database\nno such file: /data");
         return ExitCode::from(3);
     }
-    let mut server = Server { mode: mode.to_owned(), tools: tools(), waiting: Vec::new() };
+    if mode == "blab" {
+        say_error(&format!("cannot log in with {}", token()));
+        return ExitCode::from(3);
+    }
+    let mut server = Server {
+        mode: mode.to_owned(),
+        tools: tools(mode),
+        waiting: Vec::new(),
+        listener: None,
+        is_newer: false,
+    };
     note_start();
     if mode == "chatty" {
         print(b"Server is starting\n{\"not\": \"a message\"}\n\n");
@@ -39,11 +49,18 @@ fn note_start() {
     let _ = file.and_then(|mut file| writeln!(file, "{}", std::process::id()));
 }
 
+/// Marks a notification with the request of whoever listens.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
 struct Server {
     mode: String,
     tools: Vec<Value>,
     /// Calls of `meet` that have not met another one.
     waiting: Vec<Value>,
+    /// The request of whoever listens for changes.
+    listener: Option<Value>,
+    /// Whether it was asked in the newer way.
+    is_newer: bool,
 }
 
 impl Server {
@@ -53,16 +70,11 @@ impl Server {
         match method {
             "server/discover" if self.mode == "strict" => return Some(ExitCode::from(9)),
             "server/discover" if self.mode == "silent" => {}
-            "server/discover" if matches!(&*self.mode, "new" | "both") => answer(
-                id,
-                &json!({
-                    "resultType": "complete",
-                    "supportedVersions": ["2026-07-28"],
-                    "capabilities": {"tools": {"listChanged": true}},
-                    "serverInfo": {"name": "test", "version": "1"},
-                    "ttlMs": 0, "cacheScope": "private",
-                }),
-            ),
+            "server/discover" if matches!(&*self.mode, "new" | "both" | "leaky") => {
+                self.is_newer = true;
+                answer(id, &discovered());
+            }
+            "subscriptions/listen" if self.is_newer => self.listen(id, &message["params"]["notifications"]),
             "initialize" if self.mode != "new" => answer(
                 id,
                 &json!({
@@ -80,6 +92,26 @@ impl Server {
             _ => refuse(id, -32601, "method not found"),
         }
         None
+    }
+
+    /// Each subscriber hears what it has asked for, marked with its request.
+    fn listen(&mut self, id: &Value, wanted: &Value) {
+        let wants_tools = wanted["toolsListChanged"] == json!(true);
+        let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
+        self.listener = wants_tools.then(|| id.clone());
+        let params = json!({"_meta": {SUBSCRIPTION: id}, "notifications": accepted});
+        notify("notifications/subscriptions/acknowledged", &params);
+    }
+
+    /// Says that the tools are others now: in the newer era to those alone who listen.
+    fn say_changed(&self) {
+        match (&self.listener, self.is_newer) {
+            (Some(id), _) => {
+                notify("notifications/tools/list_changed", &json!({"_meta": {SUBSCRIPTION: id}}))
+            }
+            (None, true) => {}
+            (None, false) => notify("notifications/tools/list_changed", &json!({})),
+        }
     }
 
     /// Two pages, so that both are asked for.
@@ -125,13 +157,26 @@ impl Server {
             "meet" => self.meet(id),
             "change" => {
                 self.tools.push(tool("later", &json!({"type": "object"}), &json!({})));
-                notify("notifications/tools/list_changed", &json!({}));
+                self.say_changed();
                 complete(id, &json!({"content": [text("changed")]}));
+            }
+            "unsubscribe" => {
+                if let Some(listener) = self.listener.take() {
+                    complete(&listener, &json!({"_meta": {SUBSCRIPTION: listener}}));
+                }
+                complete(id, &json!({"content": [text("ended")]}));
+            }
+            "reveal" => {
+                let variable = args["name"].as_str().unwrap_or_default();
+                let value = std::env::var(variable).unwrap_or_default();
+                let words: Vec<String> = std::env::args().collect();
+                say_error(&format!("{variable} is {value}"));
+                complete(id, &json!({"content": [text(&format!("{value} {}", words.join(" ")))]}));
             }
             "later" => complete(id, &json!({"content": [text("later")]})),
             "hang" => {}
             "die" => {
-                say_error("starting\npanic: \u{1b}[31mout of cheese\u{1b}[0m");
+                say_error(&format!("starting\npanic: \u{1b}[31mout of cheese\u{1b}[0m {}", token()));
                 return Some(ExitCode::from(7));
             }
             "flood" => print(&vec![b'x'; 64 << 20]),
@@ -164,7 +209,22 @@ impl Server {
     }
 }
 
-fn tools() -> Vec<Value> {
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "test", "version": "1"},
+        "ttlMs": 0, "cacheScope": "private",
+    })
+}
+
+/// What the tests give it as a secret.
+fn token() -> String {
+    std::env::var("TOKEN").unwrap_or_default()
+}
+
+fn tools(mode: &str) -> Vec<Value> {
     let any = json!({"type": "object"});
     let echo = json!({
         "type": "object",
@@ -188,7 +248,17 @@ fn tools() -> Vec<Value> {
     ];
     let more =
         ["environment", "fail", "refuse", "progress", "meet", "change", "hang", "flood", "values", "noise"];
-    tools.extend(more.into_iter().chain(["shout", "deaf"]).map(|name| tool(name, &any, &json!({}))));
+    if mode == "leaky" {
+        let schema = json!({"type": "object", "properties": {"t": {"default": token()}}});
+        tools.push(
+            json!({"name": "leak", "description": format!("Uses {}.", token()), "inputSchema": schema}),
+        );
+    }
+    tools.extend(
+        more.into_iter()
+            .chain(["shout", "deaf", "unsubscribe", "reveal"])
+            .map(|name| tool(name, &any, &json!({}))),
+    );
     tools
 }
 

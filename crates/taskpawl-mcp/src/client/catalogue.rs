@@ -51,18 +51,40 @@ impl Catalogue {
 
     /// Writes it down, whole or not at all.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
-        let directory = path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        io::Write::write_all(&mut file, &serde_json::to_vec(self)?)?;
-        file.persist(path)?;
-        Ok(())
+        write(path, &serde_json::to_vec(self)?)
     }
 
     /// Returns the tool of this name.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.tools.iter().find(|entry| entry.name == name)
     }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Reads why a server could not be started, which stands beside its catalogue.
+pub(super) fn read_problem(catalogue: &Path) -> Option<String> {
+    serde_json::from_slice(&std::fs::read(problem_of(catalogue)).ok()?).ok()
+}
+
+/// Writes down why a server could not be started, or that it could.
+pub(super) fn write_problem(catalogue: &Path, problem: Option<&str>) -> io::Result<()> {
+    let path = problem_of(catalogue);
+    match problem {
+        Some(problem) => write(&path, &serde_json::to_vec(problem)?),
+        None => std::fs::remove_file(path),
+    }
+}
+
+fn problem_of(catalogue: &Path) -> PathBuf {
+    catalogue.with_extension("problem")
 }
 
 /// Returns where the catalogue of a server is kept.

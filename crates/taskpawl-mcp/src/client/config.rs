@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use taskpawl::tools::Widening;
 
-use super::variables::{expand, expand_value};
+use super::variables::{Name, Unfilled, expand, expand_value};
 
 /// A server that is named by a configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,30 +87,21 @@ impl fmt::Display for ServerProblem {
 pub type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Transport {
-    /// Returns it with all variables replaced.
-    pub(super) fn expanded(&self, variables: &Variables) -> Result<Self, String> {
-        let text = |text: &String| expand(text, &variables);
+    /// Returns it with all names replaced by their values.
+    pub(super) fn expanded(&self, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<Self, Unfilled> {
+        let text = |text: &String| expand(text, look_up);
         let values = |map: &BTreeMap<String, String>| {
-            let expanded = map
-                .iter()
-                .map(|(name, value)| Ok::<_, String>((name.clone(), expand_value(value, &variables)?)));
+            let expanded = map.iter().map(|(name, value)| Ok((name.clone(), expand_value(value, look_up)?)));
             expanded.collect::<Result<BTreeMap<_, _>, _>>()
         };
-        let expanded = match self {
-            Self::Stdio { command, args, env, cwd } => (|| {
-                Ok(Self::Stdio {
-                    command: text(command)?,
-                    args: args.iter().map(text).collect::<Result<_, _>>()?,
-                    env: values(env)?,
-                    cwd: cwd.as_ref().map(text).transpose()?,
-                })
-            })(),
-            Self::Http { url, headers } => {
-                (|| Ok(Self::Http { url: text(url)?, headers: values(headers)? }))()
-            }
-        };
-        expanded.map_err(|name: String| {
-            format!("variable `{name}` is not set; set it, or write `${{{name}:-default}}`")
+        Ok(match self {
+            Self::Stdio { command, args, env, cwd } => Self::Stdio {
+                command: text(command)?,
+                args: args.iter().map(text).collect::<Result<_, _>>()?,
+                env: values(env)?,
+                cwd: cwd.as_ref().map(text).transpose()?,
+            },
+            Self::Http { url, headers } => Self::Http { url: text(url)?, headers: values(headers)? },
         })
     }
 }
@@ -126,10 +117,13 @@ impl ServerConfig {
         }
         let include = list(fields, &["includeTools", "enabled_tools"])?;
         let exclude = list(fields, &["excludeTools", "disabledTools", "disabled_tools"])?;
+        let transport = transport(fields)?;
+        // What it names is looked up when it is started; names that cannot be any are said now.
+        transport.expanded(&|_| Some(String::new())).map_err(|unfilled| unfilled.to_string())?;
         Ok(Some(Self {
             name: fit_name(name)?,
             file: file.to_owned(),
-            transport: transport(fields)?,
+            transport,
             include,
             exclude: exclude.unwrap_or_default(),
             timeout: timeout(fields)?,
@@ -148,7 +142,7 @@ impl ServerConfig {
     }
 
     /// Returns whether a tool of the server is offered here.
-    pub(super) fn offers(&self, tool: &str) -> bool {
+    pub fn offers(&self, tool: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|name| name == tool);
         self.include.as_deref().is_none_or(is_in) && !is_in(&self.exclude)
     }

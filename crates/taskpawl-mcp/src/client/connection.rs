@@ -9,24 +9,25 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, MetaObject,
-    PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
+    PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, PeerRequestOptions, RequestHandle,
-    RoleClient, RunningService, RunningServiceCancellationToken, ServiceError,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RequestHandle,
+    RoleClient, RunningService, RunningServiceCancellationToken, ServiceError, Subscription,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::Value;
 use taskpawl::tools::{CallContext, Environment, OutputFiles, Piped, Program, ToolError};
 use tokio::sync::watch;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::catalogue::{Catalogue, Entry, MOST_TOOLS};
 use super::config::{ServerConfig, Transport, Variables};
+use super::downloads;
 use super::handler::{Handler, Shared, locked};
 use super::http::{self, HttpClient};
-use super::limits::MOST_STDERR_BYTES;
+use super::limits::{CatalogueSize, MOST_STDERR_BYTES};
 use super::sandbox;
+use super::secrets::filled;
 use super::stdio::Stdio;
 use super::words::{chain, last_lines, plain};
 
@@ -38,6 +39,9 @@ const LIST: Duration = Duration::from_secs(30);
 
 /// How long a server may take to show that it still answers.
 const PROBE: Duration = Duration::from_secs(2);
+
+/// How long nobody listens for changes of the tools after a server has ended the subscription to them.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a server has to end by itself, and then again after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);
@@ -67,7 +71,6 @@ pub(super) struct Connection {
     catalogue: Mutex<Arc<Catalogue>>,
     /// What became of the program, in words; sent by its keeper when it is gone.
     end: Option<watch::Receiver<Option<String>>>,
-    _keeper: Option<AbortOnDropHandle<()>>,
 }
 
 impl Connection {
@@ -77,23 +80,55 @@ impl Connection {
         variables: &Variables,
         cx: &CallContext,
     ) -> Result<Self, String> {
-        let transport = config.transport.expanded(variables)?;
+        let transport = filled(&config.transport, variables, cx).await?;
         let opened = match &transport {
             Transport::Http { url, headers } => Self::reach(url, headers).await?,
             Transport::Stdio { .. } => {
-                match Self::start(config, &transport, variables, cx, newer_first()).await {
-                    // Some servers end when they are asked what they do not know.
-                    Err(Refusal::Closed(_)) => {
-                        Self::start(config, &transport, variables, cx, ClientLifecycleMode::Initialize)
-                            .await
-                            .map_err(Refusal::into_words)?
+                let started = Self::start_in_either_way(config, &transport, variables, cx).await;
+                started.map_err(|refusal| {
+                    let words = refusal.into_words();
+                    match downloads::advice(&config.name, &transport, &sandbox::of(config, cx)) {
+                        Some(advice) => format!("{words}; {advice}"),
+                        None => words,
                     }
-                    other => other.map_err(Refusal::into_words)?,
-                }
+                })?
             }
         };
-        opened.refresh().await?;
+        opened.get_ready().await?;
         Ok(opened)
+    }
+
+    /// Asks a server of the newer era to say when its tools change: it says so only to those who listen. One that does not answer
+    /// in time, or cannot do it, counts as one whose tools stay.
+    async fn listen(&self) {
+        let listens = self.running.peer_info().is_some_and(|server| {
+            let tools = server.capabilities.tools.as_ref();
+            server.protocol_version >= ProtocolVersion::V_2026_07_28
+                && tools.is_some_and(|tools| tools.list_changed == Some(true))
+        });
+        if !listens {
+            return;
+        }
+        let peer = self.running.peer().clone();
+        if let Some(subscription) = subscribe(&peer).await {
+            // Ends with the connection, whose end fires `over`.
+            drop(spawn(hear_changes(subscription, peer, Arc::clone(&self.shared))));
+        }
+    }
+
+    /// Returns a connection on which nothing was asked yet.
+    pub(super) fn new(
+        running: RunningService<RoleClient, Handler>,
+        shared: Arc<Shared>,
+        end: Option<watch::Receiver<Option<String>>>,
+    ) -> Self {
+        Self { running, shared, catalogue: Mutex::default(), end }
+    }
+
+    /// Hears of its tools, now and when they change.
+    pub(super) async fn get_ready(&self) -> Result<(), String> {
+        self.listen().await;
+        self.refresh().await
     }
 
     async fn reach(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
@@ -106,7 +141,22 @@ impl Connection {
             Err(_) => return Err(too_slow()),
         };
         stop_with(&shared, running.cancellation_token());
-        Ok(Self { running, shared, catalogue: Mutex::default(), end: None, _keeper: None })
+        Ok(Self::new(running, shared, None))
+    }
+
+    async fn start_in_either_way(
+        config: &ServerConfig,
+        transport: &Transport,
+        variables: &Variables,
+        cx: &CallContext,
+    ) -> Result<Self, Refusal> {
+        match Self::start(config, transport, variables, cx, newer_first()).await {
+            // Some servers end when they are asked what they do not know.
+            Err(Refusal::Closed(_)) => {
+                Self::start(config, transport, variables, cx, ClientLifecycleMode::Initialize).await
+            }
+            other => other,
+        }
     }
 
     async fn start(
@@ -121,7 +171,8 @@ impl Connection {
         let ends = piped.take_pipes().ok_or_else(|| Refusal::Other("it has no pipes".to_owned()))?;
         let shared = Arc::new(Shared::default());
         let (sender, end) = watch::channel(None);
-        let keeper = AbortOnDropHandle::new(spawn(keep(piped, Arc::clone(&shared), sender)));
+        // Ends with the program, which ends with the connection, or with the run.
+        drop(spawn(keep(piped, Arc::clone(&shared), sender)));
         let transport = Stdio::new(ends, Arc::clone(&shared));
         let serve = Handler(Arc::clone(&shared)).serve_with_lifecycle(transport, mode);
         let serve = tokio::time::timeout(START, serve);
@@ -133,8 +184,7 @@ impl Connection {
         let problem = match served {
             Ok(Ok(running)) => {
                 stop_with(&shared, running.cancellation_token());
-                let catalogue = Mutex::default();
-                return Ok(Self { running, shared, catalogue, end: Some(end), _keeper: Some(keeper) });
+                return Ok(Self::new(running, shared, Some(end)));
             }
             Ok(Err(error)) => words(&error),
             Err(_) => return Err(Refusal::Other(too_slow())),
@@ -181,7 +231,7 @@ impl Connection {
     }
 
     async fn list(&self) -> Result<Catalogue, String> {
-        let mut tools = Vec::new();
+        let (mut tools, mut size) = (Vec::new(), CatalogueSize::default());
         let mut cursor = None;
         loop {
             let mut page = PaginatedRequestParams::default();
@@ -191,10 +241,7 @@ impl Connection {
                 Ok(listed) => listed,
                 Err(error) => return Err(self.blame(&error).await),
             };
-            tools.extend(listed.tools.iter().map(Entry::of));
-            if tools.len() > MOST_TOOLS {
-                return Err(format!("it has more than {MOST_TOOLS} tools"));
-            }
+            take_tools(&mut tools, &listed.tools, &mut size)?;
             match listed.next_cursor {
                 Some(next) if !listed.tools.is_empty() => cursor = Some(next),
                 Some(_) | None => return Ok(Catalogue { tools }),
@@ -277,7 +324,24 @@ impl Drop for Connection {
     }
 }
 
-fn newer_first() -> ClientLifecycleMode {
+/// Takes in a page of tools.
+pub(super) fn take_tools(
+    tools: &mut Vec<Entry>,
+    listed: &[rmcp::model::Tool],
+    size: &mut CatalogueSize,
+) -> Result<(), String> {
+    for tool in listed {
+        let entry = Entry::of(tool);
+        size.add(&serde_json::to_vec(&entry).unwrap_or_default())?;
+        tools.push(entry);
+    }
+    if tools.len() > MOST_TOOLS {
+        return Err(format!("it has more than {MOST_TOOLS} tools"));
+    }
+    Ok(())
+}
+
+pub(super) fn newer_first() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -321,7 +385,7 @@ impl Drop for Asked {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others are results of other requests")]
-fn answered(answer: ServerResult) -> Result<CallToolResult, Failure> {
+pub(super) fn answered(answer: ServerResult) -> Result<CallToolResult, Failure> {
     let refused = |message: &str| {
         Err(Failure::Call(ToolError::Answered { message: message.to_owned(), result: Box::default() }))
     };
@@ -348,7 +412,8 @@ fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, 
     if let Transport::Stdio { command, args, env, cwd } = transport {
         program.argv.push(command.clone());
         program.argv.extend_from_slice(args);
-        program.environment = sandbox::environment(env, variables, cx);
+        let offline = downloads::variables(transport, &program.sandbox);
+        program.environment = sandbox::environment(offline, env, variables, cx);
         // Relative to the project, as other programs that read these files are started there.
         program.cwd.extend(cwd.as_ref().map(PathBuf::from));
     }
@@ -384,6 +449,35 @@ async fn keep(mut piped: Piped, shared: Arc<Shared>, end: watch::Sender<Option<S
         Err(error) => chain(&error),
     };
     end.send_replace(Some(words));
+}
+
+/// Opens a subscription to changes of the tools.
+async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    // Dropped while it waits, it tells the server that nobody listens.
+    let asked = tokio::time::timeout(PROBE, peer.listen(filter)).await;
+    let subscription = asked.ok()?.ok()?;
+    (subscription.acknowledged().tools_list_changed == Some(true)).then_some(subscription)
+}
+
+/// Notes when the server says that its tools are others now, until the connection is over. When the server ends the subscription,
+/// as it may at any time, another one is opened after a pause, and what it would have said meanwhile is assumed.
+async fn hear_changes(subscription: Subscription, peer: Peer<RoleClient>, shared: Arc<Shared>) {
+    let mut current = Some(subscription);
+    let listen = async {
+        while let Some(mut subscription) = current.take() {
+            while let Ok(Some(_)) = subscription.next().await {
+                shared.is_stale.store(true, Ordering::Relaxed);
+            }
+            tokio::time::sleep(LISTEN_AGAIN).await;
+            current = subscribe(&peer).await;
+            shared.is_stale.store(true, Ordering::Relaxed);
+        }
+    };
+    tokio::select! {
+        () = listen => {}
+        () = shared.over.cancelled() => {}
+    }
 }
 
 /// Ends the conversation when the connection is given up.

@@ -97,7 +97,7 @@ impl Drop for Routed {
     }
 }
 
-fn words(progress: &ProgressNotificationParam) -> String {
+pub(super) fn words(progress: &ProgressNotificationParam) -> String {
     let ProgressNotificationParam { progress: done, total, message, .. } = progress;
     let count = match total {
         Some(total) => format!("{done} of {total}"),

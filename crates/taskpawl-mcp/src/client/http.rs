@@ -140,25 +140,30 @@ impl HttpClient {
 
     /// Returns what an event stream says; a message that is too large ends the connection.
     fn events(&self, response: Response<Incoming>) -> BoxStream<'static, Result<Sse, SseError>> {
-        let (at, line) = (0, 0);
-        let bounded = Bounded { inner: response.into_body(), at, line };
-        let shared = Arc::clone(&self.shared);
-        let events = SseStream::from_bytes_stream(bounded).map(move |event| {
-            shared.received.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let problem = match &event {
-                Ok(Sse { data: Some(data), .. }) => check_size(data.as_bytes()).err(),
-                Err(SseError::Body(error)) => match error.downcast_ref() {
-                    Some(StreamError::TooLarge) => Some(too_long()),
-                    Some(StreamError::Broken(_)) | None => None,
-                },
-                Ok(_) | Err(_) => None,
-            };
-            let Some(problem) = problem else { return event };
-            shared.give_up(problem);
-            Err(SseError::Body(StreamError::TooLarge.into()))
-        });
-        events.boxed()
+        let bounded = Bounded { inner: response.into_body(), length: EventLength::default() };
+        events_of(bounded, Arc::clone(&self.shared)).boxed()
     }
+}
+
+/// Reads an event stream. A message that is too large ends the connection.
+pub(super) fn events_of(
+    bytes: impl Stream<Item = Result<Bytes, StreamError>> + Send + 'static,
+    shared: Arc<Shared>,
+) -> impl Stream<Item = Result<Sse, SseError>> + Send + 'static {
+    SseStream::from_bytes_stream(bytes).map(move |event| {
+        shared.received.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let problem = match &event {
+            Ok(Sse { data: Some(data), .. }) => check_size(data.as_bytes()).err(),
+            Err(SseError::Body(error)) => match error.downcast_ref() {
+                Some(StreamError::TooLarge) => Some(too_long()),
+                Some(StreamError::Broken(_)) | None => None,
+            },
+            Ok(_) | Err(_) => None,
+        };
+        let Some(problem) = problem else { return event };
+        shared.give_up(problem);
+        Err(SseError::Body(StreamError::TooLarge.into()))
+    })
 }
 
 fn check_url(url: &str) -> Result<(), String> {
@@ -342,7 +347,7 @@ async fn read(response: Response<Incoming>, most_bytes: usize) -> Result<Bytes, 
 
 /// Why an event stream cannot be read on.
 #[derive(Debug, Error)]
-enum StreamError {
+pub(super) enum StreamError {
     #[error("an event is too large")]
     TooLarge,
     #[error("the connection broke off")]
@@ -352,13 +357,18 @@ enum StreamError {
 /// The bytes of an event stream, up to the first event that is too large.
 struct Bounded {
     inner: Incoming,
-    /// How long the current event and its current line are so far.
+    length: EventLength,
+}
+
+/// How long the current event and its current line are so far.
+#[derive(Debug, Default)]
+pub(super) struct EventLength {
     at: usize,
     line: usize,
 }
 
-impl Bounded {
-    fn admit(&mut self, bytes: &[u8]) -> bool {
+impl EventLength {
+    pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         for byte in bytes {
             self.at += 1;
             match byte {
@@ -368,10 +378,10 @@ impl Bounded {
                 _ => self.line += 1,
             }
             if self.at > MOST_MESSAGE_BYTES {
-                return false;
+                return Err(StreamError::TooLarge);
             }
         }
-        true
+        Ok(())
     }
 }
 
@@ -394,7 +404,7 @@ impl Stream for Bounded {
                 Poll::Ready(Some(Ok(frame))) => frame,
             };
             if let Ok(bytes) = frame.into_data() {
-                let admitted = if self.admit(&bytes) { Ok(bytes) } else { Err(StreamError::TooLarge) };
+                let admitted = self.length.admit(&bytes).map(|()| bytes);
                 return Poll::Ready(Some(admitted));
             }
         }

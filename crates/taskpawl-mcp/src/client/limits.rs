@@ -4,7 +4,10 @@
 pub(super) const MOST_MESSAGE_BYTES: usize = 8 << 20;
 
 /// How many values a message may have: each takes far more memory than the two bytes that it needs to be written.
-const MOST_VALUES: usize = 100_000;
+const MOST_VALUES: usize = 25_000;
+
+/// How much of what a server says about all of its tools is taken.
+const MOST_CATALOGUE_BYTES: usize = 4 << 20;
 
 /// How much a server may print that is no message. Some print a greeting.
 pub(super) const MOST_NOISE_BYTES: usize = 1 << 20;
@@ -17,8 +20,17 @@ pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
     if message.len() > MOST_MESSAGE_BYTES {
         return Err(too_long());
     }
+    if values(message) > MOST_VALUES {
+        Err(format!("it sent a message of more than {MOST_VALUES} values"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Counts the values of a JSON text, whose size in memory depends on that.
+fn values(text: &[u8]) -> usize {
     let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
-    for byte in message {
+    for byte in text {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = is_text,
@@ -27,9 +39,25 @@ pub(super) fn check_size(message: &[u8]) -> Result<(), String> {
             _ => {}
         }
     }
-    if values > MOST_VALUES {
-        Err(format!("it sent a message of more than {MOST_VALUES} values"))
-    } else {
+    values
+}
+
+/// Adds up what a server says about its tools, which comes in as many messages as it likes.
+#[derive(Debug, Default)]
+pub(super) struct CatalogueSize {
+    bytes: usize,
+    values: usize,
+}
+
+impl CatalogueSize {
+    /// Takes in a part; says what is wrong with the whole when that is too much.
+    pub(super) fn add(&mut self, part: &[u8]) -> Result<(), String> {
+        self.bytes += part.len();
+        self.values += values(part);
+        if self.bytes > MOST_CATALOGUE_BYTES || self.values > MOST_VALUES {
+            let most = MOST_CATALOGUE_BYTES >> 20;
+            return Err(format!("it says more than {most} MiB or {MOST_VALUES} values about its tools"));
+        }
         Ok(())
     }
 }
@@ -47,7 +75,7 @@ mod tests {
         let text = format!("{{\"a\": \"{}\\\"{}\"}}", "[,".repeat(MOST_VALUES), "{".repeat(MOST_VALUES));
         assert_eq!(check_size(text.as_bytes()), Ok(()));
         let list = format!("[{}1]", "1,".repeat(MOST_VALUES));
-        assert_eq!(check_size(list.as_bytes()).unwrap_err(), "it sent a message of more than 100000 values");
+        assert_eq!(check_size(list.as_bytes()).unwrap_err(), "it sent a message of more than 25000 values");
         let long = vec![b' '; MOST_MESSAGE_BYTES + 1];
         assert_eq!(check_size(&long).unwrap_err(), "it sent a message of more than 8 MiB");
     }

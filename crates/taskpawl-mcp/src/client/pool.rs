@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 use taskpawl::tools::{CallContext, Programs, Sandbox, ToolError, check_foreign};
 use tokio::sync::OnceCell;
 
-use super::catalogue::{Catalogue, place};
+use super::catalogue::{Catalogue, place, read_problem, write_problem};
 use super::config::{ServerConfig, Variables};
 use super::connection::{Connection, Failure};
 use super::handler::locked;
 use super::sandbox::is_same;
+use super::secrets::{hidden, hidden_in};
 
 /// How often a server may fail to start, or end by itself, without having answered a call in between.
 const MOST_FAILURES: u32 = 3;
@@ -24,6 +25,8 @@ pub(super) struct Server {
     /// Where the catalogue is kept.
     cache: Option<PathBuf>,
     known: Mutex<Option<Arc<Catalogue>>>,
+    /// Why it could not be started when that was tried last.
+    problem: Mutex<Option<String>>,
     slots: Mutex<Vec<Slot>>,
 }
 
@@ -53,7 +56,8 @@ impl Server {
     pub(super) fn new(config: ServerConfig, variables: Arc<Variables>, cache: Option<PathBuf>) -> Self {
         let cache = cache.map(|directory| place(&directory, &config.fingerprint()));
         let known = cache.as_deref().and_then(Catalogue::read).map(Arc::new);
-        Self { config, variables, cache, known: Mutex::new(known), slots: Mutex::default() }
+        let problem = Mutex::new(cache.as_deref().and_then(read_problem));
+        Self { config, variables, cache, known: Mutex::new(known), problem, slots: Mutex::default() }
     }
 
     /// Returns what is known of the tools; `None` where the server never ran with this configuration.
@@ -61,10 +65,27 @@ impl Server {
         locked(&self.known).clone()
     }
 
-    /// Starts the server to learn its tools. It ends when the run does that `cx` belongs to.
-    pub(super) async fn learn(&self, cx: &CallContext) -> Result<Arc<Catalogue>, ToolError> {
+    /// Returns why the server could not be started when that was tried last.
+    pub(super) fn problem(&self) -> Option<String> {
+        locked(&self.problem).clone()
+    }
+
+    fn set_problem(&self, problem: Option<&str>) {
+        let mut known = locked(&self.problem);
+        if known.as_deref() != problem
+            && let Some(path) = &self.cache
+        {
+            // Without it a later command says less.
+            let _ = write_problem(path, problem);
+        }
+        *known = problem.map(str::to_owned);
+    }
+
+    /// Starts the server to learn its tools, if it does not run. It ends when the run does that `cx` belongs to.
+    pub(super) async fn learn(&self, cx: &CallContext) -> Result<(), ToolError> {
         let connection = self.connection(cx).await?;
-        Ok(connection.catalogue())
+        self.refresh(&connection, cx).await;
+        Ok(())
     }
 
     /// Calls a tool.
@@ -84,7 +105,7 @@ impl Server {
         if !cx.until_interrupted(connection.is_answering()).await? {
             connection = cx.until_interrupted(self.connection(&cx)).await??;
         }
-        self.refresh(&connection).await;
+        self.refresh(&connection, &cx).await;
         self.check(&connection.catalogue(), name, tool, &args)?;
         match connection.call(&cx, tool, args).await {
             Ok(answer) => {
@@ -98,11 +119,13 @@ impl Server {
                 Err(error)
             }
             Err(Failure::Unreached(problem)) => {
+                let problem = hidden(&problem, &cx);
                 let message = self.message("cannot be reached", &problem);
                 self.failed(&cx, &connection, problem);
                 Err(ToolError::Server { message })
             }
             Err(Failure::Gone(problem)) => {
+                let problem = hidden(&problem, &cx);
                 let message =
                     self.message("was lost during the call, and nobody knows how far it came", &problem);
                 self.failed(&cx, &connection, problem);
@@ -126,14 +149,15 @@ impl Server {
         check_foreign(name, &entry.args, &Value::Object(args.clone()))
     }
 
-    async fn refresh(&self, connection: &Connection) {
+    async fn refresh(&self, connection: &Connection, cx: &CallContext) {
         // One that cannot say it is noticed by the call.
         if let Ok(true) = connection.refresh_if_stale().await {
-            self.remember(connection.catalogue());
+            self.remember(connection.catalogue(), cx);
         }
     }
 
-    fn remember(&self, catalogue: Arc<Catalogue>) {
+    fn remember(&self, catalogue: Arc<Catalogue>, cx: &CallContext) {
+        let catalogue = hidden_in(catalogue, cx);
         let mut known = locked(&self.known);
         if known.as_deref() != Some(&*catalogue)
             && let Some(path) = &self.cache
@@ -150,12 +174,15 @@ impl Server {
         // Boxed, since whoever holds the future of a call would hold all of this.
         let open = Box::pin(async {
             let connection = Connection::open(&self.config, &*self.variables, cx).await?;
-            self.remember(connection.catalogue());
+            self.remember(connection.catalogue(), cx);
+            self.set_problem(None);
             Ok::<_, String>(Arc::new(connection))
         });
         match cell.get_or_try_init(|| open).await {
             Ok(connection) => Ok(Arc::clone(connection)),
             Err(problem) => {
+                let problem = hidden(&problem, cx);
+                self.set_problem(Some(&problem));
                 let message = self.message("could not be started", &problem);
                 if let Some(slot) = slot_of(&mut locked(&self.slots), cx) {
                     slot.failures += 1;

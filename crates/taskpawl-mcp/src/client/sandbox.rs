@@ -58,8 +58,10 @@ pub(super) fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
     }
 }
 
-/// Returns the variables of a server: the usual ones, as the run has them where it has chosen, and its own.
+/// Returns the variables of a server: the usual ones, as the run has them where it has chosen, those that follow from its sandbox,
+/// and its own.
 pub(super) fn environment(
+    following: impl Iterator<Item = (&'static str, &'static str)>,
     own: &BTreeMap<String, String>,
     variables: &Variables,
     cx: &CallContext,
@@ -70,5 +72,6 @@ pub(super) fn environment(
     };
     let usual = USUAL_VARIABLES.iter().filter_map(|name| Some((OsString::from(name), look_up(name)?)));
     let own = own.iter().map(|(name, value)| (name.into(), value.into()));
-    Environment::Exactly(usual.chain(own).collect())
+    let following = following.map(|(name, value)| (name.into(), value.into()));
+    Environment::Exactly(usual.chain(following).chain(own).collect())
 }

@@ -3,8 +3,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::future::join_all;
-use taskpawl::tools::{CallContext, Tool, ToolError};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder};
 
 use super::config::{ServerConfig, Variables};
 use super::pool::Server;
@@ -53,6 +54,8 @@ pub struct ServerState<'s> {
     pub tools: Option<usize>,
     /// Tools whose names cannot stand in a plan.
     pub unusable: Vec<String>,
+    /// Why it could not be started when that was tried last; `None` where it could, or nobody tried.
+    pub problem: Option<String>,
 }
 
 impl Servers {
@@ -77,8 +80,12 @@ impl Servers {
 
     /// Returns the server that a tool belongs to by its name, known or not.
     pub fn of_tool(&self, tool: &str) -> Option<ServerState<'_>> {
+        self.server(tool).map(state)
+    }
+
+    fn server(&self, tool: &str) -> Option<&Arc<Server>> {
         let (name, _) = tool.split_once('/')?;
-        self.0.iter().find(|server| server.config.name == name).map(|server| state(server))
+        self.0.iter().find(|server| server.config.name == name)
     }
 
     /// Starts the servers of these names, all at once, to learn their tools. They end when `cx.programs` are closed.
@@ -92,6 +99,23 @@ impl Servers {
             Some((server.config.name.clone(), failed))
         }));
         learnt.await.into_iter().flatten().collect()
+    }
+}
+
+/// A server is started when a call first needs one of its tools, or asked again when it does not have it.
+#[async_trait]
+impl ToolFinder for Servers {
+    fn may_find(&self, tool: &str) -> bool {
+        let own = tool.split_once('/').map(|(_, own)| own);
+        let offers =
+            |server: &Arc<Server>| own.is_some_and(|own| server.config.offers(own) && is_usable(own));
+        self.server(tool).is_some_and(offers)
+    }
+
+    async fn find(&self, tool: &str, cx: CallContext) -> Result<Vec<Arc<dyn Tool>>, ToolError> {
+        let Some(server) = self.server(tool) else { return Ok(Vec::new()) };
+        server.learn(&cx).await?;
+        Ok(tools_of(server))
     }
 }
 
@@ -110,7 +134,7 @@ fn state(server: &Arc<Server>) -> ServerState<'_> {
     let names = known.iter().flat_map(|catalogue| &catalogue.tools).map(|entry| &entry.name);
     let unusable = names.filter(|name| !is_usable(name)).cloned().collect();
     let tools = known.is_some().then(|| tools_of(server).len());
-    ServerState { config: &server.config, tools, unusable }
+    ServerState { config: &server.config, tools, unusable, problem: server.problem() }
 }
 
 /// Returns whether a name can stand behind that of a server.

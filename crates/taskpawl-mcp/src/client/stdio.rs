@@ -20,10 +20,7 @@ use super::limits::{MOST_MESSAGE_BYTES, MOST_NOISE_BYTES, check_size, too_long};
 
 pub(super) struct Stdio {
     output: BufReader<pipe::Receiver>,
-    /// The beginning of a line that has not come whole.
-    line: Vec<u8>,
-    /// Bytes that were no messages.
-    noise: usize,
+    lines: Lines,
     input: Arc<Mutex<Option<pipe::Sender>>>,
     /// The question for a newer server.
     discover: Option<RequestId>,
@@ -36,8 +33,7 @@ impl Stdio {
     pub(super) fn new((input, output): (pipe::Sender, pipe::Receiver), shared: Arc<Shared>) -> Self {
         Self {
             output: BufReader::new(output),
-            line: Vec::new(),
-            noise: 0,
+            lines: Lines::default(),
             input: Arc::new(Mutex::new(Some(input))),
             discover: None,
             is_older: false,
@@ -70,21 +66,50 @@ impl Stdio {
             if read.is_empty() {
                 return Ok(false);
             }
-            let end = read.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(read.len(), |end| end + 1);
-            if self.line.len() + taken > MOST_MESSAGE_BYTES + 1 {
-                return Err(too_long());
-            }
-            self.line.extend_from_slice(&read[..taken]);
+            let (taken, is_whole) = self.lines.add(read)?;
             self.output.consume(taken);
-            if end.is_some() {
+            if is_whole {
                 return Ok(true);
             }
         }
     }
 
-    /// Takes the line that was read; what is no message is noise.
-    fn take_line(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
+    async fn next(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
+        while self.read_line().await? {
+            if let Some(message) = self.lines.take()? {
+                self.shared.received.fetch_add(1, Ordering::Relaxed);
+                if !self.is_late(&message) {
+                    return Ok(Some(message));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Puts together the lines that come in pieces, and reads them.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// The beginning of a line that has not come whole.
+    line: Vec<u8>,
+    /// Bytes that were no messages.
+    noise: usize,
+}
+
+impl Lines {
+    /// Adds what belongs to the current line: returns how much that is, and whether the line is whole.
+    pub(super) fn add(&mut self, read: &[u8]) -> Result<(usize, bool), String> {
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(read.len(), |end| end + 1);
+        if self.line.len() + taken > MOST_MESSAGE_BYTES + 1 {
+            return Err(too_long());
+        }
+        self.line.extend_from_slice(&read[..taken]);
+        Ok((taken, end.is_some()))
+    }
+
+    /// Takes the line; what is no message is noise.
+    pub(super) fn take(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
         if line.first() == Some(&b'{') {
@@ -99,18 +124,6 @@ impl Stdio {
         } else {
             Ok(None)
         }
-    }
-
-    async fn next(&mut self) -> Result<Option<ServerJsonRpcMessage>, String> {
-        while self.read_line().await? {
-            if let Some(message) = self.take_line()? {
-                self.shared.received.fetch_add(1, Ordering::Relaxed);
-                if !self.is_late(&message) {
-                    return Ok(Some(message));
-                }
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -1,12 +1,65 @@
-//! `${NAME}` and `${NAME:-default}` in what configuration files say.
+//! `${NAME}`, `${NAME:-default}` and `${secret:NAME}` in what configuration files say.
 
-/// Replaces variables by what `look_up` knows of them; `Err` names one that is not set.
-pub(super) fn expand(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+use std::fmt;
+
+use taskpawl::model::is_secret_name;
+
+/// What begins the name of a secret.
+const SECRET: &str = "secret:";
+
+/// Something that stands for a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name<'t> {
+    /// A variable of the environment.
+    Variable(&'t str),
+    /// A secret, whose value is asked for when it is needed.
+    Secret(&'t str),
+}
+
+/// Why a text cannot be filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unfilled {
+    /// A variable is not set.
+    Unset(String),
+    /// What is to name a secret is no name.
+    NoName(String),
+    /// One placeholder stands within another.
+    Nested(String),
+}
+
+impl fmt::Display for Unfilled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset(name) => {
+                write!(f, "variable `{name}` is not set; set it, or write `${{{name}:-default}}`")
+            }
+            Self::NoName(name) => write!(
+                f,
+                "`${{secret:{name}}}` names no secret: a name has 1 to 64 letters, digits, `_` and `-`"
+            ),
+            Self::Nested(inside) => {
+                write!(f, "`${{{inside}` has a placeholder within another one, which is not understood")
+            }
+        }
+    }
+}
+
+/// Replaces names by what `look_up` knows of them. What is put in is not looked through again.
+pub(super) fn expand(text: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<String, Unfilled> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        if let Some(before) = before.strip_suffix('$').filter(|_| after.starts_with(SECRET)) {
+            expanded.push_str(before);
+            expanded.push_str("${");
+            rest = after;
+            continue;
+        }
         expanded.push_str(before);
         let Some((inside, after)) = after.split_once('}') else {
+            if let Some(name) = after.strip_prefix(SECRET) {
+                return Err(Unfilled::NoName(name.chars().take(64).collect()));
+            }
             expanded.push_str("${");
             rest = after;
             continue;
@@ -19,20 +72,31 @@ pub(super) fn expand(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Re
 }
 
 /// As [`expand`], and a text that is nothing but `$NAME` is that variable, too.
-pub(super) fn expand_value(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand_value(
+    text: &str,
+    look_up: &dyn Fn(Name<'_>) -> Option<String>,
+) -> Result<String, Unfilled> {
     match text.strip_prefix('$') {
         Some(name) if is_name(name) => value(name, look_up),
         Some(_) | None => expand(text, look_up),
     }
 }
 
-fn value(inside: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn value(inside: &str, look_up: &dyn Fn(Name<'_>) -> Option<String>) -> Result<String, Unfilled> {
+    if let Some(name) = inside.strip_prefix(SECRET) {
+        let value = look_up(Name::Secret(name)).filter(|_| is_secret_name(name));
+        return value.ok_or_else(|| Unfilled::NoName(name.to_owned()));
+    }
+    if inside.contains("${") {
+        return Err(Unfilled::Nested(inside.to_owned()));
+    }
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
     let name = name.strip_prefix("env:").unwrap_or(name);
-    look_up(name).or_else(|| default.map(str::to_owned)).ok_or_else(|| name.to_owned())
+    let value = look_up(Name::Variable(name)).or_else(|| default.map(str::to_owned));
+    value.ok_or_else(|| Unfilled::Unset(name.to_owned()))
 }
 
 fn is_name(text: &str) -> bool {
@@ -43,8 +107,17 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn known(name: &str) -> Option<String> {
-        (name == "HOME").then(|| "/home/me".to_owned())
+    fn known(name: Name<'_>) -> Option<String> {
+        match name {
+            Name::Variable("HOME") => Some("/home/me".to_owned()),
+            Name::Variable("ODD") => Some("${secret:KEY}".to_owned()),
+            Name::Secret("KEY") => Some("${HOME}-opened".to_owned()),
+            Name::Variable(_) | Name::Secret(_) => None,
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        expand(text, &known).unwrap_err().to_string()
     }
 
     #[test]
@@ -57,8 +130,23 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_set_is_named() {
-        assert_eq!(expand("a ${TOKEN} b", &known).unwrap_err(), "TOKEN");
-        assert_eq!(expand_value("$TOKEN", &known).unwrap_err(), "TOKEN");
+    fn secrets_are_put_in_where_they_are_written_and_nowhere_else() {
+        let texts = ["Bearer ${secret:KEY}", "$${secret:KEY}", "${ODD}", "${secret:KEY}${HOME}"];
+        let expanded: Vec<_> = texts.iter().map(|text| expand(text, &known).unwrap()).collect();
+        let expected = ["Bearer ${HOME}-opened", "${secret:KEY}", "${secret:KEY}", "${HOME}-opened/home/me"];
+        assert_eq!(expanded, expected);
+        assert_eq!(expand_value("${secret:KEY}", &known).unwrap(), "${HOME}-opened");
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_is_named() {
+        let texts = ["a ${TOKEN} b", "${secret:a b}", "${secret:KEY", "${NO:-${secret:KEY}}"];
+        insta::assert_snapshot!(texts.map(refused).join("\n"), @r###"
+variable `TOKEN` is not set; set it, or write `${TOKEN:-default}`
+`${secret:a b}` names no secret: a name has 1 to 64 letters, digits, `_` and `-`
+`${secret:KEY}` names no secret: a name has 1 to 64 letters, digits, `_` and `-`
+`${NO:-${secret:KEY` has a placeholder within another one, which is not understood
+"###);
+        assert_eq!(expand_value("$TOKEN", &known), Err(Unfilled::Unset("TOKEN".to_owned())));
     }
 }

@@ -33,7 +33,9 @@ impl Web {
     }
 
     fn bench(&self) -> Bench {
-        Bench::of(json!({"type": "http", "url": self.url, "headers": {"X-Token": "${SECRET}"}}))
+        Bench::of(
+            json!({"type": "http", "url": self.url, "headers": {"X-Token": "${SECRET}", "X-Key": "${secret:KEY}"}}),
+        )
     }
 }
 
@@ -126,6 +128,7 @@ async fn servers_by_http_of_both_eras_are_called() {
         let requests = web.requests.lock().unwrap();
         let last = requests.iter().rfind(|head| head.starts_with("POST")).unwrap().to_lowercase();
         assert!(last.contains("x-token: hidden"), "{last}");
+        assert!(last.contains("x-key: canary-of-the-secret"), "{last}");
         assert_eq!(last.contains("mcp-session-id: abc"), !is_new, "{last}");
     }
 }
@@ -180,7 +183,7 @@ async fn what_a_server_sends_by_http_is_bounded() {
     insta::assert_snapshot!(refusals.join("\n"), @r###"
 MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
 MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
-MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 100000 values
+MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 25000 values
 "###);
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
+mod finding;
 mod http;
 mod programs;
+mod secrets;
 mod support;

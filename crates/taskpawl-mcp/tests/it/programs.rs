@@ -47,7 +47,7 @@ async fn what_is_known_of_the_tools_is_kept_and_nothing_is_started_for_it() {
     bench.reload();
     let registry = bench.registry();
     let state = &bench.servers().states()[0];
-    assert_eq!((state.tools, &*state.unusable), (Some(15), &["bad name".to_owned()][..]));
+    assert_eq!((state.tools, &*state.unusable), (Some(17), &["bad name".to_owned()][..]));
     let spec = registry.get("s/echo").unwrap().spec();
     assert_eq!(spec.description, "Does echo.");
     assert_eq!(spec.hints, Hints { read_only: true, ..Hints::default() });
@@ -80,10 +80,36 @@ async fn a_catalogue_that_is_out_of_date_is_put_right_and_refuses_nothing() {
     assert_eq!(bench.call("echo", json!({"text": "a"})).await.unwrap()["text"], "a");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     bench.call("change", json!({})).await.unwrap();
-    until("the new tool is known", || bench.servers().states()[0].tools == Some(15)).await;
+    until("the new tool is known", || bench.servers().states()[0].tools == Some(17)).await;
     bench.call("echo", json!({"text": "a"})).await.unwrap();
     assert_eq!(bench.call("later", json!({})).await.unwrap(), "later");
     assert!(std::fs::read_to_string(&file).unwrap().contains("later"));
+}
+
+#[tokio::test]
+async fn changes_of_the_tools_are_heard_in_both_eras() {
+    for mode in ["new", "both", "old"] {
+        let bench = Bench::new(mode);
+        bench.learn().await;
+        assert!(bench.registry().get("s/later").is_none(), "{mode}");
+        bench.call("change", json!({})).await.unwrap();
+        bench.call("echo", json!({"text": "a"})).await.unwrap();
+        assert_eq!(bench.call("later", json!({})).await.unwrap(), "later", "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn changes_are_heard_again_after_a_server_has_ended_the_subscription() {
+    let bench = Bench::new("new");
+    bench.learn().await;
+    bench.call("unsubscribe", json!({})).await.unwrap();
+    // While nobody listens.
+    bench.call("change", json!({})).await.unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while bench.registry().get("s/later").is_none() {
+        assert!(Instant::now() < end, "the new tool is never known");
+        bench.call("echo", json!({"text": "a"})).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -249,7 +275,7 @@ async fn what_a_server_sends_is_bounded() {
     assert!(grown < 32 << 10, "{grown} KiB");
     insta::assert_snapshot!(refusals.join("\n"), @r###"
 lost: MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 8 MiB
-lost: MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 100000 values
+lost: MCP server `s` was lost during the call, and nobody knows how far it came: it sent a message of more than 25000 values
 lost: MCP server `s` was lost during the call, and nobody knows how far it came: it prints what is no message of the protocol
 lost: MCP server `s` was lost during the call, and nobody knows how far it came: it wrote more than 64 MiB to its standard error
 "###);

@@ -4,13 +4,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taskpawl::tools::{CallContext, Programs, Progress, Registry, Supervision, ToolError, call_guarded};
+use taskpawl::tools::{
+    CallContext, ConfiguredSecrets, Programs, Progress, Registry, SecretFrom, Supervision, ToolError, Vault,
+    call_guarded,
+};
 use taskpawl_mcp::{Servers, ServersOptions, server_of};
 
 /// A project with one server, `s`.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub(crate) programs: Programs,
+    /// As of a run.
+    vault: Vault,
     pub(crate) said: Arc<Mutex<Vec<String>>>,
     server: Value,
     servers: Servers,
@@ -32,7 +37,8 @@ impl Bench {
         std::fs::create_dir(dir.path().join("project")).unwrap();
         let programs = programs();
         let servers = servers(&server, dir.path());
-        Self { dir, programs, said: Arc::default(), server, servers, calls: Mutex::new(0) }
+        let vault = Vault::open(Arc::new(secrets()));
+        Self { dir, programs, vault, said: Arc::default(), server, servers, calls: Mutex::new(0) }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -56,6 +62,7 @@ impl Bench {
     pub(crate) async fn next_run(&mut self) {
         self.programs.close().await;
         self.programs = programs();
+        self.vault = Vault::open(Arc::new(secrets()));
     }
 
     pub(crate) fn cx(&self) -> CallContext {
@@ -64,6 +71,7 @@ impl Bench {
         let output = self.dir.path().join(format!("output/call-{calls}"));
         let mut cx = CallContext::new(self.dir.path().join("project"), output);
         cx.programs = self.programs.clone();
+        cx.secrets = Some(self.vault.clone());
         "project/task/call/1".clone_into(&mut cx.idempotency_key);
         cx.limits.grace = Duration::from_millis(200);
         let said = Arc::clone(&self.said);
@@ -121,12 +129,24 @@ impl Bench {
     }
 }
 
-fn programs() -> Programs {
-    let supervisor = env!("CARGO_BIN_EXE_taskpawl-mcp-test-server");
-    Programs::new(Supervision::Binary(supervisor.into()))
+pub(crate) fn supervision() -> Supervision {
+    Supervision::Binary(env!("CARGO_BIN_EXE_taskpawl-mcp-test-server").into())
 }
 
-fn servers(server: &Value, dir: &Path) -> Servers {
+fn programs() -> Programs {
+    Programs::new(supervision())
+}
+
+/// A secret that is known when a program has printed it, and not before.
+pub(crate) const SECRET: &str = "canary-of-the-secret";
+
+pub(crate) fn secrets() -> ConfiguredSecrets {
+    let argv = ["echo".to_owned(), SECRET.to_owned()].to_vec();
+    let from = SecretFrom::Command { argv, directory: "/".into() };
+    ConfiguredSecrets::new([("KEY".to_owned(), from)].into(), "define it")
+}
+
+pub(crate) fn servers(server: &Value, dir: &Path) -> Servers {
     let config = server_of("s", Path::new("test.json"), server).unwrap().unwrap();
     let variables = |name: &str| match name {
         "PATH" => Some("/usr/bin:/bin".to_owned()),

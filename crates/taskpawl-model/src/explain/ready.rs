@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::reason::Reason;
 use super::state::lacking;
 use crate::command::DecideError;
 use crate::durations::Durations;
@@ -72,6 +73,9 @@ pub struct Untakable {
     pub name: String,
     /// What it lacks, in words.
     pub because: String,
+    /// The tool that it lacks, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_tool: Option<String>,
 }
 
 /// Returns what is ready, of the tasks that `only` selects, in the order in which it is taken: at most `limit` of each kind, 0 for
@@ -138,7 +142,8 @@ fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> View
         match lacking(&view.calls(node.key)?, &task, means, &capacities) {
             Some(reason) => {
                 let because = reason.to_string();
-                found.push(Untakable { task: task.id, name: task.spec.name, because });
+                let missing_tool = if let Reason::MissingTool { name } = reason { Some(name) } else { None };
+                found.push(Untakable { task: task.id, name: task.spec.name, because, missing_tool });
             }
             None => kept.push(node),
         }

@@ -275,9 +275,7 @@ fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key
                 board.asking.insert(key);
                 board.set_phase(key, Phase::Todo);
             }
-            Some(BlockedReason::MissingTool { name })
-                if options.means.tools.as_ref().is_none_or(|tools| tools.contains(name)) =>
-            {
+            Some(BlockedReason::MissingTool { name }) if options.means.has_tool(name) => {
                 board.set_phase(key, Phase::Todo);
             }
             _ => {}

@@ -1,16 +1,10 @@
 //! Hostile input at what reads plans, tasks and expressions: refused or read, never a panic.
 
-use serde_json::{Value, json};
-use taskpawl_fuzz::Target;
-use taskpawl_model::expr::{
-    condition_references, evaluate, evaluate_args, evaluate_condition, mentions, references,
-};
-use taskpawl_model::{
-    Period, SecretPiece, Task, call_from_json, expand_plan, is_secret_name, parse_plan, secret_pieces,
-    task_from_json,
-};
+mod entries;
 
-use crate::expr::data;
+use taskpawl_fuzz::Target;
+
+use entries::{expression, plan, secret, task};
 
 const PLAN: Target<'_> = Target {
     name: "plans",
@@ -200,60 +194,6 @@ const SECRET: Target<'_> = Target {
     corpus: &["${secret:A}", "a $${secret:B} ${secret:", "${secret:a-b_C}x${secret:d}", "$$${secret:x}"],
     words: &["${secret:", "$${secret:", "}", "$", "A", "a-b"],
 };
-
-/// Every mention is either a secret or escaped, and nothing of the text is lost.
-fn secret(text: &str) -> bool {
-    let Ok(pieces) = secret_pieces(text) else { return false };
-    let (mut secrets, mut rest) = (0, String::new());
-    for piece in &pieces {
-        match piece {
-            SecretPiece::Secret(name) => {
-                assert!(is_secret_name(name), "{name:?}");
-                secrets += 1;
-            }
-            SecretPiece::Text(text) => rest.push_str(text),
-        }
-    }
-    let names: usize = pieces
-        .iter()
-        .map(|piece| if let SecretPiece::Secret(name) = piece { name.len() + 10 } else { 0 })
-        .sum();
-    let escaped = text.matches("$${secret:").count();
-    assert_eq!(text.matches("${secret:").count(), secrets + escaped);
-    assert_eq!(rest.len() + names + escaped, text.len());
-    true
-}
-
-fn plan(text: &str) -> bool {
-    let Ok(plan) = parse_plan(text) else { return false };
-    let expanded = expand_plan(&plan);
-    let again = parse_plan(&expanded.to_string())
-        .unwrap_or_else(|errors| panic!("the long form is not read: {errors}\n{expanded}"));
-    assert_eq!(expand_plan(&again), expanded, "the long form of the long form is another");
-    true
-}
-
-fn task(text: &str) -> bool {
-    let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
-    let task = serde_json::from_value::<Task>(value.clone()).ok().and_then(|task| task.into_parts().ok());
-    let by_hand = task_from_json(&value);
-    let call = call_from_json(&value);
-    task.is_some() || by_hand.is_ok() || call.is_ok()
-}
-
-fn expression(text: &str) -> bool {
-    let (data, value) = (data(), json!([text, { "key": text }]));
-    let found = references(&value);
-    let _ = (mentions(&value), condition_references(text), evaluate_condition(text, &data));
-    let evaluated = evaluate(&value, &data);
-    // Names of secrets are read where they stand, and no business of an evaluation.
-    let has_secret = text.contains("${secret:");
-    assert!(found.is_ok() || evaluated.is_err() || has_secret, "what cannot be read is evaluated");
-    let args = json!({"command": text, "argv": [text]}).as_object().cloned().unwrap_or_default();
-    evaluate_args("shell", &args, &data).is_ok()
-        | evaluate_args("exec", &args, &data).is_ok()
-        | text.parse::<Period>().is_ok()
-}
 
 #[test]
 fn the_corpus_is_read_or_refused() {

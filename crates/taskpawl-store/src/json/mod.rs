@@ -1,8 +1,8 @@
 //! The store in one readable file: for few tasks, and for people who want to look at them or to keep them in git.
 
 mod document;
-#[cfg(test)]
-mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod load;
 #[cfg(test)]
 mod tests;

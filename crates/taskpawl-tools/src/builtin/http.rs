@@ -21,8 +21,8 @@ use crate::tool::{Hints, Tool, ToolSpec};
 
 mod access;
 mod address;
-#[cfg(test)]
-mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod net;
 mod redirect;
 mod target;

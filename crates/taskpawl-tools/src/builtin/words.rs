@@ -42,6 +42,18 @@ fn is_plain(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=')
 }
 
+/// What is split is split again into the same words when each is quoted; so nothing of a word gets out of it.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn command(text: &str) -> bool {
+    let Some(words) = plain_words(text) else { return false };
+    assert!(!words.is_empty() && text.is_char_boundary(0));
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    if words.iter().all(|word| !word.contains('\'')) {
+        assert_eq!(plain_words(&quoted.join(" ")), Some(words));
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,17 +130,6 @@ mod tests {
             "*", "é", "\u{a0}", "\u{3000}",
         ],
     };
-
-    /// What is split is split again into the same words when each is quoted; so nothing of a word gets out of it.
-    fn command(text: &str) -> bool {
-        let Some(words) = plain_words(text) else { return false };
-        assert!(!words.is_empty() && text.is_char_boundary(0));
-        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        if words.iter().all(|word| !word.contains('\'')) {
-            assert_eq!(plain_words(&quoted.join(" ")), Some(words));
-        }
-        true
-    }
 
     #[test]
     fn hostile_commands_panic_nothing() {

@@ -1,8 +1,10 @@
 //! Hostile input at what reads a policy, and at what it judges: refused or read, never a panic, and stricter is never laxer.
 
-use serde_json::{Map, Value, json};
+mod entries;
+
 use taskpawl_fuzz::Target;
-use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
+
+use entries::{command, file};
 
 const FILE: Target<'_> = Target {
     name: "policies",
@@ -105,48 +107,6 @@ const COMMAND: Target<'_> = Target {
         "é",
     ],
 };
-
-const POLICY: &str = "[[rules]]\ndecision = \"allow\"\nargv = [\"git\", \"status\"]\n[[rules]]\ndecision = \"deny\"\nargv = [\"rm\"]\n[origins]\nagent = \"ask\"\n";
-
-fn file(text: &str) -> bool {
-    let all = [LayerKind::Ceiling, LayerKind::User, LayerKind::Project];
-    let read: Vec<_> = all.into_iter().map(|kind| Policy::parse(&[(kind, text)])).collect();
-    for policy in read.iter().flatten() {
-        judge(policy, &json!({"command": "git status; rm x"}));
-    }
-    if let [_, Ok(_), Ok(_)] = &read[..] {
-        // What a project says beside the user's own file takes away and grants nothing.
-        let (args, origin) = (args(&json!({"argv": ["git", "status"]})), CallOrigin::Agent);
-        let call = PolicyCall { tool: "exec", args: &args, origin, sandbox: None };
-        let both = Policy::parse(&[(LayerKind::User, POLICY), (LayerKind::Project, text)])
-            .map(|policy| policy.judge(&call).0);
-        let alone = Policy::parse(&[(LayerKind::User, POLICY)]).map(|policy| policy.judge(&call).0);
-        assert!(both.is_err() || both.ok() >= alone.ok(), "a project grants");
-    }
-    read.iter().any(Result::is_ok)
-}
-
-fn args(value: &Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
-
-fn judge(policy: &Policy, value: &Value) -> Decision {
-    let args = args(value);
-    let call = PolicyCall { tool: "shell", args: &args, origin: CallOrigin::Agent, sandbox: None };
-    let (decision, _) = policy.judge(&call);
-    assert_eq!(policy.explain(&call).decision, decision, "the explanation is about another decision");
-    decision
-}
-
-fn command(text: &str) -> bool {
-    let policy = Policy::parse(&[(LayerKind::User, POLICY)]).unwrap();
-    let decision = judge(&policy, &json!({ "command": text }));
-    // Only what is git alone, in every simple command, is allowed.
-    let is_suspicious =
-        text.contains("rm") && text.split(|c: char| !c.is_alphanumeric()).any(|word| word == "rm");
-    assert!(decision != Decision::Allow || text.contains("git"), "{text:?}");
-    decision == Decision::Allow || is_suspicious
-}
 
 #[test]
 fn the_corpus_is_read_or_refused() {

@@ -1,0 +1,77 @@
+//! Secrets that the configuration of a server names: put in when it is started, and taken out of what it says.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use taskpawl::tools::{CallContext, Redactor, Vault};
+
+use super::catalogue::Catalogue;
+use super::config::{Transport, Variables};
+use super::variables::Name;
+use super::words::chain;
+
+/// Returns how a server is reached, with the values of everything that its configuration names.
+pub(super) async fn filled(
+    transport: &Transport,
+    variables: &Variables,
+    cx: &CallContext,
+) -> Result<Transport, String> {
+    let names = names(transport, variables)?;
+    let values = values(names, cx).await?;
+    let look_up = |name: Name<'_>| match name {
+        Name::Variable(name) => variables(name),
+        Name::Secret(name) => values.get(name).cloned(),
+    };
+    transport.expanded(&look_up).map_err(|unfilled| unfilled.to_string())
+}
+
+fn names(transport: &Transport, variables: &Variables) -> Result<BTreeSet<String>, String> {
+    let names = RefCell::new(BTreeSet::new());
+    let look_up = |name: Name<'_>| match name {
+        Name::Variable(name) => variables(name),
+        Name::Secret(name) => {
+            names.borrow_mut().insert(name.to_owned());
+            Some(String::new())
+        }
+    };
+    transport.expanded(&look_up).map_err(|unfilled| unfilled.to_string())?;
+    Ok(names.into_inner())
+}
+
+async fn values(names: BTreeSet<String>, cx: &CallContext) -> Result<BTreeMap<String, String>, String> {
+    let Some(first) = names.first() else { return Ok(BTreeMap::new()) };
+    let Some(vault) = cx.secrets.clone() else {
+        return Err(format!(
+            "its configuration names the secret `{first}`, and secrets are there in runs alone"
+        ));
+    };
+    // Somebody may have to be asked, or a program to be waited for.
+    let asked = tokio::task::spawn_blocking(move || vault.resolve(&names)).await;
+    let asked = asked.map_err(|_| "nobody could be asked for its secrets".to_owned())?;
+    asked.map_err(|error| chain(&error))
+}
+
+/// Returns a text without the secrets of the run.
+pub(super) fn hidden(text: &str, cx: &CallContext) -> String {
+    redactor(cx).text(text).into_owned()
+}
+
+/// Returns what a server says about its tools, without the secrets of the run.
+pub(super) fn hidden_in(catalogue: Arc<Catalogue>, cx: &CallContext) -> Arc<Catalogue> {
+    let redacted = || {
+        let mut value = serde_json::to_value(&*catalogue).ok()?;
+        redactor(cx).value(&mut value);
+        serde_json::from_value(value).ok()
+    };
+    match redacted() {
+        Some(redacted) if redacted == *catalogue => catalogue,
+        Some(redacted) => Arc::new(redacted),
+        // It could be written down as little.
+        None => Arc::default(),
+    }
+}
+
+fn redactor(cx: &CallContext) -> Redactor {
+    cx.secrets.as_ref().map(Vault::redactor).unwrap_or_default()
+}
