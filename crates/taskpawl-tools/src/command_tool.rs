@@ -154,10 +154,10 @@ impl Tool for CommandTool {
 
     fn command(&self, args: &Value) -> Option<ToolCommand> {
         // What cannot be filled in fails before anything is started.
-        let argv = self.argv(args).ok()?;
+        let words = self.argv(args).ok()?;
         let input = self.stdin.as_ref().and_then(|stdin| stdin.fill(&self.values(args)));
         let is_whole = self.env.is_empty() && self.cwd.is_none() && self.stdin.is_none();
-        Some(ToolCommand { argv, input, is_whole })
+        Some(ToolCommand { argv: words, input, is_whole })
     }
 
     async fn call(&self, mut cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -182,8 +182,8 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let scope = select(view, &options.only)?;
     let is_inside = |key: Key| scope.as_ref().is_none_or(|scope| scope.contains(&key));
     let durations = Durations::load(view)?;
-    let taker = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
-    let ranks = Lengths::load(view, &durations, &taker)?.ranks();
+    let who = Taker { jobs: Some(options.jobs), scope: scope.clone().map(Arc::new) };
+    let ranks = Lengths::load(view, &durations, &who)?.ranks();
     let mut board = Board::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;

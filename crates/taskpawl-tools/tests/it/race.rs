@@ -63,7 +63,7 @@ fn is_harmed(outside: &Path) -> bool {
 fn no_file_tool_is_raced_out_of_the_project() {
     let project = project(|project| project.beside("secrets"));
     let real = project.path("").canonicalize().unwrap();
-    race(&project, &project.beside("secrets"), |found| found.starts_with(&real));
+    println!("{}", race(&project, &project.beside("secrets"), |found| found.starts_with(&real)));
 }
 
 #[test]
@@ -72,25 +72,22 @@ fn no_file_tool_is_raced_to_what_is_hidden() {
     let places = SandboxPlaces { root: project.cx.root.clone(), ..SandboxPlaces::default() };
     project.cx.closed = Confinement::new(SandboxSettings::default(), places).plain().closed;
     let hidden = project.path(".env").canonicalize().unwrap();
-    race(&project, &hidden, |found| !found.starts_with(&hidden));
+    println!("{}", race(&project, &hidden, |found| !found.starts_with(&hidden)));
 }
 
-/// Races tools to `secrets`, and whoever checks by `is_fine` where a path leads before it is opened.
-fn race(project: &Project, secrets: &Path, is_fine: impl Fn(&Path) -> bool) {
+/// Races tools to `secrets`, and whoever checks by `is_fine` where a path leads before it is opened; returns what came of it.
+fn race(project: &Project, secrets: &Path, is_fine: impl Fn(&Path) -> bool) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (done, refused) = while_swapping(project, || runtime.block_on(rounds(project)));
     assert!(!is_harmed(secrets));
     assert!(done > 0, "every one of {refused} calls was refused: nothing was tried");
     let escapes = while_swapping(project, || escapes(project, is_fine));
     if escapes == 0 {
-        println!(
-            "SKIPPED the control: nobody was raced by checking first, so on this machine the race shows nothing"
-        );
-    } else {
-        println!(
-            "{ROUNDS} calls: 0 escapes ({done} done, {refused} refused); check first, open then: {escapes} of {CHECKS}"
-        );
+        return "SKIPPED the control: nobody was raced by checking first, so on this machine the race shows nothing".to_owned();
     }
+    format!(
+        "{ROUNDS} calls: 0 escapes ({done} done, {refused} refused); check first, open then: {escapes} of {CHECKS}"
+    )
 }
 
 /// Calls tools by turns and returns how many calls were done and how many were refused.
