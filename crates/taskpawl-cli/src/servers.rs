@@ -189,9 +189,9 @@ impl Reading<'_> {
             None => true,
         };
         if is_usable {
-            self.usable.push(server)
+            self.usable.push(server);
         } else {
-            self.held.push(server)
+            self.held.push(server);
         }
         Ok(())
     }

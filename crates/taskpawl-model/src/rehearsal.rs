@@ -124,7 +124,9 @@ mod tests {
         for (key, length) in (0..).zip(lengths) {
             graph.add_weighted(Key(key), *length);
         }
-        needs.iter().for_each(|(task, on)| graph.add_dependency(Key(*task), Key(*on)));
+        for (task, on) in needs {
+            graph.add_dependency(Key(*task), Key(*on));
+        }
         graph
     }
 

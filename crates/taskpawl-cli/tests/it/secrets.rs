@@ -49,7 +49,7 @@ fn a_call_gets_what_it_names_and_nobody_sees_it() {
         &["logs", "inserted"],
         &["show", "exec", "--json", "--fields", "metadata.toolCalls,result"],
     ]);
-    insta::assert_snapshot!(without_sandbox(&session.to_string()));
+    insta::assert_snapshot!(without_sandbox(&session));
 }
 
 /// Leaves out what was in force around the programs, which is not the same on every machine.
