@@ -88,7 +88,7 @@ fn open(dir: &Path, cache: &Path) -> Taskpawl {
         .supervision(supervision())
         .secrets(Arc::new(secrets()));
     let tools = servers(&server, dir).tools();
-    tools.into_iter().fold(builder, |builder, tool| builder.tool(tool)).open().unwrap()
+    tools.into_iter().fold(builder, taskpawl::Builder::tool).open().unwrap()
 }
 
 /// Returns the files beneath a directory that hold a text.
