@@ -221,7 +221,7 @@ fn file_tools_are_held_to_the_same_with_and_without_a_sandbox() {
         let opened = tools(&[mode, &["--allow-read", ".env"]].concat());
         assert!(!opened.contains("is hidden") && opened.contains("is protected"), "{opened}");
     }
-    cli.file(".mcp.json", "");
+    cli.file(".mcp.json", "{ }");
     tools(&["--sandbox", "off", "--allow-write", ".mcp.json"]);
     assert_eq!(fs::read_to_string(cli.path("work/.mcp.json")).unwrap(), "{}");
 }
