@@ -9,6 +9,7 @@ use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
 use taskpawl::tools::{CEILING, Policy, PolicyFiles, SandboxLift, inherited};
 use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
+use taskpawl_todo::Lists;
 
 use crate::args::Global;
 use crate::commands::sandbox::SandboxArgs;
@@ -18,6 +19,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::servers::McpServers;
 use crate::text::{Paint, quoted};
+use crate::todo_lists;
 use crate::toolbox::{self, Toolbox};
 
 /// The policy of a project, at its root.
@@ -34,13 +36,14 @@ pub(crate) struct App {
     plans: OnceCell<Taskpawl>,
     toolbox: OnceCell<Toolbox>,
     servers: OnceCell<McpServers>,
+    lists: OnceCell<Lists>,
 }
 
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
-        let (config, place, policy, plans, toolbox, servers) = Default::default();
-        Self { global, environment, config, place, policy, plans, toolbox, servers }
+        let (config, place, policy, plans, toolbox, servers, lists) = Default::default();
+        Self { global, environment, config, place, policy, plans, toolbox, servers, lists }
     }
 
     /// Returns whether data and errors are JSON.
@@ -165,6 +168,18 @@ impl App {
         get_or_try_init(&self.toolbox, || Toolbox::of(self))
     }
 
+    /// Returns the to-do lists of models.
+    pub(crate) fn lists(&self) -> Result<&Lists, CliError> {
+        get_or_try_init(&self.lists, || Ok(todo_lists::builder(self)?.build()))
+    }
+
+    /// Says that the command is over: checklists of its calls are not drawn any more.
+    pub(crate) fn end(&self) {
+        if let Some(lists) = self.lists.get() {
+            lists.end();
+        }
+    }
+
     /// Returns the MCP servers of the configuration.
     pub(crate) fn servers(&self) -> Result<&McpServers, CliError> {
         get_or_try_init(&self.servers, || McpServers::of(self))
@@ -182,7 +197,8 @@ impl App {
         get_or_try_init(&self.policy, || {
             let root = self.place().map_or(&self.environment.directory, |place| &place.root);
             let policy = Policy::load(&self.policy_files())?.in_directory(root);
-            Ok(policy.confined_by(&self.config()?.sandbox()))
+            let harmless = todo_lists::tools(self)?.into_iter().map(|tool| tool.spec().name.clone());
+            Ok(policy.with_harmless(harmless).confined_by(&self.config()?.sandbox()))
         })
     }
 
@@ -241,7 +257,9 @@ impl App {
 
     /// As [`runner`](Self::runner), but changes nothing by itself.
     pub(crate) fn onlooker(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
-        Ok(self.held(self.builder()?, sandbox)?.open()?)
+        let plans = self.held(self.builder()?, sandbox)?.open()?;
+        self.lists()?.mirror_to(plans.manager());
+        Ok(plans)
     }
 
     /// Returns a builder whose programs are held by `sandbox`, and neither read the stores of the user nor change what decides.

@@ -115,6 +115,9 @@ pub(crate) enum Command {
     Config(commands::config::Args),
     Tools(commands::tools::Args),
     Policy(Box<commands::policy::Args>),
+    Todo(commands::todo::Args),
+    #[command(flatten)]
+    TodoQueue(commands::todo_queue::QueueCommand),
     Trust(commands::trust::Args),
     Doctor(commands::doctor::Args),
     Schema(commands::schema::Args),
@@ -166,6 +169,8 @@ impl Command {
             Self::Config(args) => commands::config::run(app, args),
             Self::Tools(args) => commands::tools::run(app, args),
             Self::Policy(args) => commands::policy::run(app, args),
+            Self::Todo(args) => commands::todo::run(app, args),
+            Self::TodoQueue(command) => commands::todo_queue::run(app, command),
             Self::Trust(args) => commands::trust::run(app, args),
             Self::Doctor(args) => commands::doctor::run(app, args),
             Self::Schema(args) => commands::schema::run(app, args),
@@ -188,7 +193,9 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let app = App::new(cli.global, environment);
     let report = |error: CliError| error.report(app.is_json(), app.terminal(), app.out().paint_err);
     let allowed = within::check(&app, &cli.command);
-    allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report)
+    let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
+    app.end();
+    code
 }
 
 /// Returns whether a command line that could not be understood asks for JSON all the same.

@@ -1,7 +1,7 @@
 //! The JSON Schema of a change, as `history` exports it.
 
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallStatus, Cause, Status};
+use taskpawl::model::{CallStatus, Cause, ChecklistStatus, Status};
 
 use crate::schema::DRAFT;
 
@@ -48,6 +48,7 @@ fn one_kind(kind: Kind) -> Value {
 fn kinds() -> Vec<Kind> {
     let mut kinds = kinds_of_tasks();
     kinds.extend(kinds_of_runs());
+    kinds.push(checklist());
     kinds
 }
 
@@ -171,6 +172,22 @@ fn kinds_of_tasks() -> Vec<Kind> {
     ]
 }
 
+fn checklist() -> Kind {
+    let item = json!({"type": "object", "required": ["id", "title", "status"], "properties": {
+        "id": {"type": "number"}, "title": {"type": "string"},
+        "status": words(ChecklistStatus::ALL.iter().map(|status| status.as_str())),
+    }});
+    kind(
+        "checklist",
+        "The checklist changed that a model keeps beside its work; no task is concerned",
+        vec![
+            ("scope", text("Whose it is: a conversation or a session"), true),
+            ("items", json!({"type": "array", "items": item, "description": "All of it"}), true),
+            ("cleared", json!({"type": "boolean", "description": "Who keeps it has yet to empty it"}), false),
+        ],
+    )
+}
+
 fn kinds_of_runs() -> Vec<Kind> {
     let counts = json!({"type": "object", "additionalProperties": {"type": "integer"}, "description": "How many tasks it ended, by state"});
     vec![
@@ -288,6 +305,7 @@ mod tests {
                 before: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::ExternalEdit { tasks: vec![on] },
+            EventKind::Checklist { scope: "s".to_owned(), items: Vec::new(), cleared: true },
         ]
     }
 

@@ -21,6 +21,7 @@ mod report;
 mod schema;
 mod servers;
 mod text;
+mod todo_lists;
 mod toolbox;
 mod trust;
 mod within;

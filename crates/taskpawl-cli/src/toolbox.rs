@@ -12,7 +12,7 @@ use crate::config::OwnTool;
 use crate::error::CliError;
 use crate::servers::McpServers;
 use crate::text::nearest;
-use crate::trust;
+use crate::{todo_lists, trust};
 
 /// The tools of this program.
 #[derive(Debug)]
@@ -42,6 +42,9 @@ impl Toolbox {
         let (usable, held) = split(app)?;
         for own in &usable {
             registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
+        }
+        for tool in todo_lists::tools(app)? {
+            registry.register(tool).map_err(taskpawl::OpenError::from)?;
         }
         let mut of_servers = BTreeMap::new();
         for tool in app.servers()?.tools() {
@@ -92,10 +95,10 @@ impl Toolbox {
     }
 }
 
-/// Returns the tools of the configuration that can be called.
+/// Returns the tools that can be called beside those that the library brings: of to-do lists and of the configuration.
 pub(crate) fn usable(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let own = split(app)?.0.into_iter().map(|own| own.tool as Arc<dyn Tool>);
-    Ok(own.chain(app.servers()?.tools()).collect())
+    Ok(own.chain(todo_lists::tools(app)?).chain(app.servers()?.tools()).collect())
 }
 
 /// Returns the tools of the configuration: those that can be called, and those that need trust first.

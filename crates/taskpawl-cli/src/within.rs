@@ -44,6 +44,8 @@ fn beyond(command: &Command) -> Option<String> {
         | Command::Config(_)
         | Command::Policy(_)
         | Command::Tools(_)
+        | Command::Todo(_)
+        | Command::TodoQueue(_)
         | Command::Schema(_)
         | Command::Completions(_)
         | Command::Man(_) => return None,

@@ -63,7 +63,8 @@ pub struct RunOptions {
     pub jobs: Option<usize>,
     /// Whether it also waits for agents and people.
     pub wait: bool,
-    /// What the host program attaches to the calls.
+    /// What the host program attaches to the calls. Without it the scope in which the run starts: see
+    /// [`in_scope`](taskpawl_tools::in_scope).
     pub scope: Option<String>,
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,

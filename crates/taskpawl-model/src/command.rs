@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checklist::ChecklistItem;
 use crate::gatekeeper::Gatekeeper;
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
@@ -257,6 +258,15 @@ pub enum Command {
     },
     /// Lets a call that runs add to its plan, as far as its plan access goes.
     Grow(Box<Grow>),
+    /// Tells everybody of the checklist that a model keeps beside its work.
+    Checklist {
+        /// Whose it is.
+        scope: String,
+        /// All of it.
+        items: Vec<ChecklistItem>,
+        /// Whether who keeps it has yet to empty it.
+        cleared: bool,
+    },
 }
 
 impl Command {
@@ -299,6 +309,7 @@ impl Command {
             | Self::ExpireApprovals { .. }
             | Self::ToolsKnown { .. }
             | Self::PolicyKnown { .. }
+            | Self::Checklist { .. }
             | Self::Grow(_) => Vec::new(),
         }
     }

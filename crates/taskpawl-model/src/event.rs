@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checklist::ChecklistItem;
 use crate::spec::{Map, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, Status};
 use crate::{CallId, Key, RunId, TaskId};
@@ -207,6 +208,16 @@ pub enum EventKind {
         /// The tasks that differ.
         tasks: Vec<TaskId>,
     },
+    /// The checklist that a model keeps beside its work has changed; no task is concerned.
+    Checklist {
+        /// Whose it is: a conversation or a session.
+        scope: String,
+        /// All of it, in order; nothing for a list that is over.
+        items: Vec<ChecklistItem>,
+        /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
+        #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+        cleared: bool,
+    },
     /// A kind that this version does not know.
     #[serde(untagged)]
     Unknown(Map),
@@ -237,6 +248,7 @@ impl EventKind {
             Self::RunKilled {} => "run_killed",
             Self::Pruned { .. } => "pruned",
             Self::ExternalEdit { .. } => "external_edit",
+            Self::Checklist { .. } => "checklist",
             Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }
     }

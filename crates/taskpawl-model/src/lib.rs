@@ -1,6 +1,7 @@
 //! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
 
 mod allocation;
+mod checklist;
 mod command;
 mod cycle;
 mod decide;
@@ -43,6 +44,7 @@ mod usage;
 mod view;
 mod wire;
 
+pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
     Grow, Growth, Needs, NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef,

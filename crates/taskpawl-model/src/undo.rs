@@ -297,6 +297,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::ExpireApprovals { .. }
         | Command::ToolsKnown { .. }
         | Command::PolicyKnown { .. }
+        | Command::Checklist { .. }
         | Command::Grow(_) => false,
     }
 }

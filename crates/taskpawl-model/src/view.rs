@@ -222,6 +222,8 @@ pub struct EventQuery {
     pub actor: Option<String>,
     /// In this run.
     pub run: Option<RunId>,
+    /// Of this kind, by the word of its `type`: nothing is sorted by it, so all events are looked at.
+    pub kind: Option<String>,
     /// Not before.
     pub since: Option<crate::Timestamp>,
     /// At most so many; 0 for all.

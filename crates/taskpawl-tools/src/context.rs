@@ -25,7 +25,7 @@ pub struct CallContext {
     pub call: String,
     /// Who runs the call.
     pub actor: String,
-    /// What the host program attached to the run.
+    /// What the host program attached to the run: a conversation, a session, an agent. See [`in_scope`](crate::in_scope).
     pub scope: Option<String>,
     /// Which start of the call this is, from 1.
     pub attempt: u32,
@@ -110,7 +110,7 @@ impl CallContext {
             task: String::new(),
             call: String::new(),
             actor: String::new(),
-            scope: None,
+            scope: crate::current_scope(),
             attempt: 1,
             idempotency_key: String::new(),
             dir: root.clone(),

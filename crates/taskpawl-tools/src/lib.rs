@@ -36,6 +36,7 @@ mod registry;
 mod root;
 mod sandbox;
 mod schema;
+mod scope;
 mod secrets;
 mod text;
 mod tool;
@@ -59,6 +60,7 @@ pub use sandbox::{
     CallSandbox, ClosedPlaces, ClosedReason, Confinement, SandboxError, SandboxMode, SandboxPlaces,
     SandboxSettings, Widening,
 };
+pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,

@@ -18,8 +18,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "taskpawl",
         &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
     ),
+    ("taskpawl-todo", &["taskpawl-manager", "taskpawl-model", "taskpawl-tools"]),
     ("taskpawl-mcp", &["taskpawl"]),
-    ("taskpawl-cli", &["taskpawl", "taskpawl-mcp"]),
+    ("taskpawl-cli", &["taskpawl", "taskpawl-mcp", "taskpawl-todo"]),
     ("taskpawl-bench", &["taskpawl"]),
     (
         "taskpawl-testkit",

@@ -2,7 +2,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use taskpawl::model::{BlockedReason, Event, EventKind, Status, TaskId, Timestamp, format_time};
+use taskpawl::model::{
+    BlockedReason, ChecklistItem, ChecklistStatus, Event, EventKind, Status, TaskId, Timestamp, format_time,
+};
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
 use crate::app::App;
@@ -232,6 +234,11 @@ fn what(kind: &EventKind) -> String {
         }
         EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),
+        EventKind::Checklist { scope, items, .. } => {
+            let is_done = |item: &&ChecklistItem| item.status == ChecklistStatus::Completed;
+            let done = items.iter().filter(is_done).count();
+            format!("checklist of {scope}: {done}/{} completed", items.len())
+        }
         other @ (EventKind::Unknown(_) | _) => other.name().to_owned(),
     }
 }

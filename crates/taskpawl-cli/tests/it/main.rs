@@ -29,6 +29,7 @@ mod secrets;
 mod signals;
 mod streams;
 mod terminal;
+mod todo;
 mod trust;
 mod turns;
 mod undo;

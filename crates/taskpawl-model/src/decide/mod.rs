@@ -5,6 +5,7 @@ mod apply;
 mod approval;
 mod author;
 mod cached;
+mod checklist;
 mod claim;
 mod emit;
 mod ending;
@@ -100,6 +101,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
         Command::Grow(grow) => draft.grow(grow),
+        Command::Checklist { scope, items, cleared } => draft.checklist(scope, items, *cleared),
     }
 }
 

@@ -192,6 +192,7 @@ fn is_match(event: &Event, query: &EventQuery) -> bool {
         && query.task_id.as_ref().is_none_or(|id| event.task.as_ref() == Some(id))
         && query.actor.as_ref().is_none_or(|actor| event.actor == *actor)
         && query.run.as_ref().is_none_or(|run| event.run.as_ref() == Some(run))
+        && query.kind.as_ref().is_none_or(|kind| event.kind.name() == kind)
         && query.since.is_none_or(|since| event.at >= since)
 }
 

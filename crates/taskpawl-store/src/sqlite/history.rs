@@ -1,6 +1,7 @@
 //! Finding events.
 
 use rusqlite::types::Value;
+use serde_json::Value as Json;
 use taskpawl_model::EventQuery;
 
 use super::find::Statement;
@@ -31,6 +32,11 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     }
     if let Some(run) = &query.run {
         add("run =", text(run.as_str()));
+    }
+    if let Some(kind) = &query.kind {
+        // What this version writes begins with its type; a comparison of texts is far cheaper than reading JSON.
+        let start = format!("{{\"type\":{}", Json::from(kind.as_str()));
+        add(&format!("substr(data, 1, {}) =", start.chars().count()), Value::Text(start));
     }
     if let Some(nanos) = query.since.and_then(|since| since.timestamp_nanos_opt()) {
         // Times that nanoseconds do not reach are texts, which come after all numbers.

@@ -4,8 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, Command, EventKind, Key, NewTask, Priority, Query, Refusal, Request, Round, RunId,
-    RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewResult, Work,
+    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Priority,
+    Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewResult,
+    Work,
 };
 use taskpawl_store::{Location, Store, open};
 
@@ -16,7 +17,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 15] = [
+    let cases: [Case; 16] = [
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
@@ -28,6 +29,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("runs", open_runs_are_told_from_those_that_ended),
         ("counts", counts_follow_the_states),
         ("events", events_are_numbered_and_kept_by_task),
+        ("checklists", events_are_found_by_their_kind),
         ("delete", ids_of_deleted_tasks_stay_taken),
         ("batch", a_refusal_does_not_sink_its_batch),
         ("preview", a_preview_writes_nothing),
@@ -53,6 +55,29 @@ fn sqlite_keeps_the_contract() {
 fn json_keeps_the_contract() {
     let directory = tempfile::tempdir().unwrap();
     contract(&|name| open(&Location::Json(directory.path().join(name).join("plan.json"))));
+}
+
+fn events_are_found_by_their_kind(open: Open<'_>) {
+    let store = open();
+    let list = |scope: &str, cleared| {
+        let item = ChecklistItem { id: 1.into(), title: "a".to_owned(), status: ChecklistStatus::Completed };
+        request(Command::Checklist { scope: scope.to_owned(), items: vec![item], cleared })
+    };
+    accept(&store, list("s", false));
+    accept(&store, create(task("checklist")));
+    accept(&store, list("t", true));
+    assert!(one(&store, list(" ", false)).is_err());
+    let find = |kind: &str, latest| {
+        let kind = Some(kind.to_owned());
+        let query = EventQuery { kind, latest, limit: usize::from(latest), ..EventQuery::default() };
+        let events = store.view(|view| view.find_events(&query)).unwrap();
+        events.iter().map(|event| (event.revision, event.kind.name().to_owned())).collect::<Vec<_>>()
+    };
+    let named = |revision, kind: &str| (revision, kind.to_owned());
+    assert_eq!(find("checklist", false), [named(1, "checklist"), named(3, "checklist")]);
+    assert_eq!(find("checklist", true), [named(3, "checklist")]);
+    assert_eq!(find("created", false), [named(2, "created")]);
+    assert_eq!((find("check", false), find("\"", false)), (vec![], vec![]));
 }
 
 fn key(view: &dyn View, id: &str) -> ViewResult<Key> {

@@ -153,10 +153,13 @@ impl Layer {
             None => said(Decision::Allow, By::Nothing),
             Some(Standing::Allow) => said(Decision::Allow, by),
             Some(Standing::Sandboxed) => {
-                let is_bare = call.origin.is_model() && setting.is_off && !is_confined(call.tool);
+                let is_bare = call.origin.is_model() && setting.is_off && !is_confined(call.tool, setting);
                 if is_bare { said(Decision::Ask, By::Unconfined) } else { said(Decision::Allow, by) }
             }
             Some(Standing::Ask) if only_reads(call) => said(Decision::Allow, By::ReadOnly),
+            Some(Standing::Ask) if setting.harmless.contains(call.tool) => {
+                said(Decision::Allow, By::Harmless)
+            }
             Some(Standing::Ask) => said(Decision::Ask, by),
             Some(Standing::Deny) => said(Decision::Deny, by),
         }
@@ -199,8 +202,10 @@ fn by_default(origin: CallOrigin) -> Standing {
 }
 
 /// Returns whether a tool starts no program, and so needs no sandbox.
-fn is_confined(tool: &str) -> bool {
-    READ_ONLY.contains(&tool) || ["edit_file", "http_request", "write_file"].contains(&tool)
+fn is_confined(tool: &str, setting: &Setting) -> bool {
+    READ_ONLY.contains(&tool)
+        || setting.harmless.contains(tool)
+        || ["edit_file", "http_request", "write_file"].contains(&tool)
 }
 
 /// Returns whether a call only reads, and nothing that is kept from readers.
@@ -231,6 +236,7 @@ enum By<'a> {
         line: Option<usize>,
     },
     ReadOnly,
+    Harmless,
     /// It is for the sandbox, which is off.
     Unconfined,
     /// It asks more of the sandbox than it is granted.
@@ -269,6 +275,7 @@ impl Said<'_> {
             }
             By::Origin { origin, line } => self.text_of_origin(origin, line),
             By::ReadOnly => "it only reads, beneath the root".to_owned(),
+            By::Harmless => "it runs nothing and changes nothing that is run".to_owned(),
             By::Unconfined => "calls that models add run inside the sandbox alone, and it is off".to_owned(),
             By::Wider => "it asks for more than the sandbox grants".to_owned(),
             By::Forbidden { way, line } => {
@@ -305,7 +312,7 @@ impl Said<'_> {
             By::Rule(rule) => (Some(rule.to_string()), Some(rule.line)),
             By::Origin { line, .. } => (None, line),
             By::Forbidden { line, .. } => (None, Some(line)),
-            By::Nothing | By::ReadOnly | By::Unconfined | By::Wider => (None, None),
+            By::Nothing | By::ReadOnly | By::Harmless | By::Unconfined | By::Wider => (None, None),
         };
         let (layer, file) = (self.layer.kind, self.layer.path.clone());
         Step { layer, decision: self.decision, why: self.text(), rule, file, line }

@@ -11,8 +11,10 @@ mod rule;
 mod schema;
 mod version;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -157,6 +159,8 @@ pub(crate) struct Setting {
     pub(crate) is_off: bool,
     /// What every call is granted: asking for it is no matter.
     pub(crate) granted: SandboxNeed,
+    /// Tools of the program whose calls run nothing and change nothing that is run.
+    pub(crate) harmless: Arc<BTreeSet<String>>,
 }
 
 impl Setting {
@@ -165,7 +169,7 @@ impl Setting {
             |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let granted =
             SandboxNeed { net: settings.net, read: texts(&settings.read), write: texts(&settings.write) };
-        Self { is_off: settings.mode == SandboxMode::Off, granted }
+        Self { is_off: settings.mode == SandboxMode::Off, granted, harmless: Arc::default() }
     }
 }
 
@@ -187,6 +191,7 @@ pub struct Policy {
     layers: Vec<Layer>,
     /// `None` where nobody has said what it is.
     setting: Option<Setting>,
+    harmless: Arc<BTreeSet<String>>,
     directory: PathBuf,
     version: String,
     /// Whose commands are known.
@@ -202,7 +207,14 @@ impl Default for Policy {
 impl Policy {
     fn of(layers: Vec<Layer>) -> Self {
         let version = version::version(&layers, &PathBuf::new());
-        Self { layers, setting: None, directory: PathBuf::new(), version, tools: Registry::new() }
+        Self {
+            layers,
+            setting: None,
+            harmless: Arc::default(),
+            directory: PathBuf::new(),
+            version,
+            tools: Registry::new(),
+        }
     }
 
     /// Reads the files, and checks the tests that stand in them.
@@ -255,6 +267,18 @@ impl Policy {
         if self.setting.is_some() { self } else { self.confined_by(settings) }
     }
 
+    /// Names tools of this program whose calls run nothing, reach nothing, and change nothing that is run, such as to-do lists: what
+    /// models add of these does not ask. Only tools that the program itself registers under these names are to be named.
+    #[must_use]
+    pub fn with_harmless(mut self, tools: impl IntoIterator<Item = String>) -> Self {
+        self.harmless = Arc::new(tools.into_iter().collect());
+        self
+    }
+
+    fn setting(&self) -> Setting {
+        Setting { harmless: Arc::clone(&self.harmless), ..self.setting.clone().unwrap_or_default() }
+    }
+
     /// Says in which directory calls work: an approval holds for one.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -282,7 +306,7 @@ impl Policy {
 
     /// Decides about a call, and says why where it does not just run.
     pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
-        let (look, setting) = (Look::at(call, &self.tools), self.setting.clone().unwrap_or_default());
+        let (look, setting) = (Look::at(call, &self.tools), self.setting());
         let said = self.layers.iter().map(|layer| layer.say(&look, &setting));
         // Of answers that are equally strict the first counts.
         let strictest = said.reduce(|first, next| if next.decision > first.decision { next } else { first });
@@ -294,7 +318,7 @@ impl Policy {
 
     /// Says what each layer says about a call.
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
-        let (look, setting) = (Look::at(call, &self.tools), self.setting.clone().unwrap_or_default());
+        let (look, setting) = (Look::at(call, &self.tools), self.setting());
         let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
         let decision = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
         let steps = said.iter().map(Said::step).collect();

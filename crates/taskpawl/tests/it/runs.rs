@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::model::Status;
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec, in_scope};
 use taskpawl::{Observer, RunEvent, RunOptions, Taskpawl, async_trait};
 use tokio::sync::Notify;
 
@@ -77,6 +77,22 @@ fn two_engines_run_side_by_side_on_one_thread() {
     assert_eq!((one.exit, two.exit), (0, 0));
     assert_eq!(left.get_task("a").unwrap().result, Some(json!({"scope": "l", "actor": "left"})));
     assert_eq!(right.get_task("a").unwrap().result, Some(json!({"scope": "r", "actor": "right"})));
+}
+
+#[test]
+fn calls_have_the_scope_that_their_run_started_in() {
+    let open = Arc::new(Notify::new());
+    let plans = memory().tool(Gate::new(&open, &open)).open().unwrap();
+    let scope_of = |id: &str, scope: Option<&str>| {
+        plans.apply_text(&format!("tasks: [{{id: {id}, call: {{gate: {{}}}}}}]"), id).unwrap();
+        let run = plans.run_all_ready(RunOptions::default());
+        match scope {
+            Some(scope) => block_on(in_scope(scope, run)).unwrap(),
+            None => block_on(run).unwrap(),
+        };
+        plans.get_task(id).unwrap().result.unwrap()["scope"].clone()
+    };
+    assert_eq!([scope_of("a", Some("talk")), scope_of("b", None)], [json!("talk"), Value::Null]);
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! The checklist of a model: the store keeps what was said last, and decides nothing about it.
+
+use super::author::invalid;
+use crate::checklist::ChecklistItem;
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+
+/// The most characters that the name of a scope may have.
+const MOST_SCOPE: usize = 256;
+
+impl Draft<'_> {
+    pub(super) fn checklist(&mut self, scope: &str, items: &[ChecklistItem], cleared: bool) -> Decided<()> {
+        if scope.trim().is_empty() || scope.chars().count() > MOST_SCOPE {
+            let problem = format!("a scope has 1 to {MOST_SCOPE} characters");
+            return Err(invalid("scope", problem).into());
+        }
+        self.emit(None, EventKind::Checklist { scope: scope.to_owned(), items: items.to_vec(), cleared })
+    }
+}

@@ -1,0 +1,162 @@
+//! The dialect `checklist`: the whole list with every call, in memory, and told to everybody who watches.
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl_model::{ChecklistItem, ChecklistStatus};
+use taskpawl_tools::CallContext;
+
+use crate::answer::Answer;
+use crate::args::Args;
+use crate::list::{Fault, Item, ItemId, State};
+use crate::lists::{Lists, READ_ONLY};
+
+/// The argument that names a session.
+pub(crate) const ARGUMENT: &str = "session_id";
+
+const NO_ARRAY: &str = "Invalid JSON array for taskList";
+const SEVERAL: &str = "At most one task may be in-progress at a time";
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    success: bool,
+    error: &'a str,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    success: bool,
+    #[serde(rename = "taskList")]
+    list: Vec<ChecklistItem>,
+}
+
+#[derive(Serialize)]
+struct Updated<'a> {
+    success: bool,
+    message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Dropped<'a>>,
+}
+
+#[derive(Serialize)]
+struct Dropped<'a> {
+    id: &'a ItemId,
+    title: &'a str,
+}
+
+/// Answers a call.
+pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer {
+    let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
+        return failed("session_id is required");
+    };
+    let list = args.get("taskList").or_else(|| args.get("todoList"));
+    match (args.get("operation"), list) {
+        (None, None) => read(lists, cx, &scope),
+        (Some(Value::String(word)), _) if word == "read" => read(lists, cx, &scope),
+        (None, Some(list)) => write(lists, cx, &scope, list),
+        (Some(Value::String(word)), list) if word == "write" => {
+            write(lists, cx, &scope, list.unwrap_or(&Value::Null))
+        }
+        (Some(other), _) => {
+            let word = other.as_str().map_or_else(|| other.to_string(), str::to_owned);
+            failed(&format!("unknown operation `{word}`: use write or read"))
+        }
+    }
+}
+
+fn failed(error: &str) -> Answer {
+    Answer::json(&Failed { success: false, error })
+}
+
+fn read(lists: &Lists, cx: &CallContext, scope: &str) -> Answer {
+    let list = lists.checklist(cx, scope).iter().map(shown).collect();
+    Answer::json(&Shown { success: true, list })
+}
+
+fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer {
+    if lists.is_read_only() {
+        return failed(READ_ONLY);
+    }
+    let items = match array(given).ok_or_else(|| NO_ARRAY.to_owned()).and_then(|items| parse(&items)) {
+        Ok(items) => items,
+        Err(error) => return failed(&error),
+    };
+    let names: Vec<String> = items.iter().map(|item| item.id.to_string()).collect();
+    match lists.replace_checklist(cx, scope, items) {
+        Ok((list, dropped)) => {
+            let message = format!("Task list updated: {}/{} completed", list.done(), list.len());
+            let dropped = dropped.iter().map(|item| Dropped { id: &item.id, title: &item.title }).collect();
+            Answer::json(&Updated { success: true, message, dropped })
+        }
+        Err(Fault::SeveralActive { .. }) => failed(SEVERAL),
+        Err(Fault::DuplicateId { position }) => {
+            failed(&format!("taskList[{position}].id: `{}` is the id of an earlier item", names[position]))
+        }
+    }
+}
+
+/// Returns the list that a call brings, also as a text that holds one.
+fn array(given: &Value) -> Option<Vec<Value>> {
+    match given {
+        Value::Array(items) => Some(items.clone()),
+        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+fn parse(items: &[Value]) -> Result<Vec<Item>, String> {
+    items.iter().enumerate().map(|(position, value)| item(position, value)).collect()
+}
+
+fn item(position: usize, value: &Value) -> Result<Item, String> {
+    let wrong = |field: &str, problem: &str| format!("taskList[{position}].{field}: {problem}");
+    if !value.is_object() {
+        return Err(format!("taskList[{position}]: it is no object"));
+    }
+    let args = Args::of(value);
+    let id = match args.get("id") {
+        Some(Value::Number(number)) => ItemId::Number(number.clone()),
+        Some(_) => return Err(wrong("id", "it is no number")),
+        None => return Err(wrong("id", "it is missing")),
+    };
+    let title = args.filled("title").ok_or_else(|| wrong("title", "it is missing"))?;
+    let word = match args.get("status") {
+        Some(Value::String(word)) => word.clone(),
+        Some(other) => other.to_string(),
+        None => return Err(wrong("status", "it is missing")),
+    };
+    let status = ChecklistStatus::from_word(&word).ok_or_else(|| {
+        wrong("status", &format!("unknown status `{word}`: use not-started, in-progress or completed"))
+    })?;
+    Ok(Item { state: state(status), ..Item::new(id, title.to_owned()) })
+}
+
+fn state(status: ChecklistStatus) -> State {
+    match status {
+        ChecklistStatus::NotStarted => State::Open,
+        ChecklistStatus::InProgress => State::Active,
+        ChecklistStatus::Completed => State::Done,
+    }
+}
+
+fn status(state: State) -> ChecklistStatus {
+    match state {
+        State::Open => ChecklistStatus::NotStarted,
+        State::Active => ChecklistStatus::InProgress,
+        State::Done | State::Cancelled => ChecklistStatus::Completed,
+    }
+}
+
+/// Returns an item as it is told to the world.
+pub(crate) fn shown(item: &Item) -> ChecklistItem {
+    let id = match &item.id {
+        ItemId::Number(number) => number.clone(),
+        // No checklist has such ids.
+        ItemId::Text(_) => 0.into(),
+    };
+    ChecklistItem { id, title: item.title.clone(), status: status(item.state) }
+}
+
+/// Returns an item as lists have it.
+pub(crate) fn kept(item: &ChecklistItem) -> Item {
+    Item { state: state(item.status), ..Item::new(ItemId::Number(item.id.clone()), item.title.clone()) }
+}

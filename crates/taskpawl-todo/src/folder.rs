@@ -1,0 +1,210 @@
+//! A folder beneath a base that nothing leads out of, and files in it that are replaced whole.
+//!
+//! Whoever changes a file holds the lock of its folder: that of the kernel on the folder itself, so that no lock file lies beside the
+//! files of a project, and none stays behind when its holder is killed.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The longest file that is read: a list of a model has a few thousand bytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Where a folder is, and who may look into it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// What nothing leads out of.
+    pub(crate) base: PathBuf,
+    /// The folder, from there.
+    pub(crate) folder: PathBuf,
+    /// Whether the folder and its files are for their owner alone.
+    pub(crate) is_private: bool,
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    fd: OwnedFd,
+    is_private: bool,
+}
+
+impl Place {
+    /// Opens the folder if it is there.
+    pub(crate) fn open(&self) -> io::Result<Option<Folder>> {
+        let Some(base) = self.open_base()? else { return Ok(None) };
+        match open_beneath(&base, &self.folder, DIRECTORY) {
+            Ok(fd) => Ok(Some(Folder { fd, is_private: self.is_private })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(named(errno, &self.folder)),
+        }
+    }
+
+    /// Opens the folder, made where it is missing, and waits until nobody else holds its lock. The lock is free again when what is
+    /// returned is dropped.
+    pub(crate) fn open_locked(&self) -> io::Result<Folder> {
+        loop {
+            let folder = self.make()?;
+            if folder.lock()? {
+                return Ok(folder);
+            }
+        }
+    }
+
+    fn open_base(&self) -> io::Result<Option<OwnedFd>> {
+        match rustix::fs::openat(CWD, &self.base, DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn make(&self) -> io::Result<Folder> {
+        if self.is_private {
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.base)?;
+        }
+        let base = self.open_base()?.ok_or_else(|| io::Error::from(Errno::NOENT))?;
+        let mode = Mode::from_raw_mode(if self.is_private { 0o700 } else { 0o777 });
+        let fd = make_beneath(&base, &self.folder, mode).map_err(|errno| named(errno, &self.folder))?;
+        Ok(Folder { fd, is_private: self.is_private })
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+fn open_beneath(base: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    // The kernel gives up with EAGAIN when something is renamed while it walks.
+    for _ in 0..100 {
+        match rustix::fs::openat2(base, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+fn make_beneath(base: &OwnedFd, path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {
+    match (open_beneath(base, path, DIRECTORY), path.parent(), path.file_name()) {
+        (Err(Errno::NOENT), Some(above), Some(name)) => {
+            let parent = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            let parent = make_beneath(base, parent, mode)?;
+            match rustix::fs::mkdirat(&parent, name, mode) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            // The entry is durable before anything in it is said to be.
+            rustix::fs::fsync(&parent)?;
+            open_beneath(base, path, DIRECTORY)
+        }
+        (opened, _, _) => opened,
+    }
+}
+
+fn named(errno: Errno, folder: &Path) -> io::Error {
+    match errno {
+        Errno::XDEV => io::Error::other(format!("`{}` leads out of its place", folder.display())),
+        errno => errno.into(),
+    }
+}
+
+impl Folder {
+    /// Waits for the lock; returns false for a folder that somebody has removed meanwhile.
+    fn lock(&self) -> io::Result<bool> {
+        if faults::is_unlocked() {
+            return Ok(true);
+        }
+        loop {
+            match rustix::fs::flock(&self.fd, FlockOperation::LockExclusive) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(()) => return Ok(rustix::fs::fstat(&self.fd)?.st_nlink > 0),
+            }
+        }
+    }
+
+    /// Reads a file; `None` if there is none.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        // What is no file might hold the call for ever.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = match open_beneath(&self.fd, Path::new(name), flags) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(named(errno, Path::new(name))),
+        };
+        let data = file.metadata()?;
+        if !data.is_file() {
+            return Err(io::Error::other(format!("`{name}` is no regular file")));
+        }
+        if data.len() > MOST_BYTES {
+            return Err(io::Error::other(format!("`{name}` has more than {MOST_BYTES} bytes")));
+        }
+        let mut content = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut content)?;
+        Ok(Some(content))
+    }
+
+    /// Puts a file in the place of another in one step, for who holds the lock.
+    ///
+    /// # Durability
+    /// Once this returns the content survives the end of the machine; until then the old content does.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        // Nobody else writes it, and what a killed process left is in nobody's way.
+        let fresh = format!(".{name}.new");
+        match rustix::fs::unlinkat(&self.fd, &fresh, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let written = self.write(&fresh, content, self.mode_of(name));
+        let renamed = written.and_then(|()| Ok(rustix::fs::renameat(&self.fd, &fresh, &self.fd, name)?));
+        if let Err(error) = renamed {
+            // The error is what counts.
+            let _ = rustix::fs::unlinkat(&self.fd, &fresh, AtFlags::empty());
+            return Err(error);
+        }
+        Ok(rustix::fs::fsync(&self.fd)?)
+    }
+
+    fn write(&self, fresh: &str, content: &[u8], mode: Option<Mode>) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let first = Mode::from_raw_mode(if self.is_private { 0o600 } else { 0o666 });
+        let mut file = File::from(rustix::fs::openat(&self.fd, fresh, flags, first)?);
+        if let Some(mode) = mode {
+            rustix::fs::fchmod(&file, mode)?;
+        }
+        file.write_all(content)?;
+        file.sync_all()
+    }
+
+    /// Returns the permissions of a file that is there.
+    fn mode_of(&self, name: &str) -> Option<Mode> {
+        let stat = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(Mode::from_raw_mode(stat.st_mode & 0o777))
+    }
+}
+
+/// Switched on by the control of the harness alone: nobody waits for the lock.
+#[cfg(test)]
+pub(crate) mod faults {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static UNLOCKED: AtomicBool = AtomicBool::new(false);
+
+    pub(crate) fn unlock() {
+        UNLOCKED.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_unlocked() -> bool {
+        UNLOCKED.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(not(test))]
+mod faults {
+    pub(super) const fn is_unlocked() -> bool {
+        false
+    }
+}

@@ -1,0 +1,124 @@
+//! What people and models read about the tools: help for one, a guide for a dialect, a table of all.
+
+use std::fmt::Write as _;
+
+use crate::dialect::Dialect;
+use crate::vocabulary::{Kind, Param, TOOLS, ToolText, of_dialect};
+
+/// Stands in the files for what is told of every tool.
+const PLACE: &str = "{{tools}}\n";
+
+/// Returns the guide to a dialect, in Markdown: when to use it, when not, how, and every tool of it. It is for models: as a rule of
+/// theirs, in a file, or as a prompt.
+///
+/// ```
+/// use taskpawl_todo::{Dialect, guide};
+///
+/// assert!(guide(Dialect::Session).contains("todowrite"));
+/// ```
+pub fn guide(dialect: Dialect) -> String {
+    let text = match dialect {
+        Dialect::Conversation => include_str!("../guides/conversation.md"),
+        Dialect::Checklist | Dialect::TodoList => include_str!("../guides/checklist.md"),
+        Dialect::Session => include_str!("../guides/session.md"),
+        Dialect::Queue => include_str!("../guides/queue.md"),
+    };
+    let tools: Vec<String> = of_dialect(dialect).map(section).collect();
+    let text = text.replace(PLACE, &tools.join("\n"));
+    if dialect == Dialect::TodoList { text.replace("manage_tasks", "manage_todo_list") } else { text }
+}
+
+/// Returns one line about a dialect, as lists of prompts show it.
+pub fn summary(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Conversation => "How to keep the task list of a conversation",
+        Dialect::Checklist | Dialect::TodoList => "How to keep the checklist that people watch",
+        Dialect::Session => "How to keep the to-do list of a session",
+        Dialect::Queue => "How to work on the queues of agents",
+    }
+}
+
+/// Returns what a tool does, takes and answers, for a terminal; `None` if no dialect has a tool of this name.
+pub fn help(tool: &str) -> Option<String> {
+    let tool = TOOLS.iter().find(|known| known.name == tool)?;
+    let mut help = format!("{} ({})\n{}\n", tool.name, tool.dialect, tool.summary);
+    for rule in tool.rules {
+        let _ = writeln!(help, "  {rule}");
+    }
+    help.push_str("\nParameters\n");
+    for (depth, param) in all_params(tool) {
+        let _ = writeln!(help, "{:depth$}{}", "", line(param), depth = 2 + 2 * depth);
+    }
+    help.push_str("\nAnswers\n");
+    for answer in tool.answers {
+        let _ = writeln!(help, "  {answer}");
+    }
+    Some(help)
+}
+
+/// Returns the names of all tools, by dialect.
+pub fn tool_names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|tool| tool.name)
+}
+
+/// Returns a table of all tools with their parameters and answers, in Markdown.
+pub fn table() -> String {
+    let mut table = "| dialect | tool | parameters | answers |\n| --- | --- | --- | --- |\n".to_owned();
+    for tool in TOOLS {
+        let params: Vec<String> = tool.params.iter().map(short).collect();
+        let params = if params.is_empty() { "–".to_owned() } else { params.join(", ") };
+        let answers: Vec<String> = tool.answers.iter().map(|answer| format!("``{answer}``")).collect();
+        let (dialect, name) = (tool.dialect, tool.name);
+        let _ = writeln!(table, "| `{dialect}` | `{name}` | {params} | {} |", answers.join("<br>"));
+    }
+    table
+}
+
+/// Returns a parameter as the table shows it; what is optional has a question mark.
+fn short(param: &Param) -> String {
+    let mark = if param.required { "" } else { "?" };
+    let kind = match param.kind {
+        Kind::Text | Kind::Number => String::new(),
+        Kind::Word(words) => format!(": {}", words.join(" \\| ")),
+        Kind::List(fields) => format!(": [{{{}}}]", fields.iter().map(short).collect::<Vec<_>>().join(", ")),
+    };
+    format!("{}{mark}{kind}", param.name)
+}
+
+/// Returns the parameters of a tool and, one deeper, the fields of their items.
+fn all_params(tool: &ToolText) -> Vec<(usize, &'static Param)> {
+    let mut all = Vec::new();
+    for param in tool.all_params(true) {
+        all.push((0, param));
+        if let Kind::List(fields) = param.kind {
+            all.extend(fields.iter().map(|field| (1, field)));
+        }
+    }
+    all
+}
+
+fn line(param: &Param) -> String {
+    let need = if param.required { "required" } else { "optional" };
+    let words = if let Kind::Word(words) = param.kind {
+        format!("one of {}; ", words.join(", "))
+    } else {
+        String::new()
+    };
+    format!("{} ({need}): {words}{}", param.name, param.text)
+}
+
+fn section(tool: &ToolText) -> String {
+    let mut text = format!("### `{}`\n\n{}\n\n", tool.name, tool.summary);
+    for rule in tool.rules {
+        let _ = writeln!(text, "- {rule}");
+    }
+    text.push_str("\nParameters:\n\n");
+    for (depth, param) in all_params(tool) {
+        let _ = writeln!(text, "{:depth$}- {}", "", line(param), depth = 2 * depth);
+    }
+    text.push_str("\nAnswers:\n\n");
+    for answer in tool.answers {
+        let _ = writeln!(text, "- ``{answer}``");
+    }
+    text
+}

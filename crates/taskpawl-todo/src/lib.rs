@@ -1,0 +1,61 @@
+//! The to-do lists that language models keep, as tools: four dialects over one list.
+//!
+//! A [`Dialect`] is a set of tools whose names, parameters and answers are fixed, because models and prompts were tuned on them.
+//! [`Lists`] keeps the lists and makes the tools; everything that calls a [`Tool`](taskpawl_tools::Tool) can be their host.
+//! [`guide`], [`help`](help()), the descriptions and the schemas are made from one vocabulary, so they cannot disagree.
+//!
+//! - **Whose list** a call is about is its scope: [`ScopeRule`] says where it comes from. A host that embeds the tools runs its agents
+//!   within [`in_scope`](taskpawl_tools::in_scope).
+//! - **Where lists are**: those of conversations and of queues in files that several processes may change at once; checklists and
+//!   session lists in memory. Checklists are told to other processes through the events of a store ([`Lists::mirror_to`]).
+//! - **What they are not**: nothing in a list is ever run. [`promote`](promote()) makes tasks of items, for agents and people.
+//!
+//! ```
+//! use serde_json::json;
+//! use taskpawl_todo::{Dialect, Lists, prompt_block};
+//! use taskpawl_tools::{CallContext, in_scope};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+//! # runtime.block_on(async {
+//! let lists = Lists::builder().build();
+//! let tool = lists.tools(Dialect::Checklist).remove(0);
+//! let args = json!({"taskList": [{"id": 1, "title": "Set up project structure", "status": "completed"}]});
+//!
+//! let said = in_scope("talk-1", async { tool.call(CallContext::new("/", "/tmp/call"), args).await });
+//! assert_eq!(said.await.unwrap(), r#"{"success":true,"message":"Task list updated: 1/1 completed"}"#);
+//! assert!(lists.prompt_block("talk-1").contains("Progress: 1/1 tasks completed"));
+//! assert_eq!(lists.prompt_block("talk-2"), "");
+//! # });
+//! ```
+
+mod answer;
+mod args;
+mod checklist;
+mod conversation;
+mod dialect;
+mod file;
+mod folder;
+mod guide;
+mod list;
+mod lists;
+mod mirror;
+mod promote;
+mod prompt;
+mod queue;
+mod scope;
+mod session;
+mod tool;
+mod vocabulary;
+
+#[cfg(test)]
+mod hammer;
+
+pub use dialect::Dialect;
+pub use guide::{guide, help, summary, table, tool_names};
+pub use list::{Item, ItemId, State, Urgency};
+pub use lists::{ListError, Lists, ListsBuilder};
+pub use mirror::{MirroredList, clear_mirrored, mirrored_lists};
+pub use promote::{Promoted, promote};
+pub use prompt::{plain_title, prompt_block};
+pub use scope::ScopeRule;
+pub use taskpawl_model::{ChecklistItem, ChecklistStatus};

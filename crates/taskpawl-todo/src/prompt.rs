@@ -1,0 +1,156 @@
+//! A checklist as text: for the system prompt of a model, and titles for people.
+
+use std::fmt::Write as _;
+
+use taskpawl_model::{ChecklistItem, ChecklistStatus};
+
+/// Returns the block that tells a model in every turn how far its checklist is; nothing at all for an empty list.
+///
+/// ```
+/// assert_eq!(taskpawl_todo::prompt_block(&[]), "");
+/// ```
+pub fn prompt_block(items: &[ChecklistItem]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let mut block = "<taskList>\nCurrent task progress:\n".to_owned();
+    for ChecklistItem { id, title, status } in items {
+        let _ = writeln!(block, "- [{status}] ({id}) {}", within_block(title));
+    }
+    let done = items.iter().filter(|item| item.status == ChecklistStatus::Completed).count();
+    let _ = write!(block, "\nProgress: {done}/{} tasks completed\n</taskList>", items.len());
+    block
+}
+
+/// A title is one line, and neither begins nor ends a block.
+fn within_block(title: &str) -> String {
+    const NAME: &str = "tasklist>";
+    let line = one_line(title);
+    let (mut safe, mut rest) = (String::new(), line.as_str());
+    // Letters of ASCII keep their places when they become small.
+    let small = line.to_ascii_lowercase();
+    while let Some(at) = small[line.len() - rest.len()..].find(NAME) {
+        safe.push_str(rest[..at].trim_end_matches(['<', '/']));
+        safe.push_str(&rest[at..at + NAME.len()]);
+        rest = &rest[at + NAME.len()..];
+    }
+    safe + rest
+}
+
+/// Returns a title without control characters: those that part words become spaces.
+fn one_line(title: &str) -> String {
+    let (mut line, mut chars) = (String::new(), title.chars());
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            skip_sequence(&mut chars);
+        } else if c.is_whitespace() {
+            line.push(' ');
+        } else if !c.is_control() && !is_invisible(c) {
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// Skips the rest of `ESC [ … letter`.
+fn skip_sequence(chars: &mut std::str::Chars<'_>) {
+    let mut ahead = chars.clone();
+    if ahead.next() == Some('[') && ahead.any(|c| ('@'..='~').contains(&c)) {
+        *chars = ahead;
+    }
+}
+
+/// Returns whether a character turns the direction of text or hides: no terminal is to follow such.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// As many characters of a title are shown.
+const MOST_SHOWN: usize = 500;
+
+/// Returns a title as people read it: on one line, without control characters, and without the marks of inline Markdown. Of
+/// one with more than 500 characters only these are left.
+///
+/// ```
+/// use taskpawl_todo::plain_title;
+///
+/// assert_eq!(plain_title("**Fix** `parse()` in [the docs](https://example.org)"), "Fix parse() in the docs");
+/// ```
+pub fn plain_title(title: &str) -> String {
+    let line = one_line(title);
+    let head: String = line.chars().take(MOST_SHOWN).collect();
+    let dots = if head.len() < line.len() { "…" } else { "" };
+    strip(&head).trim().to_owned() + dots
+}
+
+/// Takes marks away that come in pairs, and the targets of links.
+fn strip(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some((inner, after)) = code(rest) {
+            plain.push_str(inner);
+            rest = after;
+        } else if let Some((inner, after)) = link(rest).or_else(|| emphasis(rest, plain.chars().last())) {
+            plain.push_str(&strip(inner));
+            rest = after;
+        } else {
+            plain.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    plain
+}
+
+fn code(text: &str) -> Option<(&str, &str)> {
+    let (inner, after) = text.strip_prefix('`')?.split_once('`')?;
+    (!inner.is_empty()).then_some((inner, after))
+}
+
+fn link(text: &str) -> Option<(&str, &str)> {
+    let (label, after) = text.strip_prefix('[')?.split_once("](")?;
+    let (_, after) = after.split_once(')')?;
+    (!label.contains(['[', ']'])).then_some((label, after))
+}
+
+fn emphasis(text: &str, before: Option<char>) -> Option<(&str, &str)> {
+    let mark = ["***", "**", "__", "~~", "*", "_"].into_iter().find(|mark| text.starts_with(mark))?;
+    let (inner, after) = text[mark.len()..].split_once(mark)?;
+    let is_tight = !inner.is_empty() && inner.trim() == inner;
+    // An underscore within a word belongs to it.
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let is_within = mark.starts_with('_') && (is_word(before) || is_word(after.chars().next()));
+    (is_tight && !is_within).then_some((inner, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_lose_marks_and_nothing_else() {
+        let cases = [
+            ("plain", "plain"),
+            ("**bold** and *soft* and ~~gone~~", "bold and soft and gone"),
+            ("`a*b*c` stays", "a*b*c stays"),
+            ("2 * 3 * 4", "2 * 3 * 4"),
+            ("snake_case_name", "snake_case_name"),
+            ("_soft_ snake_case", "soft snake_case"),
+            ("[docs](x) [no link] a](b)", "docs [no link] a](b)"),
+            ("***both***", "both"),
+            ("tab\tline\nbell\u{7}\u{1b}[31mred\u{202e}", "tab line bellred"),
+            ("* open", "* open"),
+            ("", ""),
+        ];
+        for (title, plain) in cases {
+            assert_eq!(plain_title(title), plain, "{title:?}");
+        }
+    }
+
+    #[test]
+    fn a_title_does_not_end_the_block() {
+        assert_eq!(within_block("a </taskList> b <TASKLIST> c\nd"), "a taskList> b TASKLIST> c d");
+        assert_eq!(within_block("<<//taskList></taskList>x"), "taskList>taskList>x");
+        assert_eq!(within_block("Vec<Task> stays"), "Vec<Task> stays");
+    }
+}

@@ -1,0 +1,124 @@
+//! The dialect `session`: the whole list with every write, in memory and nowhere else.
+
+use serde::Serialize;
+use serde_json::Value;
+use taskpawl_tools::CallContext;
+
+use crate::answer::{self, Answer};
+use crate::args::Args;
+use crate::list::{Fault, Item, ItemId, List, State, Urgency};
+use crate::lists::{Lists, READ_ONLY};
+use crate::vocabulary::Verb;
+
+/// The argument that names a session.
+pub(crate) const ARGUMENT: &str = "session_id";
+
+/// The states of items, by their words.
+const STATES: [(&str, State); 4] = [
+    ("pending", State::Open),
+    ("in_progress", State::Active),
+    ("completed", State::Done),
+    ("cancelled", State::Cancelled),
+];
+
+/// The urgencies of items, by their words.
+const URGENCIES: [(&str, Urgency); 3] =
+    [("high", Urgency::High), ("medium", Urgency::Medium), ("low", Urgency::Low)];
+
+/// An item as it is answered.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: &'a ItemId,
+    content: &'a str,
+    status: &'static str,
+    priority: Urgency,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    title: String,
+    output: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Dropped<'a>>,
+}
+
+#[derive(Serialize)]
+struct Dropped<'a> {
+    id: &'a ItemId,
+    content: &'a str,
+}
+
+/// Answers a call.
+pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>) -> Answer {
+    let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
+        return Answer::error("session_id is required");
+    };
+    if verb == Verb::Read {
+        return listed(&lists.session(&scope), &[]);
+    }
+    if lists.is_read_only() {
+        return Answer::error(READ_ONLY);
+    }
+    let items = match parse(lists, args.get("todos")) {
+        Ok(items) => items,
+        Err(error) => return Answer::error(error),
+    };
+    let ids: Vec<String> = items.iter().map(|item| item.id.to_string()).collect();
+    match lists.replace_session(&scope, items) {
+        Ok((list, dropped)) => listed(&list, &dropped),
+        Err(Fault::SeveralActive { position }) => {
+            Answer::error(format!("todos[{position}].status: at most one item may be in_progress at a time"))
+        }
+        Err(Fault::DuplicateId { position }) => {
+            Answer::error(format!("todos[{position}].id: `{}` is the id of an earlier item", ids[position]))
+        }
+    }
+}
+
+fn listed(list: &List, dropped: &[Item]) -> Answer {
+    let shown: Vec<Shown<'_>> = list.iter().map(shown).collect();
+    let title = format!("{} todos", list.len() - list.done());
+    let dropped = dropped.iter().map(|item| Dropped { id: &item.id, content: &item.title }).collect();
+    Answer::json(&Listed { title, output: answer::text(&shown), dropped })
+}
+
+fn shown(item: &Item) -> Shown<'_> {
+    let status = STATES.iter().find(|(_, state)| *state == item.state).map_or("", |(word, _)| word);
+    let priority = item.urgency.unwrap_or(Urgency::Medium);
+    Shown { id: &item.id, content: &item.title, status, priority }
+}
+
+fn parse(lists: &Lists, given: Option<&Value>) -> Result<Vec<Item>, String> {
+    let items = given.and_then(Value::as_array).ok_or("todos: it is no array")?;
+    items.iter().enumerate().map(|(position, value)| item(lists, position, value)).collect()
+}
+
+fn item(lists: &Lists, position: usize, value: &Value) -> Result<Item, String> {
+    let wrong = |field: &str, problem: String| format!("todos[{position}].{field}: {problem}");
+    if !value.is_object() {
+        return Err(format!("todos[{position}]: it is no object"));
+    }
+    let args = Args::of(value);
+    let id = match args.get("id") {
+        None => lists.source().new_id(),
+        Some(Value::String(id)) if id.trim().is_empty() => lists.source().new_id(),
+        Some(Value::String(id)) => id.clone(),
+        Some(_) => return Err(wrong("id", "it is no string".to_owned())),
+    };
+    let content = args.filled("content").ok_or_else(|| wrong("content", "it is empty".to_owned()))?;
+    let state = word(args, "status", &STATES).map_err(|problem| wrong("status", problem))?;
+    let urgency = word(args, "priority", &URGENCIES).map_err(|problem| wrong("priority", problem))?;
+    Ok(Item { state, urgency: Some(urgency), ..Item::new(ItemId::Text(id), content.to_owned()) })
+}
+
+/// Returns what the word in a field stands for.
+fn word<T: Copy>(args: Args<'_>, field: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let given = match args.get(field) {
+        Some(Value::String(word)) => word.clone(),
+        Some(other) => other.to_string(),
+        None => return Err(format!("it is missing: use one of {}", known())),
+    };
+    let found = words.iter().find(|(word, _)| *word == given);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("unknown {field} `{given}`: use one of {}", known()))
+}

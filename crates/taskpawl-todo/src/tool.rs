@@ -1,0 +1,71 @@
+//! A dialect's tool, as a host calls it.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
+
+use crate::answer::Answer;
+use crate::args::Args;
+use crate::lists::Lists;
+use crate::vocabulary::{ToolText, Verb};
+use crate::{checklist, conversation, queue, session};
+
+/// One tool of a dialect.
+#[derive(Debug)]
+pub(crate) struct DialectTool {
+    text: &'static ToolText,
+    spec: ToolSpec,
+    lists: Lists,
+}
+
+impl DialectTool {
+    pub(crate) fn new(text: &'static ToolText, lists: Lists) -> Self {
+        Self { text, spec: text.spec(lists.rule().is_by_argument()), lists }
+    }
+}
+
+#[async_trait]
+impl Tool for DialectTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        cx.check()?;
+        let (verb, lists) = (self.text.verb, self.lists.clone());
+        if matches!(verb, Verb::Write | Verb::Read) {
+            return answer(&lists, verb, &cx, &args).into_result();
+        }
+        match tokio::task::spawn_blocking(move || answer(&lists, verb, &cx, &args)).await {
+            Ok(answer) => answer.into_result(),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shut down before the work began.
+                Err(_) => Err(ToolError::Cancelled { result: None }),
+            },
+        }
+    }
+
+    /// The dialect says itself what is wrong with arguments, in words that models know.
+    fn is_foreign(&self) -> bool {
+        true
+    }
+
+    fn is_repeatable(&self, args: &Value) -> bool {
+        let looks = ["lpeek", "rpeek", "list", "count", "ack"];
+        let is_look = || Args::of(args).text("operation").is_some_and(|word| looks.contains(&word));
+        self.spec.hints.idempotent || (self.text.verb == Verb::Queue && is_look())
+    }
+}
+
+fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: &Value) -> Answer {
+    let args = Args::of(args);
+    match verb {
+        Verb::ListTasks | Verb::AddTask | Verb::CompleteTask | Verb::UncompleteTask | Verb::DeleteTask => {
+            conversation::answer(lists, verb, cx, args)
+        }
+        Verb::Manage => checklist::answer(lists, cx, args),
+        Verb::Write | Verb::Read => session::answer(lists, verb, cx, args),
+        Verb::Queue => queue::answer(lists, cx, args),
+    }
+}

@@ -1,0 +1,337 @@
+//! What the tools are called, what they take, answer and expect: descriptions, schemas, help, guides and the table of the README are
+//! all made from this.
+
+use serde_json::{Map, Value, json};
+use taskpawl_tools::{Hints, ToolSpec};
+
+use crate::dialect::Dialect;
+use crate::{conversation, queue, session};
+
+/// What a tool does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    ListTasks,
+    AddTask,
+    CompleteTask,
+    UncompleteTask,
+    DeleteTask,
+    Manage,
+    Write,
+    Read,
+    Queue,
+}
+
+/// A parameter, or a field of an item.
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+    pub(crate) text: &'static str,
+}
+
+/// What a parameter is.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Text,
+    Number,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of objects with these fields.
+    List(&'static [Param]),
+}
+
+/// A tool, in words.
+#[derive(Debug)]
+pub(crate) struct ToolText {
+    pub(crate) verb: Verb,
+    pub(crate) name: &'static str,
+    pub(crate) dialect: Dialect,
+    pub(crate) summary: &'static str,
+    /// What models have to know before they call it.
+    pub(crate) rules: &'static [&'static str],
+    pub(crate) params: &'static [Param],
+    pub(crate) answers: &'static [&'static str],
+    pub(crate) hints: Hints,
+}
+
+const fn text(name: &'static str, text: &'static str) -> Param {
+    Param { name, kind: Kind::Text, required: true, text }
+}
+
+const fn optional(param: Param) -> Param {
+    Param { required: false, ..param }
+}
+
+const fn word(name: &'static str, words: &'static [&'static str], text: &'static str) -> Param {
+    Param { name, kind: Kind::Word(words), required: true, text }
+}
+
+const NOTHING: Hints = Hints { read_only: false, idempotent: false, destructive: false, open_world: false };
+const READS: Hints = Hints { read_only: true, idempotent: true, ..NOTHING };
+const REPEATABLE: Hints = Hints { idempotent: true, ..NOTHING };
+
+const NOT_FOUND: &str = r#"{"ok":false,"error":"Task not found"}"#;
+const NO_TASK_ID: &str = r#"{"ok":false,"error":"taskId is required"}"#;
+const MARKED: &str = r#"{"ok":true,"task":{"id","title","description","done"}}"#;
+const TASK_ID: &[Param] = &[text("taskId", "The id of the task, as ListTasks shows it.")];
+
+/// The parameter that names a conversation, where calls may bring it.
+const CONVERSATION: Param =
+    optional(text(conversation::ARGUMENT, "The id of the conversation whose list it is: a UUID."));
+
+/// The parameter that names a session, where calls may bring it.
+const SESSION: Param =
+    optional(text(session::ARGUMENT, "The session whose list it is; the same in every call of a session."));
+
+const CHECKLIST_ITEM: &[Param] = &[
+    Param {
+        name: "id",
+        kind: Kind::Number,
+        required: true,
+        text: "Its number; by convention consecutive from 1.",
+    },
+    text("title", "What is to be done, in 3-7 words by convention."),
+    word("status", &["not-started", "in-progress", "completed"], "How far it is."),
+];
+
+const CHECKLIST_RULES: &[&str] = &[
+    "Use it for complex multi-step work only, and skip it for simple tasks.",
+    "Send the complete array each time: what is left out is dropped.",
+    "At most one item is in-progress at a time.",
+    "Mark an item completed at once when it is done, not several together.",
+    "Ids are consecutive from 1, and titles have 3-7 words.",
+];
+
+const CHECKLIST_ANSWERS: &[&str] = &[
+    r#"{"success":true,"message":"Task list updated: 2/5 completed"}, with "dropped":[{"id","title"}] where unfinished items are gone"#,
+    r#"{"success":true,"taskList":[…]} for read"#,
+    r#"{"success":false,"error":"…"}"#,
+];
+
+const OPERATION: Param = optional(word(
+    "operation",
+    &["write", "read"],
+    "write is the default where a list is given, read where none is.",
+));
+
+const LIST: &str = "The COMPLETE list, every item in it: also those that have not changed.";
+
+const SESSION_ITEM: &[Param] = &[
+    optional(text("id", "Its id; one is made where it is missing or empty.")),
+    text("content", "What is to be done."),
+    word("status", &["pending", "in_progress", "completed", "cancelled"], "How far it is."),
+    word("priority", &["high", "medium", "low"], "How urgent it is."),
+];
+
+const SESSION_ANSWER: &str =
+    r#"{"title":"2 todos","output":"[{\"id\",\"content\",\"status\",\"priority\"}, …]"}"#;
+
+/// Every tool, by dialect.
+pub(crate) const TOOLS: &[ToolText] = &[
+    ToolText {
+        verb: Verb::ListTasks,
+        name: "ListTasks",
+        dialect: Dialect::Conversation,
+        summary: "Lists the tasks of this conversation with their ids.",
+        rules: &["A task is done or not; its id is never used again, also after it was deleted."],
+        params: &[],
+        answers: &[r#"{"tasks":[{"id","title","description","done"}, …]}"#],
+        hints: READS,
+    },
+    ToolText {
+        verb: Verb::AddTask,
+        name: "AddTask",
+        dialect: Dialect::Conversation,
+        summary: "Adds a task to the list of this conversation.",
+        rules: &["Add one task for each thing that is to be done, before the work begins."],
+        params: &[
+            text("title", "What is to be done, in a few words."),
+            optional(text("description", "More about it; nothing by default.")),
+        ],
+        answers: &[
+            r#"{"id","title","description","done":false}"#,
+            r#"{"ok":false,"error":"title is required"}"#,
+        ],
+        hints: NOTHING,
+    },
+    ToolText {
+        verb: Verb::CompleteTask,
+        name: "CompleteTask",
+        dialect: Dialect::Conversation,
+        summary: "Marks a task of this conversation as done.",
+        rules: &["Mark a task when it is done, and not before."],
+        params: TASK_ID,
+        answers: &[MARKED, NOT_FOUND, NO_TASK_ID],
+        hints: REPEATABLE,
+    },
+    ToolText {
+        verb: Verb::UncompleteTask,
+        name: "UncompleteTask",
+        dialect: Dialect::Conversation,
+        summary: "Marks a task of this conversation as not done.",
+        rules: &["Use it when something turns out not to be done after all."],
+        params: TASK_ID,
+        answers: &[MARKED, NOT_FOUND, NO_TASK_ID],
+        hints: REPEATABLE,
+    },
+    ToolText {
+        verb: Verb::DeleteTask,
+        name: "DeleteTask",
+        dialect: Dialect::Conversation,
+        summary: "Deletes a task of this conversation.",
+        rules: &["Delete what is no longer wanted; what is done stays, marked as done."],
+        params: TASK_ID,
+        answers: &[r#"{"ok":true}"#, NOT_FOUND, NO_TASK_ID],
+        hints: Hints { destructive: true, ..REPEATABLE },
+    },
+    ToolText {
+        verb: Verb::Manage,
+        name: "manage_tasks",
+        dialect: Dialect::Checklist,
+        summary: "Keeps the checklist of this session, which people watch.",
+        rules: CHECKLIST_RULES,
+        params: &[
+            Param { name: "taskList", kind: Kind::List(CHECKLIST_ITEM), required: false, text: LIST },
+            OPERATION,
+        ],
+        answers: CHECKLIST_ANSWERS,
+        hints: REPEATABLE,
+    },
+    ToolText {
+        verb: Verb::Manage,
+        name: "manage_todo_list",
+        dialect: Dialect::TodoList,
+        summary: "Keeps the checklist of this session, which people watch.",
+        rules: CHECKLIST_RULES,
+        params: &[
+            Param { name: "todoList", kind: Kind::List(CHECKLIST_ITEM), required: false, text: LIST },
+            OPERATION,
+        ],
+        answers: CHECKLIST_ANSWERS,
+        hints: REPEATABLE,
+    },
+    ToolText {
+        verb: Verb::Write,
+        name: "todowrite",
+        dialect: Dialect::Session,
+        summary: "Replaces the to-do list of this session.",
+        rules: &[
+            "Send the complete list each time: what is left out is dropped.",
+            "At most one item is in_progress at a time.",
+            "Mark an item completed at once when it is done, and cancelled when it became irrelevant.",
+            "Use it for work of three or more steps, and skip it for a single simple step.",
+        ],
+        params: &[Param {
+            name: "todos",
+            kind: Kind::List(SESSION_ITEM),
+            required: true,
+            text: "The complete list.",
+        }],
+        answers: &[
+            SESSION_ANSWER,
+            r#"the same with "dropped":[{"id","content"}] where unfinished items are gone"#,
+            r#"{"error":"…"}, with item and field"#,
+        ],
+        hints: REPEATABLE,
+    },
+    ToolText {
+        verb: Verb::Read,
+        name: "todoread",
+        dialect: Dialect::Session,
+        summary: "Reads the to-do list of this session.",
+        rules: &["The number in the title counts what is not completed."],
+        params: &[],
+        answers: &[SESSION_ANSWER, r#"{"title":"0 todos","output":"[]"} for an empty list"#],
+        hints: READS,
+    },
+    ToolText {
+        verb: Verb::Queue,
+        name: "task",
+        dialect: Dialect::Queue,
+        summary: "Works on the queue of an agent: a list with two ends, as in Redis.",
+        rules: &[
+            "Push new work with rpush and take the next with lpop; lpush puts something first.",
+            "lpeek and rpeek look without taking; list shows all, count only how many.",
+            "Pass the id of another agent to give it work or to see what it has left.",
+            "With a lease a taken item comes back unless ack is called with its receipt before the lease ends.",
+        ],
+        params: &[
+            text("agent_id", "The agent whose queue it is."),
+            word("operation", &queue::OPERATIONS, "What to do."),
+            optional(text("item", "What is pushed; required for lpush and rpush.")),
+            optional(text(
+                "lease",
+                "For lpop and rpop: how long the item is taken for, as in 5m; for good without it.",
+            )),
+            optional(text("receipt", "For ack: what the pop answered.")),
+        ],
+        answers: &[
+            r#"{"count":3} for lpush, rpush, count"#,
+            r#"{"item":"…"} or {"item":null} for lpop, rpop, lpeek, rpeek, with "receipt" under a lease"#,
+            r#"{"items":["…", …]} for list"#,
+            r#"{"ok":true} for ack"#,
+            r#"{"error":"agent_id is required"}, {"error":"item is required"}, {"error":"unknown operation `x`"}"#,
+        ],
+        hints: NOTHING,
+    },
+];
+
+/// Returns the tools of a dialect.
+pub(crate) fn of_dialect(dialect: Dialect) -> impl Iterator<Item = &'static ToolText> {
+    TOOLS.iter().filter(move |tool| tool.dialect == dialect)
+}
+
+/// Returns the parameter by which a call of this dialect names its scope, where calls may.
+fn scope_param(dialect: Dialect) -> Option<&'static Param> {
+    match dialect {
+        Dialect::Conversation => Some(&CONVERSATION),
+        Dialect::Checklist | Dialect::TodoList | Dialect::Session => Some(&SESSION),
+        Dialect::Queue => None,
+    }
+}
+
+impl ToolText {
+    /// Returns what models read before they choose it.
+    pub(crate) fn description(&self) -> String {
+        std::iter::once(&self.summary).chain(self.rules).copied().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the parameters, with the one for the scope if calls may bring it.
+    pub(crate) fn all_params(&self, with_scope: bool) -> impl Iterator<Item = &'static Param> {
+        self.params.iter().chain(scope_param(self.dialect).filter(|_| with_scope))
+    }
+
+    /// Returns what programs know of it.
+    pub(crate) fn spec(&self, with_scope: bool) -> ToolSpec {
+        let schema = object(self.all_params(with_scope));
+        ToolSpec::new(self.name, self.description(), schema).with_hints(self.hints)
+    }
+}
+
+fn object(params: impl Iterator<Item = &'static Param>) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for param in params {
+        properties.insert(param.name.to_owned(), param.schema());
+        required.extend(param.required.then_some(param.name));
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+impl Param {
+    fn schema(&self) -> Value {
+        let text = self.text;
+        match self.kind {
+            Kind::Text => json!({"type": "string", "description": text}),
+            Kind::Number => json!({"type": "number", "description": text}),
+            Kind::Word(words) => json!({"type": "string", "enum": words, "description": text}),
+            Kind::List(fields) => {
+                json!({"type": "array", "items": object(fields.iter()), "description": text})
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `checklist`: each test is a line of the contract.
+
+use serde_json::{Value, json};
+use taskpawl_model::{ChecklistItem, EventKind};
+use taskpawl_todo::{Dialect, ScopeRule, clear_mirrored, mirrored_lists, prompt_block};
+
+use crate::support::{Host, plan};
+
+fn item(id: i64, status: &str) -> Value {
+    json!({"id": id, "title": format!("item {id}"), "status": status})
+}
+
+fn write(host: &Host, items: &Value) -> String {
+    host.call("manage_tasks", json!({"taskList": items}))
+}
+
+fn read(host: &Host) -> String {
+    host.call("manage_tasks", json!({"operation": "read"}))
+}
+
+fn example() -> Value {
+    json!([
+        {"id": 1, "title": "Set up project structure", "status": "completed"},
+        {"id": 3, "title": "Implement tool registration", "status": "in-progress"},
+        {"id": 4, "title": "Build UI widget", "status": "not-started"},
+    ])
+}
+
+#[test]
+fn the_complete_array_is_written_and_read() {
+    let host = Host::new();
+    assert_eq!(write(&host, &example()), r#"{"success":true,"message":"Task list updated: 1/3 completed"}"#);
+    assert_eq!(
+        read(&host),
+        r#"{"success":true,"taskList":[{"id":1,"title":"Set up project structure","status":"completed"},{"id":3,"title":"Implement tool registration","status":"in-progress"},{"id":4,"title":"Build UI widget","status":"not-started"}]}"#
+    );
+    assert_eq!(read(&Host::new()), r#"{"success":true,"taskList":[]}"#);
+}
+
+#[test]
+fn the_list_may_be_called_todo_list_or_be_a_string_that_holds_one() {
+    let host = Host::new();
+    let said = r#"{"success":true,"message":"Task list updated: 1/3 completed"}"#;
+    assert_eq!(host.call("manage_tasks", json!({"todoList": example()})), said);
+    assert_eq!(host.call("manage_tasks", json!({"taskList": example().to_string()})), said);
+    assert_eq!(host.call("manage_todo_list", json!({"todoList": example()})), said);
+    assert!(host.call("manage_todo_list", json!({"operation": "read"})).contains("Build UI widget"));
+}
+
+#[test]
+fn write_is_the_default_when_a_list_is_given_and_read_when_none_is() {
+    let host = Host::new();
+    assert_eq!(host.call("manage_tasks", json!({})), r#"{"success":true,"taskList":[]}"#);
+    host.call("manage_tasks", json!({"operation": "write", "taskList": example()}));
+    host.call("manage_tasks", json!({"operation": "read", "taskList": []}));
+    assert!(host.call("manage_tasks", json!({"operation": null})).contains("Build UI widget"));
+    let unknown = host.call("manage_tasks", json!({"operation": "append", "taskList": []}));
+    assert_eq!(unknown, r#"{"success":false,"error":"unknown operation `append`: use write or read"}"#);
+}
+
+#[test]
+fn an_empty_array_is_0_of_0() {
+    let host = Host::new();
+    assert_eq!(write(&host, &json!([])), r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#);
+}
+
+#[test]
+fn unfinished_items_that_were_dropped_are_told() {
+    let host = Host::new();
+    write(&host, &example());
+    assert_eq!(
+        write(&host, &json!([item(1, "completed")])),
+        r#"{"success":true,"message":"Task list updated: 1/1 completed","dropped":[{"id":3,"title":"Implement tool registration"},{"id":4,"title":"Build UI widget"}]}"#
+    );
+    let said = write(&host, &json!([]));
+    assert_eq!(said, r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#);
+}
+
+#[test]
+fn what_is_no_array_is_refused() {
+    let host = Host::new();
+    let said = r#"{"success":false,"error":"Invalid JSON array for taskList"}"#;
+    for list in [json!("x"), json!("{}"), json!({}), json!(5), json!(true), json!("[1")] {
+        assert_eq!(host.answer("manage_tasks", json!({"taskList": list})), (said.to_owned(), false));
+    }
+    assert_eq!(host.call("manage_tasks", json!({"operation": "write"})), said);
+}
+
+#[test]
+fn more_than_one_in_progress_is_refused() {
+    let host = Host::new();
+    let said = write(&host, &json!([item(1, "in-progress"), item(2, "in-progress")]));
+    assert_eq!(said, r#"{"success":false,"error":"At most one task may be in-progress at a time"}"#);
+}
+
+#[test]
+fn an_error_names_item_and_field_and_a_refused_call_changes_nothing() {
+    let host = Host::new();
+    write(&host, &example());
+    let before = read(&host);
+    let wrong = [
+        (json!([item(1, "done")]), "taskList[0].status: unknown status `done`"),
+        (json!([item(1, "completed"), {"id": 2, "status": "completed"}]), "taskList[1].title: it is missing"),
+        (json!([{"id": 2, "title": " ", "status": "completed"}]), "taskList[0].title: it is missing"),
+        (
+            json!([item(1, "completed"), item(1, "completed")]),
+            "taskList[1].id: `1` is the id of an earlier item",
+        ),
+        (json!([{"title": "a", "status": "completed"}]), "taskList[0].id: it is missing"),
+        (json!([{"id": "1", "title": "a", "status": "completed"}]), "taskList[0].id: it is no number"),
+        (json!([{"id": 1, "title": "a"}]), "taskList[0].status: it is missing"),
+        (json!([item(1, "completed"), 5]), "taskList[1]: it is no object"),
+    ];
+    for (list, error) in wrong {
+        let said: Value = serde_json::from_str(&write(&host, &list)).unwrap();
+        assert_eq!(said["success"], false);
+        assert!(said["error"].as_str().unwrap().starts_with(error), "{said}");
+        assert_eq!(read(&host), before);
+    }
+}
+
+#[test]
+fn consecutive_ids_and_short_titles_are_conventions_and_not_enforced() {
+    let host = Host::new();
+    let long = "one title that has far more than seven words in it, and still is taken as it is";
+    let list = json!([{"id": 7.5, "title": long, "status": "not-started"}, item(-2, "completed")]);
+    assert!(write(&host, &list).starts_with(r#"{"success":true"#));
+    assert!(read(&host).contains(&format!(r#"{{"id":7.5,"title":"{long}""#)));
+    let description = host.tool("manage_tasks").spec().description.clone();
+    for words in [
+        "complex multi-step work only",
+        "complete array each time",
+        "At most one",
+        "completed at once",
+        "skip it for simple",
+        "consecutive from 1",
+        "3-7 words",
+    ] {
+        assert!(description.contains(words), "{words}: {description}");
+    }
+}
+
+#[test]
+fn each_accepted_write_tells_subscribers_the_new_list() {
+    let host = Host::new().scope("s");
+    let mut heard = host.lists.watch("s");
+    assert!(heard.borrow_and_update().is_empty());
+    write(&host, &example());
+    assert!(heard.has_changed().unwrap());
+    assert_eq!(heard.borrow_and_update().len(), 3);
+    write(&host, &json!([item(1, "nonsense")]));
+    assert!(!heard.has_changed().unwrap());
+    host.lists.clear("s").unwrap();
+    assert!(heard.has_changed().unwrap() && heard.borrow_and_update().is_empty());
+}
+
+#[test]
+fn each_accepted_write_is_mirrored_to_the_events_of_the_store() {
+    let (host, plan) = (Host::new().scope("s"), plan());
+    host.lists.mirror_to(&plan);
+    write(&host, &example());
+    write(&host, &json!([item(1, "nonsense")]));
+    let events = plan.store().events_since(0, 0).unwrap();
+    let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();
+    let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
+    assert_eq!(kinds, [EventKind::Checklist { scope: "s".to_owned(), items: items.clone(), cleared: false }]);
+    let lists = mirrored_lists(&plan).unwrap();
+    assert_eq!((lists.len(), &lists[0].items, lists[0].actor.as_str()), (1, &items, "model"));
+}
+
+#[test]
+fn another_process_reads_the_mirrored_list_that_changed_last() {
+    let (host, plan) = (Host::new(), plan());
+    host.lists.mirror_to(&plan);
+    for (scope, id) in [("a", 1), ("b", 2), ("c", 3), ("a", 4)] {
+        write(&host.scope(scope), &json!([item(id, "not-started")]));
+    }
+    write(&host.scope("c"), &json!([]));
+    let lists = mirrored_lists(&plan).unwrap();
+    let scopes: Vec<_> = lists.iter().map(|list| list.scope.as_str()).collect();
+    assert_eq!(scopes, ["b", "a"]);
+}
+
+#[test]
+fn a_clear_from_another_process_is_applied_before_the_next_answer() {
+    let (host, plan) = (Host::new(), plan());
+    host.lists.mirror_to(&plan);
+    let (a, b) = (host.scope("a"), host.scope("b"));
+    write(&a, &example());
+    write(&b, &example());
+    let heard = host.lists.watch("a");
+    clear_mirrored(&plan, "a").unwrap();
+    assert_eq!(read(&a), r#"{"success":true,"taskList":[]}"#);
+    assert!(heard.borrow().is_empty());
+    assert!(read(&b).contains("Build UI widget"));
+    // What was written after it stays.
+    assert!(!write(&a, &example()).contains("dropped"));
+    assert!(read(&a).contains("Build UI widget"));
+    // Asked for again, it is applied again; also before a write.
+    clear_mirrored(&plan, "a").unwrap();
+    assert_eq!(write(&a, &json!([])), r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#);
+}
+
+#[test]
+fn lists_are_over_with_their_process_unless_they_are_kept() {
+    for is_kept in [false, true] {
+        let plan = plan();
+        let host = Host::with(|builder| builder.keep(is_kept)).scope("s");
+        host.lists.mirror_to(&plan);
+        write(&host, &example());
+        drop(host);
+        assert_eq!(mirrored_lists(&plan).unwrap().len(), usize::from(is_kept));
+    }
+}
+
+#[test]
+fn the_prompt_block_is_this() {
+    let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
+    let block = "\
+<taskList>
+Current task progress:
+- [completed] (1) Set up project structure
+- [in-progress] (3) Implement tool registration
+- [not-started] (4) Build UI widget
+
+Progress: 1/3 tasks completed
+</taskList>";
+    assert_eq!(prompt_block(&items), block);
+    let host = Host::new().scope("s");
+    write(&host, &example());
+    assert_eq!(host.lists.prompt_block("s"), block);
+}
+
+#[test]
+fn an_empty_list_has_no_prompt_block_at_all() {
+    assert_eq!(prompt_block(&[]), "");
+    assert_eq!(Host::new().lists.prompt_block("s"), "");
+}
+
+#[test]
+fn a_reset_of_the_chat_empties_the_list() {
+    let (host, plan) = (Host::new().scope("s"), plan());
+    host.lists.mirror_to(&plan);
+    write(&host, &example());
+    host.lists.clear("s").unwrap();
+    assert_eq!(read(&host), r#"{"success":true,"taskList":[]}"#);
+    assert!(mirrored_lists(&plan).unwrap().is_empty());
+    host.lists.clear("nobody").unwrap();
+    assert!(!write(&host, &example()).contains("dropped"));
+    assert!(read(&host).contains("Build UI widget"), "its own reset is not taken for one of others");
+}
+
+#[test]
+fn a_list_for_reading_alone_answers_reads_and_refuses_writes() {
+    let host = Host::with(|builder| builder.read_only(true));
+    assert_eq!(read(&host), r#"{"success":true,"taskList":[]}"#);
+    assert_eq!(write(&host, &json!([])), r#"{"success":false,"error":"This server is read-only"}"#);
+}
+
+#[test]
+fn without_a_session_calls_share_one_list_or_are_refused() {
+    let shared = Host::with(|builder| builder.scope(ScopeRule::argument_or_own()));
+    write(&shared, &example());
+    assert!(read(&shared).contains("Build UI widget"));
+    assert_eq!(shared.lists.prompt_block(&shared.lists.default_scope()).lines().count(), 8);
+    let other = shared.call("manage_tasks", json!({"session_id": "x"}));
+    assert_eq!(other, r#"{"success":true,"taskList":[]}"#);
+    let strict = Host::with(|builder| builder.scope(ScopeRule::argument()));
+    assert_eq!(write(&strict, &example()), r#"{"success":false,"error":"session_id is required"}"#);
+    let named = json!({"session_id": "x", "taskList": example()});
+    assert!(strict.call("manage_tasks", named).starts_with(r#"{"success":true"#));
+    assert_eq!(strict.lists.items(Dialect::Checklist, "x").unwrap().len(), 3);
+}

@@ -1,0 +1,86 @@
+//! What holds for every dialect.
+
+use serde_json::json;
+use taskpawl_todo::Dialect;
+use taskpawl_tools::{CallContext, Registry, call_guarded, in_scope};
+
+use crate::support::{Host, TALK};
+
+#[test]
+fn two_scopes_never_see_each_others_items() {
+    let host = Host::new();
+    let (a, b) = (TALK, "11111111-1111-4111-8111-111111111111");
+    let calls = [
+        ("AddTask", json!({"title": "secret"}), "ListTasks"),
+        (
+            "manage_tasks",
+            json!({"taskList": [{"id": 1, "title": "secret", "status": "not-started"}]}),
+            "manage_tasks",
+        ),
+        (
+            "todowrite",
+            json!({"todos": [{"content": "secret", "status": "pending", "priority": "low"}]}),
+            "todoread",
+        ),
+    ];
+    for (write, args, read) in calls {
+        host.scope(a).call(write, args);
+        assert!(host.scope(a).call(read, json!({})).contains("secret"), "{write}");
+        assert!(!host.scope(b).call(read, json!({})).contains("secret"), "{write}");
+    }
+}
+
+#[test]
+fn the_scope_is_that_of_the_run_around_a_call_and_gone_with_it() {
+    let host = Host::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let call = || async { CallContext::new(host.root(), host.path("output")) };
+    let list = |cx: CallContext| {
+        let tool = host.tool("ListTasks");
+        async move { tool.call(cx, json!({})).await.map_err(|error| error.to_string()) }
+    };
+    runtime.block_on(async {
+        let inside = in_scope(TALK, async { list(call().await).await }).await;
+        assert_eq!(inside.unwrap(), r#"{"tasks":[]}"#);
+        let outside = list(call().await).await;
+        assert_eq!(outside.unwrap_err(), "Error: Task list is not available (no conversation context).");
+        // However it ends: dropped in the middle, or by a panic.
+        let dropped =
+            tokio::time::timeout(std::time::Duration::ZERO, in_scope(TALK, std::future::pending::<()>()));
+        assert!(dropped.await.is_err());
+        assert!(taskpawl_tools::current_scope().is_none());
+    });
+}
+
+#[test]
+fn tools_are_called_through_a_registry_like_all_others() {
+    let host = Host::new();
+    let mut registry = Registry::builtin();
+    for tool in Dialect::ALL.into_iter().flat_map(|dialect| host.lists.tools(dialect)) {
+        registry.register(tool).unwrap();
+    }
+    let mut cx = CallContext::new(host.root(), host.path("output"));
+    cx.scope = Some(TALK.to_owned());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let add = registry.get("AddTask").unwrap().clone();
+    let said = runtime.block_on(call_guarded(add.clone(), cx.clone(), json!({})));
+    assert_eq!(said.unwrap(), r#"{"ok":false,"error":"title is required"}"#);
+    assert!(add.check_args(&json!({})).is_err(), "authors of plans are told beforehand");
+    cx.cancel.cancel();
+    assert!(runtime.block_on(call_guarded(add, cx, json!({"title": "a"}))).is_err());
+}
+
+#[test]
+fn null_for_an_optional_argument_is_its_default() {
+    let host = Host::new().scope(TALK);
+    let calls = [
+        ("AddTask", json!({"title": "a", "description": null})),
+        ("manage_tasks", json!({"taskList": null, "operation": null})),
+        ("todoread", json!({"session_id": null})),
+        ("task", json!({"agent_id": "a", "operation": "lpop", "item": null, "lease": null, "receipt": null})),
+        ("ListTasks", json!(null)),
+    ];
+    for (tool, args) in calls {
+        assert!(!host.answer(tool, args).1, "{tool}");
+    }
+}

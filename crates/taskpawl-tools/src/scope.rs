@@ -1,0 +1,31 @@
+//! The scope of calls: what a host program attaches to everything that runs for one conversation, session or agent.
+
+use std::future::Future;
+
+tokio::task_local! {
+    static SCOPE: String;
+}
+
+/// Runs `work`, for example the run of an agent, within a scope: contexts of calls that are made in it, and runs that start in it, have
+/// it in [`CallContext::scope`](crate::CallContext::scope). It ends with `work`, however that ends.
+///
+/// Tasks that `work` spawns begin outside of it.
+///
+/// ```
+/// use taskpawl_tools::{CallContext, current_scope, in_scope};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let scope = in_scope("talk-1", async { CallContext::new("/", "/tmp/call").scope }).await;
+/// assert_eq!(scope.as_deref(), Some("talk-1"));
+/// assert_eq!(current_scope(), None);
+/// # });
+/// ```
+pub async fn in_scope<T>(scope: impl Into<String>, work: impl Future<Output = T>) -> T {
+    SCOPE.scope(scope.into(), work).await
+}
+
+/// Returns the scope that this runs in, if it runs in one.
+pub fn current_scope() -> Option<String> {
+    SCOPE.try_with(Clone::clone).ok()
+}
