@@ -48,6 +48,12 @@ pub(crate) enum CliError {
     /// A plan file is wrong.
     #[error("the plan `{file}` has {}", if .errors.errors().len() == 1 { "an error".to_owned() } else { format!("{} errors", .errors.errors().len()) })]
     Plan { file: String, errors: PlanErrors },
+    /// A file of another program is wrong.
+    #[error("it cannot be read as {}", .format)]
+    Foreign { format: &'static str, error: Box<taskpawl_formats::FormatError> },
+    /// A file that would be written over has something that is not here.
+    #[error("`{}` is not written over: {why}", .path.display())]
+    NotHere { path: PathBuf, why: String, hint: String },
     /// Tool calls do not fit the tools that they name.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
@@ -124,6 +130,19 @@ impl Problem {
     }
 }
 
+fn foreign(error: &taskpawl_formats::FormatError) -> Problem {
+    let parts = [&error.record, &error.field].into_iter().filter(|part| !part.is_empty());
+    let path = parts.map(|part| format!("`{part}`")).collect::<Vec<_>>().join(": ");
+    Problem {
+        file: Some(error.file.clone()),
+        line: error.line,
+        column: error.line.map(|_| 1),
+        path,
+        message: error.problem.clone(),
+        hint: Some(error.hint.clone()).filter(|hint| !hint.is_empty()),
+    }
+}
+
 /// Returns what stands against an undo, by task.
 fn touches_of(refusal: &Refusal) -> Vec<Problem> {
     let Refusal::TouchedSince { touches, .. } = refusal else { return Vec::new() };
@@ -197,6 +216,8 @@ impl CliError {
             | Self::Open(OpenError::Policy(_))
             | Self::File { .. } => Class::Usage,
             Self::Plan { .. }
+            | Self::Foreign { .. }
+            | Self::NotHere { .. }
             | Self::Calls { .. }
             | Self::NoTerminal { .. }
             | Self::Forbidden { .. }
@@ -214,6 +235,7 @@ impl CliError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
+            Self::NotHere { hint, .. } => Some(hint.clone()),
             Self::Config(error) => Some(error.hint()),
             Self::Policy(error) | Self::Open(OpenError::Policy(error)) => error.hint(),
             Self::Forbidden { .. } => Some(
@@ -233,6 +255,7 @@ impl CliError {
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
             Self::Clap(error) => Some(clap_hint(error)),
             Self::Plan { .. }
+            | Self::Foreign { .. }
             | Self::Calls { .. }
             | Self::Reference { .. }
             | Self::Open(_)
@@ -248,9 +271,11 @@ impl CliError {
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Command(Error::Refused(refusal)) => touches_of(refusal),
             Self::Calls { problems } => problems.clone(),
+            Self::Foreign { error, .. } => vec![foreign(error)],
             Self::Reference { problem } => vec![Problem::clone(problem)],
             Self::Clap(_)
             | Self::Usage { .. }
+            | Self::NotHere { .. }
             | Self::Config(_)
             | Self::Policy(_)
             | Self::NoTerminal { .. }

@@ -77,6 +77,8 @@ fn beyond(command: &Command) -> Option<String> {
         Command::RemoveDependency(_) => "remove-dependency",
         Command::Undo(_) => "undo",
         Command::Prune(_) => "prune",
+        Command::Import(_) => "import",
+        Command::Export(_) => "export",
         Command::Doctor(_) => "doctor",
     };
     Some(format!("`{word}` is for neither"))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Map, NewCall, NewTask, Origin, Plan, Request,
-    RunId, TaskId, Undone,
+    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
+    Origin, Plan, Request, RunId, TaskId, Undone,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -337,6 +337,20 @@ impl Manager {
         self.preview(self.apply_command(plan, name, options)).map(apply_report)
     }
 
+    /// Brings tasks of another program into the store, with their states: all of them, or none.
+    ///
+    /// # Errors
+    /// [`ImportConflict`](taskpawl_model::Refusal::ImportConflict) where an id is that of another task, and every refusal that making
+    /// and changing tasks has.
+    pub fn import(&self, import: Import) -> Result<ImportReport, Error> {
+        self.command(Command::Import(Box::new(import))).map(import_report)
+    }
+
+    /// Returns what an import would do; writes nothing.
+    pub fn preview_import(&self, import: Import) -> Result<ImportReport, Error> {
+        self.preview(Command::Import(Box::new(import))).map(import_report)
+    }
+
     pub(crate) fn apply_command(&self, plan: Plan, name: &str, options: ApplyOptions) -> Command {
         let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
         let ApplyOptions { prune, fresh, keeps_approvals } = options;
@@ -354,6 +368,10 @@ impl Manager {
 
 fn undone(answer: Answer) -> Undone {
     answer.undone.expect("BUG: an undo says what it undid")
+}
+
+fn import_report(answer: Answer) -> ImportReport {
+    answer.imported.expect("BUG: an import reports")
 }
 
 fn apply_report(answer: Answer) -> ApplyReport {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::checklist::ChecklistItem;
 use crate::gatekeeper::Gatekeeper;
+use crate::import::{Import, ImportReport};
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
@@ -267,6 +268,8 @@ pub enum Command {
         /// Whether who keeps it has yet to empty it.
         cleared: bool,
     },
+    /// Brings tasks of another program into the store, with their states.
+    Import(Box<Import>),
 }
 
 impl Command {
@@ -310,14 +313,18 @@ impl Command {
             | Self::ToolsKnown { .. }
             | Self::PolicyKnown { .. }
             | Self::Checklist { .. }
-            | Self::Grow(_) => Vec::new(),
+            | Self::Grow(_)
+            | Self::Import(_) => Vec::new(),
         }
     }
 
     /// Returns whether an agent or a person gives it; the others are given by runs, or follow from what was found.
     pub(crate) fn is_by_actor(&self) -> bool {
         !self.names().is_empty()
-            || matches!(self, Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. })
+            || matches!(
+                self,
+                Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. } | Self::Import(_)
+            )
     }
 }
 
@@ -671,6 +678,8 @@ pub struct Answer {
     pub paused: Vec<Paused>,
     /// What an apply did.
     pub applied: Option<ApplyReport>,
+    /// What an import did.
+    pub imported: Option<ImportReport>,
     /// What an undo undid.
     pub undone: Option<Undone>,
     /// How many events the command wrote: with `revision` this tells whether others wrote in between.

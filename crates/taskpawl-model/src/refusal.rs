@@ -261,7 +261,7 @@ pub enum Refusal {
         by: u64,
     },
     /// Something happened since to the tasks of a command that was to be undone.
-    #[error("revision {revision} cannot be undone: {}", touched(.touches))]
+    #[error("revision {revision} cannot be undone: {}", some_words(.touches))]
     TouchedSince {
         /// The revision.
         revision: u64,
@@ -386,6 +386,14 @@ pub enum Refusal {
         /// Whether an id was unknown or not unique.
         is_about_ids: bool,
     },
+    /// Tasks of another program cannot be imported as they are.
+    #[error("{} cannot be imported: {}", .source_name, some_words(.conflicts))]
+    ImportConflict {
+        /// Where they come from.
+        source_name: String,
+        /// What stands against it, by task.
+        conflicts: Vec<String>,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -469,6 +477,10 @@ impl Refusal {
             Self::NotManual { .. } => {
                 Some("`taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself".to_owned())
             }
+            Self::HeldByOther { id, lease_until: None, holder, .. } if !holder.starts_with("run ") => {
+                let name = holder.trim_matches('`');
+                Some(format!("it was imported so; `taskpawl release {id} --actor {name}` gives it back in the name of its holder"))
+            }
             Self::HeldByOther { lease_until: None, .. } => {
                 Some("it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back".to_owned())
             }
@@ -494,6 +506,10 @@ impl Refusal {
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
             Self::PlanConflict { .. } => Some(
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
+                    .to_owned(),
+            ),
+            Self::ImportConflict { .. } => Some(
+                "`--prefix NAME` gives them ids of their own; `--adopt` takes them for the same tasks, and what the file says counts"
                     .to_owned(),
             ),
             Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
@@ -613,10 +629,10 @@ fn quoted(ids: &[TaskId]) -> String {
 /// How many tasks the message names; the rest is counted.
 const NAMED_TOUCHES: usize = 5;
 
-fn touched(touches: &[Touch]) -> String {
-    let mut words: Vec<String> = touches.iter().take(NAMED_TOUCHES).map(ToString::to_string).collect();
-    if touches.len() > NAMED_TOUCHES {
-        words.push(format!("and {} more", touches.len() - NAMED_TOUCHES));
+fn some_words(all: &[impl ToString]) -> String {
+    let mut words: Vec<String> = all.iter().take(NAMED_TOUCHES).map(ToString::to_string).collect();
+    if all.len() > NAMED_TOUCHES {
+        words.push(format!("and {} more", all.len() - NAMED_TOUCHES));
     }
     words.join("; ")
 }

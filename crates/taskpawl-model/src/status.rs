@@ -284,6 +284,8 @@ word_enum! {
         Withdraw = "withdraw",
         /// `undo` by hand: the state before, outside the table of states.
         Undo = "undo",
+        /// `import` by hand: another program says so, outside the table of states.
+        Import = "import",
     }
 }
 
@@ -356,8 +358,8 @@ fn is_allowed(from: Status, reason: Option<&BlockedReason>, to: Status, cause: C
         Cause::Unblock => from == S::Blocked && !by_itself && !asks && to == S::Todo,
         Cause::Release => from == S::InProgress && to == S::Todo,
         Cause::Retry | Cause::Reopen => from.is_finished() && to == S::Todo,
-        // It puts back what was, whatever that is, and so does not ask here.
-        Cause::Undo => false,
+        // They put a state there, whatever it is, and so do not ask here.
+        Cause::Undo | Cause::Import => false,
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 /// The crates of the workspace that each may depend on. A new edge is a change of the design.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("taskpawl-fuzz", &[]),
+    ("taskpawl-formats", &["taskpawl-model"]),
     ("taskpawl-model", &[]),
     ("taskpawl-process", &[]),
     ("taskpawl-store", &["taskpawl-model"]),
@@ -20,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("taskpawl-todo", &["taskpawl-manager", "taskpawl-model", "taskpawl-tools"]),
     ("taskpawl-mcp", &["taskpawl"]),
-    ("taskpawl-cli", &["taskpawl", "taskpawl-mcp", "taskpawl-todo"]),
+    ("taskpawl-cli", &["taskpawl", "taskpawl-formats", "taskpawl-mcp", "taskpawl-todo"]),
     ("taskpawl-bench", &["taskpawl"]),
     (
         "taskpawl-testkit",

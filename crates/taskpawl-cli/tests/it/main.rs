@@ -9,6 +9,7 @@ mod constructs;
 mod doctor;
 mod errors;
 mod examples;
+mod exchange;
 mod explain;
 mod full_disk;
 mod harness;

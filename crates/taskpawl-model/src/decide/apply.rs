@@ -336,7 +336,7 @@ impl<'p> Work<'p> {
         let mut gone: Vec<Key> = Vec::new();
         for key in self.present.difference(&kept) {
             // Items, and what calls returned, are of the plan but never stood in its file.
-            if draft.view.applied(*key)?.is_some() {
+            if applied(draft, *key)?.is_some() {
                 gone.push(*key);
             }
         }
@@ -463,9 +463,8 @@ impl<'p> Work<'p> {
 
     fn write_applied(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
         let wanted = self.wanted(draft, position)?;
-        let text = serde_json::to_string(&wanted).expect("BUG: a specification is always valid JSON");
-        draft.changes.applied.insert(self.key(position), text);
-        Ok(())
+        let wanted = serde_json::to_value(&wanted).expect("BUG: a specification is always valid JSON");
+        super::import::write_applied(draft, self.key(position), wanted)
     }
 }
 

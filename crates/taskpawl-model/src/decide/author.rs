@@ -266,7 +266,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn replace_dependencies(
+    pub(super) fn replace_dependencies(
         &mut self,
         key: Key,
         value: &Value,
@@ -422,7 +422,7 @@ impl Draft<'_> {
     }
 }
 
-fn is_work_fixed(status: Status) -> bool {
+pub(super) fn is_work_fixed(status: Status) -> bool {
     matches!(status, Status::InProgress | Status::Done)
 }
 
@@ -472,7 +472,7 @@ pub(super) fn check_milestone(spec: &TaskSpec, has_calls: bool) -> Decided<()> {
 }
 
 /// Changes one field of a task and writes down what it was.
-fn change_field(
+pub(super) fn change_field(
     record: &mut TaskRecord,
     field: &str,
     value: &Value,

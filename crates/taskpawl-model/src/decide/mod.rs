@@ -11,6 +11,7 @@ mod emit;
 mod ending;
 mod grow;
 mod hand;
+mod import;
 mod judged;
 mod kept;
 mod needs;
@@ -102,6 +103,10 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
         Command::Grow(grow) => draft.grow(grow),
         Command::Checklist { scope, items, cleared } => draft.checklist(scope, items, *cleared),
+        Command::Import(import) => {
+            draft.import(import)?;
+            draft.refuse_loosened(false)
+        }
     }
 }
 

@@ -1,0 +1,225 @@
+//! What `import` and `export` share: formats by name, files within bounds, and the place that tasks come from.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Value, json};
+use taskpawl_formats::{Files, Format, LeftOut, detect};
+
+use crate::app::App;
+use crate::error::CliError;
+
+/// The most that is read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The most files of a folder.
+const MAX_FILES: usize = 10_000;
+
+/// Reads the name of a format.
+pub(crate) fn format(name: &str) -> Result<Format, String> {
+    Format::from_name(name).ok_or_else(|| {
+        let all: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        let near = Format::nearest(name).map(|near| format!("; did you mean `{}`?", near.name()));
+        format!("there is no format `{name}`{}; there are {}", near.unwrap_or_default(), all.join(", "))
+    })
+}
+
+/// The files of a format, with where they are.
+pub(super) struct Found {
+    /// The format.
+    pub(super) format: Format,
+    /// The file or folder; `-` for standard input or output.
+    pub(super) path: PathBuf,
+    /// What is in it.
+    pub(super) files: Files,
+}
+
+/// Reads files, of the format that is given or of the one that they are of without doubt.
+pub(super) fn find(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
+    if path.as_os_str() == "-" {
+        let files = Files::single("<stdin>", read_some(&mut io::stdin().lock(), path, MAX_BYTES)?);
+        return known(format, path.to_owned(), files);
+    }
+    let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
+    if fs::metadata(path).map_err(failed)?.is_dir() {
+        return find_folder(format, path);
+    }
+    let files = Files::single(shown_name(path), read_file(path, MAX_BYTES)?);
+    known(format, path.to_owned(), files)
+}
+
+fn known(format: Option<Format>, path: PathBuf, files: Files) -> Result<Found, CliError> {
+    match format.or_else(|| detect(&files)) {
+        Some(format) => Ok(Found { format, path, files }),
+        None => Err(CliError::usage_with(
+            format!("it is not clear which format `{}` has", path.display()),
+            format!("name it: `taskpawl import FORMAT {}`", path.display()),
+        )),
+    }
+}
+
+fn shown_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn find_folder(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
+    if format.is_none_or(|format| format == Format::Backlog)
+        && let Some(root) = backlog_root(path)
+    {
+        let files = read_folder(Format::Backlog, &root)?;
+        return Ok(Found { format: Format::Backlog, path: root, files });
+    }
+    match format {
+        Some(format) if !format.is_folder() => Err(CliError::usage_with(
+            format!("`{}` is a folder, and `{}` is one file", path.display(), format.name()),
+            "name the file",
+        )),
+        Some(Format::Backlog) => Err(CliError::usage_with(
+            format!("`{}` has neither `tasks` nor `config.yml`", path.display()),
+            "name the folder of Backlog.md, which is usually `backlog`",
+        )),
+        _ => known(format, path.to_owned(), read_folder(Format::Claude, path)?),
+    }
+}
+
+/// Returns the folder itself, or the one within a project.
+pub(super) fn backlog_root(path: &Path) -> Option<PathBuf> {
+    let is_root = |path: &PathBuf| path.join("config.yml").is_file() || path.join("tasks").is_dir();
+    [path.to_owned(), path.join("backlog"), path.join(".backlog")].into_iter().find(is_root)
+}
+
+/// Reads the files of a folder that belong to a format, one level below it at most.
+pub(super) fn read_folder(format: Format, root: &Path) -> Result<Files, CliError> {
+    let (mut files, mut left) = (Files::default(), MAX_BYTES);
+    for name in names(format, root)? {
+        let text = read_file(&root.join(&name), left)?;
+        left -= text.len() as u64;
+        files.insert(name, text);
+    }
+    Ok(files)
+}
+
+fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
+    let mut names = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let path = root.join(&folder);
+        let failed = |source| CliError::File { action: "read", path: path.clone(), source };
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let name = format!("{folder}{name}");
+            let kind = entry.file_type().map_err(failed)?;
+            let is_wanted = format.takes(&name);
+            if kind.is_dir() && folder.is_empty() && format.takes(&format!("{name}/x.md")) {
+                folders.push(format!("{name}/"));
+            } else if kind.is_symlink() && (is_wanted || format.takes(&format!("{name}/x.md"))) {
+                return Err(link(&root.join(name)));
+            } else if kind.is_file() && is_wanted {
+                names.push(name);
+            }
+        }
+        if names.len() > MAX_FILES {
+            let problem = format!("`{}` has more than {MAX_FILES} files", root.display());
+            return Err(CliError::usage_with(problem, "move what is over out of it"));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn link(path: &Path) -> CliError {
+    CliError::usage_with(
+        format!("`{}` is a symbolic link, and links in such a folder are not followed", path.display()),
+        "put the file itself there, or name it",
+    )
+}
+
+/// Reads a file that is one: a link is followed only where the command line names it, and so opened by whoever gave it.
+fn read_file(path: &Path, most: u64) -> Result<String, CliError> {
+    let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
+    // Without waiting for the other end of what is a pipe.
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let flags = flags.bits().cast_signed();
+    let mut file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(CliError::usage_with(
+            format!("`{}` is no file", path.display()),
+            "`-` stands for standard input",
+        ));
+    }
+    read_some(&mut file, path, most)
+}
+
+fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, CliError> {
+    let failed = |source| CliError::File { action: "read", path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        let problem = format!("`{}` goes beyond {} MiB in all", path.display(), MAX_BYTES >> 20);
+        return Err(CliError::usage_with(problem, "split it, or leave finished tasks out of it"));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let problem = format!("`{}` is no UTF-8: byte {at} is none of it", path.display());
+        CliError::usage_with(problem, "save it as UTF-8")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+/// Returns what stands for a place wherever it is named from: it is written down with the tasks that came from there.
+pub(super) fn source(
+    app: &App,
+    format: Format,
+    path: &Path,
+    prefix: Option<&String>,
+) -> Result<String, CliError> {
+    let place = if path.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        let whole = std::path::absolute(app.environment().directory.join(path));
+        let whole = normal(&whole.map_err(|source| CliError::File {
+            action: "find",
+            path: path.to_owned(),
+            source,
+        })?);
+        let root = app.place()?.root.clone();
+        whole
+            .strip_prefix(&root)
+            .map_or_else(|_| whole.display().to_string(), |path| path.display().to_string())
+    };
+    let prefix = prefix.map(|prefix| format!(" as {prefix}")).unwrap_or_default();
+    Ok(format!("{} {place}{prefix}", format.name()))
+}
+
+/// Takes `.` and `..` out of a path.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// Returns what was left out, for `--json`.
+pub(super) fn left_out(list: &[LeftOut]) -> Vec<Value> {
+    list.iter().map(|left| json!({ "what": left.what, "why": left.why })).collect()
+}
+
+/// Says what was left out.
+pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
+    const SHOWN: usize = 10;
+    for left in list.iter().take(SHOWN) {
+        app.out().remark(&format!("left out: {}: {}", left.what, left.why));
+    }
+    if list.len() > SHOWN {
+        app.out().remark(&format!("left out: {} more (--json lists them)", list.len() - SHOWN));
+    }
+}

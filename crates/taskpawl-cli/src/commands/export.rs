@@ -1,0 +1,270 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use taskpawl::Manager;
+use taskpawl::model::{ImportMode, ImportReport, Query, Selector, Task};
+use taskpawl_formats::{Files, Format, Options, Written, read, write};
+
+use crate::app::App;
+use crate::commands::exchange::{self, Found};
+use crate::commands::{import, parse, question};
+use crate::error::CliError;
+
+/// Write tasks as another program keeps them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file that exists is written only if everything in it is here: what is new in it is imported first. What it has beside
+its tasks stays. `import --help` lists the formats, `docs/formats.md` what each has room for.
+
+Examples:
+  taskpawl export markdown
+  taskpawl export backlog backlog
+  taskpawl export taskwarrior --only plan:release > release.json
+  taskpawl export beads .beads/issues.jsonl --dry-run")]
+pub(crate) struct Args {
+    /// The format
+    #[arg(value_name = "FORMAT", value_parser = exchange::format)]
+    format: Format,
+    /// The file or folder; `-`, or nothing, for standard output
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Only the tasks of a plan, with a label, or a task with all below it, and those that the file has; may be given several times
+    #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    only: Vec<Selector>,
+    /// The prefix that the file was imported with
+    #[arg(long, value_name = "NAME")]
+    prefix: Option<String>,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Write over a file that has something that is not here, or that cannot be read
+    #[arg(long)]
+    force: bool,
+}
+
+/// Exports.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    import::check_prefix(args.prefix.as_ref())?;
+    match args.path.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => to_path(app, args, path),
+        None => to_stdout(app, args),
+    }
+}
+
+fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let tasks = tasks(app.reader()?.manager(), args, &BTreeSet::new())?;
+    let written = write(args.format, &tasks, None);
+    if out.is_json {
+        let files: Vec<Value> =
+            written.files.iter().map(|(name, text)| json!({ "name": name, "text": text })).collect();
+        let left_out = exchange::left_out(&written.left_out);
+        return out.data(&json!({
+            "format": args.format.name(), "tasks": tasks.len(), "files": files, "leftOut": left_out,
+        }));
+    }
+    if args.format.is_folder() {
+        return Err(CliError::usage_with(
+            format!("`{}` is a folder of files", args.format.name()),
+            format!("name it: `taskpawl export {} PATH`", args.format.name()),
+        ));
+    }
+    exchange::remark_left_out(app, &written.left_out);
+    let text = written.files.iter().map(|(_, text)| text).next().unwrap_or_default();
+    // What another program reads is not changed; on a terminal nothing in it may act on that.
+    out.print(&if app.terminal().stdout { crate::text::clean_block(text) + "\n" } else { text.to_owned() })
+}
+
+fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
+    let before = before(args, path)?;
+    let root = before.as_ref().map_or_else(|| path.to_owned(), |found| found.path.clone());
+    let source = exchange::source(app, args.format, &root, args.prefix.as_ref())?;
+    let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
+    let known = known(app, args, &manager, before.as_ref(), &source)?;
+    let tasks = tasks(&manager, args, &known)?;
+    let files = before.as_ref().map(|found| &found.files);
+    // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
+    let list = Files::single(root.to_string_lossy(), "[]");
+    let list = (files.is_none() && is_list(args.format, &root)).then_some(&list);
+    let files_to_keep = files.filter(|_| !known.is_empty() || !args.force).or(list);
+    let written = write(args.format, &tasks, files_to_keep);
+    let changed = changed(&written, files);
+    if !args.dry_run {
+        write_all(args.format, &root, &written, &changed)?;
+        record(app, args, &manager, files, &written, source)?;
+    }
+    report(app, args, &root, &tasks, &written, &changed)
+}
+
+/// Returns what is there before.
+fn before(args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
+    if path.is_symlink() && !path.is_dir() {
+        return Err(CliError::usage_with(
+            format!("`{}` is a symbolic link", path.display()),
+            "name the file that it leads to",
+        ));
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Ok(metadata) if metadata.is_dir() && args.format.is_folder() => {
+            let root = if args.format == Format::Backlog { exchange::backlog_root(path) } else { None };
+            let path = root.unwrap_or_else(|| path.to_owned());
+            let files = exchange::read_folder(args.format, &path)?;
+            Ok(Some(Found { format: args.format, path, files }))
+        }
+        _ => exchange::find(Some(args.format), path).map(Some),
+    }
+}
+
+/// Returns the ids of the tasks of a file that is there, and refuses one that has something that is not here.
+fn known(
+    app: &App,
+    args: &Args,
+    manager: &Manager,
+    before: Option<&Found>,
+    source: &str,
+) -> Result<BTreeSet<String>, CliError> {
+    let Some(found) = before else { return Ok(BTreeSet::new()) };
+    if found.files.iter().all(|(_, text)| text.trim().is_empty()) {
+        return Ok(BTreeSet::new());
+    }
+    let reading = match import::reading(app, found, args.prefix.as_ref()) {
+        Ok(reading) => reading,
+        Err(_) if args.force => return Ok(BTreeSet::new()),
+        Err(error) => return Err(error),
+    };
+    let ids = reading.tasks.iter().map(|task| task.id.to_string()).collect();
+    let import = import::import_of(reading, source.to_owned(), ImportMode::Merge);
+    if args.force {
+        return Ok(ids);
+    }
+    let refuse = |why: String| {
+        let path = found.path.display();
+        let hint = format!(
+            "`taskpawl import {} {path}` takes over what is new there; `--force` writes over it",
+            args.format.name()
+        );
+        CliError::NotHere { path: found.path.clone(), why, hint }
+    };
+    match manager.preview_import(import) {
+        Ok(report) => news(&report).map_or(Ok(ids), |why| Err(refuse(why))),
+        Err(error) => Err(refuse(CliError::from(error).message())),
+    }
+}
+
+/// Returns what a file has that is not here.
+fn news(report: &ImportReport) -> Option<String> {
+    let lists = [("new", &report.created), ("other than here", &report.changed)];
+    let words = lists.into_iter().filter(|(_, ids)| !ids.is_empty());
+    let words: Vec<String> = words
+        .map(|(word, ids)| {
+            format!("{} of its tasks {} {word}", ids.len(), if ids.len() == 1 { "is" } else { "are" })
+        })
+        .collect();
+    let ids = report.created.iter().chain(&report.changed).take(5).map(|id| format!("`{id}`"));
+    let ids: Vec<String> = ids.collect();
+    (!words.is_empty()).then(|| format!("{} ({})", words.join(", "), ids.join(", ")))
+}
+
+/// Returns the tasks to write, those that the file has among them.
+fn tasks(manager: &Manager, args: &Args, known: &BTreeSet<String>) -> Result<Vec<Task>, CliError> {
+    let mut tasks = manager.list(&Query::default())?.tasks;
+    if !args.only.is_empty() {
+        let wanted: BTreeSet<String> = manager.select(&args.only, &[])?.into_iter().collect();
+        tasks.retain(|task| wanted.contains(task.id.as_str()) || known.contains(task.id.as_str()));
+    }
+    Ok(tasks)
+}
+
+/// Returns the names of the files that are not already so.
+fn changed(written: &Written, before: Option<&Files>) -> Vec<String> {
+    let is_same = |name: &str, text: &str| before.and_then(|before| before.get(name)) == Some(text);
+    let changed = written.files.iter().filter(|(name, text)| !is_same(name, text));
+    changed.map(|(name, _)| name.to_owned()).collect()
+}
+
+fn write_all(format: Format, root: &Path, written: &Written, changed: &[String]) -> Result<(), CliError> {
+    let is_folder = format.is_folder() && !root.is_file() && !is_list(format, root);
+    for (name, text) in written.files.iter().filter(|(name, _)| changed.iter().any(|other| other == name)) {
+        let path = if is_folder { root.join(name) } else { root.to_owned() };
+        write_file(&path, text).map_err(|source| CliError::File { action: "write", path, source })?;
+    }
+    Ok(())
+}
+
+/// Returns whether a path is that of one file, of a format that is a folder elsewhere.
+fn is_list(format: Format, path: &Path) -> bool {
+    format == Format::Claude
+        && !path.is_dir()
+        && path.extension().is_some_and(|extension| extension == "json")
+}
+
+/// Puts a file in the place of the one that is there, whole or not at all.
+fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    if path.is_symlink() {
+        return Err(std::io::Error::other("it is a symbolic link"));
+    }
+    let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    match fs::metadata(path) {
+        Ok(before) => file.as_file().set_permissions(before.permissions())?,
+        Err(_) => {
+            use std::os::unix::fs::PermissionsExt as _;
+            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+        }
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Notes what the file says now, so that the next import knows what changed in it.
+fn record(
+    app: &App,
+    args: &Args,
+    manager: &Manager,
+    before: Option<&Files>,
+    written: &Written,
+    source: String,
+) -> Result<(), CliError> {
+    let mut files =
+        if args.format.is_folder() { before.cloned().unwrap_or_default() } else { Files::default() };
+    for (name, text) in written.files.iter() {
+        files.insert(name, text);
+    }
+    let options = Options { prefix: args.prefix.clone(), now: app.source()?.now() };
+    let reading = read(args.format, &files, &options).map_err(|error| import::foreign(args.format, error))?;
+    manager.import(import::import_of(reading, source, ImportMode::Record))?;
+    Ok(())
+}
+
+fn report(
+    app: &App,
+    args: &Args,
+    root: &Path,
+    tasks: &[Task],
+    written: &Written,
+    changed: &[String],
+) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    if out.is_json {
+        let left_out = exchange::left_out(&written.left_out);
+        return out.data(&json!({
+            "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks.len(), "written": changed,
+            "leftOut": left_out,
+        }));
+    }
+    exchange::remark_left_out(app, &written.left_out);
+    if args.dry_run {
+        out.remark("dry run: nothing was written");
+    }
+    let tasks = crate::text::count(tasks.len() as u64, "task");
+    let files = crate::text::count(changed.len() as u64, "file");
+    out.print(&crate::text::clean_block(&format!("{tasks} in `{}`, {files} written\n", root.display())))
+}

@@ -1,0 +1,255 @@
+//! `import` and `export`: files of other programs, there and back.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Cli, Run};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../taskpawl-formats/tests/samples").join(name)
+}
+
+/// Every sample with the format that it has.
+const SAMPLES: &[(&str, &str, usize)] = &[
+    ("beads", "beads.jsonl", 6),
+    ("taskmaster", "taskmaster.json", 6),
+    ("claude", "claude", 3),
+    ("claude", "claude-todos.json", 3),
+    ("taskwarrior", "taskwarrior.json", 7),
+    ("backlog", "backlog", 5),
+    ("markdown", "checklist.md", 8),
+    ("tasks", "tasks.json", 3),
+];
+
+/// Copies a sample into the directory to work in.
+fn place(cli: &Cli, name: &str) -> PathBuf {
+    let to = cli.path("work").join(name);
+    copy(&sample(name), &to);
+    to
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        fs::copy(from, to).unwrap();
+    }
+}
+
+fn count(run: &Run, field: &str) -> usize {
+    run.json()["data"][field].as_array().unwrap().len()
+}
+
+#[test]
+fn every_format_comes_in_once_and_goes_back_unchanged() {
+    for (format, name, tasks) in SAMPLES {
+        let cli = Cli::new();
+        place(&cli, name);
+        let look = cli.run(&["import", name, "--dry-run", "--json"]).ok();
+        assert_eq!(
+            (look.json()["data"]["format"].as_str(), count(&look, "created")),
+            (Some(*format), *tasks),
+            "{look}"
+        );
+        assert_eq!(cli.run(&["list", "--json"]).ok().json()["data"], json!([]));
+        let first = cli.run(&["import", format, name, "--json"]).ok();
+        assert_eq!(count(&first, "created"), *tasks, "{first}");
+        let before = cli.run(&["history", "--json", "--limit", "0"]).ok().stdout;
+        let again = cli.run(&["import", name, "--json"]).ok();
+        assert_eq!(
+            (count(&again, "created"), count(&again, "changed"), count(&again, "kept")),
+            (0, 0, 0),
+            "{again}"
+        );
+        assert_eq!(again.json()["data"]["unchanged"].as_u64(), Some(*tasks as u64), "{again}");
+        assert_eq!(cli.run(&["history", "--json", "--limit", "0"]).ok().stdout, before, "{name}");
+        cli.run(&["export", format, name]).ok();
+        let after = cli.run(&["import", name, "--json"]).ok();
+        assert_eq!((count(&after, "created"), count(&after, "changed")), (0, 0), "{after}");
+        cli.run(&["doctor"]).ok();
+    }
+}
+
+#[test]
+fn a_state_goes_from_here_to_there_and_back() {
+    let cli = Cli::new();
+    let path = place(&cli, "checklist.md");
+    cli.run(&["import", "checklist.md"]).ok();
+    cli.run(&["done", "ship-it"]).ok();
+    cli.run(&["export", "markdown", "checklist.md"]).ok();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("+ [x] Ship it") && text.contains("Some words before the list."), "{text}");
+    fs::write(
+        &path,
+        text.replace("[/] Write the parser", "[ ] Write the parser")
+            .replace("[ ] Handle errors <!--", "[x] Handle errors <!--"),
+    )
+    .unwrap();
+    let run = cli.run(&["import", "checklist.md", "--json"]).ok();
+    assert!(run.json()["data"]["changed"].as_array().unwrap().contains(&json!("errors")), "{run}");
+    assert_eq!(cli.run(&["show", "errors", "--json"]).ok().json()["data"]["status"], "done");
+    let history = cli.run(&["history", "errors"]).ok().stdout;
+    assert!(history.contains("todo → done by import: imported from markdown"), "{history}");
+}
+
+#[test]
+fn a_file_with_news_is_not_written_over() {
+    let cli = Cli::new();
+    let path = place(&cli, "checklist.md");
+    cli.run(&["create", "Ours"]).ok();
+    let before = fs::read_to_string(&path).unwrap();
+    let run = cli.run(&["export", "markdown", "checklist.md"]);
+    assert_eq!(run.code, Some(7), "{run}");
+    assert!(
+        run.stderr.contains("8 of its tasks are new") && run.stderr.contains("taskpawl import markdown"),
+        "{run}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    let broken = cli.file("broken.jsonl", "{\"id\":\n");
+    assert_eq!(cli.run(&["export", "beads", "broken.jsonl"]).code, Some(7));
+    cli.run(&["export", "beads", "broken.jsonl", "--force"]).ok();
+    assert!(fs::read_to_string(broken).unwrap().contains("\"Ours\""));
+    // The file may be edited by others once it was written: that is known.
+    cli.run(&["import", "checklist.md"]).ok();
+    cli.run(&["export", "markdown", "checklist.md"]).ok();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("- [ ] Ours", "- [x] Ours")).unwrap();
+    let run = cli.run(&["export", "markdown", "checklist.md"]);
+    assert!(run.stderr.contains("1 of its tasks is other than here"), "{run}");
+    let run = cli.run(&["import", "checklist.md", "--json"]).ok();
+    assert_eq!(count(&run, "changed"), 1, "{run}");
+}
+
+#[test]
+fn errors_name_the_file_the_place_and_the_remedy() {
+    let cli = Cli::new();
+    cli.file("i.jsonl", "{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"b\",\"title\":\"B\",\"priority\":9}\n");
+    cli.file("circle.jsonl", "{\"id\":\"a\",\"title\":\"A\",\"dependencies\":[{\"depends_on_id\":\"b\",\"type\":\"blocks\"}]}\n{\"id\":\"b\",\"title\":\"B\",\"dependencies\":[{\"depends_on_id\":\"a\",\"type\":\"blocks\"}]}\n");
+    cli.file("odd.txt", "hello\n");
+    cli.file("bytes.json", "x");
+    fs::write(cli.path("work/bytes.json"), [0x5b, 0xff, 0xfe]).unwrap();
+    let text = cli.session(&[
+        &["import", "i.jsonl"],
+        &["import", "beads", "circle.jsonl"],
+        &["import", "odd.txt"],
+        &["import", "beds", "i.jsonl"],
+        &["import", "bytes.json"],
+        &["import", "taskmaster"],
+        &["import", "nothing.json"],
+        &["import", "i.jsonl", "--prefix", "a/b"],
+        &["export", "claude"],
+        &["list"],
+    ]);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_same_numbers_of_two_projects_go_into_one_store() {
+    let cli = Cli::new();
+    place(&cli, "taskmaster.json");
+    fs::copy(sample("taskmaster.json"), cli.path("work/other.json")).unwrap();
+    let text =
+        fs::read_to_string(cli.path("work/other.json")).unwrap().replace("Design the parser", "Another task");
+    fs::write(cli.path("work/other.json"), text).unwrap();
+    cli.run(&["import", "taskmaster.json"]).ok();
+    let run = cli.run(&["import", "other.json"]);
+    assert_eq!(run.code, Some(7), "{run}");
+    assert!(
+        run.stderr.contains("`1` is here and was not imported from there") && run.stderr.contains("--prefix"),
+        "{run}"
+    );
+    cli.run(&["import", "other.json", "--prefix", "other"]).ok();
+    assert_eq!(cli.run(&["show", "other.1", "--json"]).ok().json()["data"]["name"], "Another task");
+    cli.run(&["export", "taskmaster", "other.json", "--prefix", "other", "--only", "other.1"]).ok();
+    let value: Value =
+        serde_json::from_str(&fs::read_to_string(cli.path("work/other.json")).unwrap()).unwrap();
+    assert_eq!(value["master"]["tasks"].as_array().unwrap().len(), 3, "{value:#}");
+    assert_eq!(value["feature"]["metadata"]["description"], "A branch");
+}
+
+#[test]
+fn links_pipes_and_too_much_are_refused() {
+    let cli = Cli::new();
+    let path = place(&cli, "backlog");
+    let secret = cli.file("secret.md", "---\nid: TASK-9\ntitle: Secret\n---\n");
+    symlink(&secret, path.join("tasks/task-9 - Secret.md")).unwrap();
+    let run = cli.run(&["import", "backlog"]);
+    assert!(run.code == Some(2) && run.stderr.contains("is a symbolic link"), "{run}");
+    fs::remove_file(path.join("tasks/task-9 - Secret.md")).unwrap();
+    fs::remove_dir_all(path.join("drafts")).unwrap();
+    symlink(path.join("tasks"), path.join("drafts")).unwrap();
+    assert!(cli.run(&["import", "backlog"]).stderr.contains("is a symbolic link"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work/pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let run = cli.run(&["import", "beads", "pipe"]);
+    assert!(run.code == Some(2) && run.stderr.contains("is no file"), "{run}");
+    let large = fs::File::create(cli.path("work/large.jsonl")).unwrap();
+    large.set_len((64 << 20) + 1).unwrap();
+    let run = cli.run(&["import", "beads", "large.jsonl"]);
+    assert!(run.code == Some(2) && run.stderr.contains("goes beyond 64 MiB"), "{run}");
+    symlink(cli.path("work/secret.md"), cli.path("work/out.md")).unwrap();
+    cli.run(&["create", "Ours"]).ok();
+    let run = cli.run(&["export", "markdown", "out.md"]);
+    assert!(run.code == Some(2) && run.stderr.contains("is a symbolic link"), "{run}");
+    assert_eq!(
+        cli.run(&["list", "--json", "--fields", "name"]).ok().json()["data"],
+        json!([{"name": "Ours"}])
+    );
+}
+
+#[test]
+fn imported_calls_ask_before_they_run() {
+    let cli = Cli::new().without_a_terminal();
+    let path = place(&cli, "tasks.json");
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replace("\"blocked\"", "\"done\"")
+        .replace("[\"true\"]", "[\"touch\", \"ran\"]");
+    fs::write(&path, text).unwrap();
+    cli.run(&["import", "tasks.json"]).ok();
+    let run = cli.run(&["run-all-ready"]);
+    assert_eq!(run.code, Some(3), "{run}");
+    assert_eq!(
+        cli.run(&["show", "write", "--json"]).ok().json()["data"]["blockedReason"]["type"],
+        "approval"
+    );
+    assert!(!cli.path("work/ran").exists());
+}
+
+#[test]
+fn standard_input_and_output_are_files_too() {
+    let cli = Cli::new();
+    let text = fs::read_to_string(sample("taskwarrior.json")).unwrap();
+    cli.run_with(&["import", "taskwarrior", "-"], &text).ok();
+    let run = cli.run(&["export", "taskwarrior"]).ok();
+    let list: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(list.len(), 7);
+    let other = Cli::new();
+    let again = other.run_with(&["import", "-", "--json"], &run.stdout).ok();
+    assert_eq!((again.json()["data"]["format"].as_str(), count(&again, "created")), (Some("taskwarrior"), 7));
+    let held = cli.run(&[
+        "done",
+        list.iter().find(|task| task.get("start").is_some()).unwrap()["uuid"].as_str().unwrap(),
+    ]);
+    assert!(held.code == Some(0) || held.stderr.contains("--actor"), "{held}");
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_said() {
+    let cli = Cli::new();
+    cli.run(&["create", "First", "--id", "first", "--description", "Long"]).ok();
+    cli.run(&["create", "Second", "--id", "second", "--needs", "first"]).ok();
+    insta::assert_snapshot!(cli.session(&[
+        &["export", "markdown"],
+        &["export", "tasks", "out.json", "--dry-run"],
+        &["export", "backlog", "board"],
+        &["export", "backlog", "board"],
+        &["import", "board"],
+    ]));
+}

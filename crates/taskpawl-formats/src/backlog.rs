@@ -1,0 +1,313 @@
+//! A folder of Backlog.md: one Markdown file for each task, with a head and sections.
+
+mod body;
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Priority, Status, Task, TaskId, format_time};
+
+use crate::error::Place;
+use crate::files::Files;
+use crate::format::{LeftOut, Options, Reading, has_extension};
+use crate::front;
+use crate::ids::Ids;
+use crate::kept::{keep, keep_if_other, keep_word};
+use crate::ours::Ours;
+use crate::record::{Read, Record, blank, fields, set_option};
+use crate::states;
+use crate::times::{minutes, to_minutes};
+
+pub(crate) use write::write;
+
+const FORMAT: &str = "backlog";
+
+/// The file with the words for states.
+const CONFIG: &str = "config.yml";
+
+const FIELDS: &[&str] = &[
+    "name",
+    "description",
+    "status",
+    "priority",
+    "dueDate",
+    "assignee",
+    "labels",
+    "dependencies",
+    "parent",
+    "notes",
+    "createdAt",
+    "updatedAt",
+    "metadata.backlog",
+];
+
+/// Folders whose files are tasks.
+const TASKS: &[&str] = &["tasks/", "completed/"];
+
+pub(crate) fn takes(name: &str) -> bool {
+    let is_inside = TASKS.iter().chain(&["drafts/"]).any(|folder| {
+        name.strip_prefix(folder).is_some_and(|file| !file.contains('/') && has_extension(file, "md"))
+    });
+    name == CONFIG || is_inside
+}
+
+/// The words for states that a project has, in its order.
+#[derive(Debug, Clone)]
+struct Words {
+    all: Vec<String>,
+    first: String,
+    prefix: String,
+}
+
+impl Words {
+    fn read(files: &Files) -> Read<Self> {
+        let mut words = Self {
+            all: ["To Do", "In Progress", "Done"].map(str::to_owned).to_vec(),
+            first: "To Do".to_owned(),
+            prefix: "task".to_owned(),
+        };
+        let Some(text) = files.get(CONFIG) else { return Ok(words) };
+        let place = Place::of(CONFIG);
+        let mut config = Record { map: front::parse(text, &place, 1)?, place };
+        let all = config.texts("statuses")?;
+        if !all.is_empty() {
+            words.first.clone_from(&all[0]);
+            words.all = all;
+        }
+        if let Some(first) = config.text("default_status")? {
+            words.first = first;
+        }
+        if let Some(prefix) = config.text("task_prefix")?.filter(|prefix| !prefix.is_empty()) {
+            words.prefix = prefix;
+        }
+        Ok(words)
+    }
+
+    /// Returns the state that a word stands for; one that nobody knows is somewhere between the first and the last.
+    fn status(&self, word: &str) -> Status {
+        let is = |other: &str| word.eq_ignore_ascii_case(other);
+        let known: [(&[&str], Status); 5] = [
+            (&["to do", "todo", "backlog", "open", "draft"], Status::Todo),
+            (&["in progress", "doing", "in review", "review"], Status::InProgress),
+            (&["done", "completed", "complete", "closed"], Status::Done),
+            (&["blocked", "on hold"], Status::Blocked),
+            (&["cancelled", "canceled", "won't do"], Status::Cancelled),
+        ];
+        let found = known.iter().find(|(words, _)| words.iter().any(|word| is(word)));
+        if let Some((_, status)) = found {
+            return *status;
+        }
+        match self.all.iter().position(|other| is(other)) {
+            _ if is(&self.first) => Status::Todo,
+            Some(0) => Status::Todo,
+            Some(place) if place + 1 == self.all.len() => Status::Done,
+            Some(_) => Status::InProgress,
+            None => Status::Blocked,
+        }
+    }
+
+    /// Returns the word for a state: its own, or the nearest that the project has.
+    fn word(&self, status: Status) -> String {
+        let own = self.all.iter().find(|word| self.status(word) == status);
+        let last = || self.all.iter().rev().find(|word| self.status(word) == Status::Done);
+        match (own, status) {
+            (_, Status::Todo) => self.first.clone(),
+            (Some(word), _) => word.clone(),
+            (None, Status::Done | Status::Cancelled | Status::Skipped) => {
+                last().map_or_else(|| "Done".to_owned(), Clone::clone)
+            }
+            (None, Status::InProgress) => "In Progress".to_owned(),
+            (None, Status::Blocked | Status::Failed) => self.first.clone(),
+        }
+    }
+}
+
+struct Item {
+    record: Record,
+    body: String,
+    id: TaskId,
+    ours: Ours,
+    theirs: String,
+}
+
+pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+    let words = Words::read(files)?;
+    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
+    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
+    for (file, text) in files.iter().filter(|(name, _)| *name != CONFIG) {
+        if file.starts_with("drafts/") {
+            reading.left_out.push(LeftOut::new(file, "it is a draft"));
+            continue;
+        }
+        let (mut record, body) = head(file, text)?;
+        let theirs = record.id("id")?;
+        let (body, ours) = body::take_ours(body);
+        let Some(id) =
+            ids.add(&theirs.to_uppercase(), Some(ours.id.as_deref().unwrap_or(&own_id(&theirs, options))))
+        else {
+            let problem = format!("task `{theirs}` is there twice");
+            return Err(record.place.error("id", problem, "`backlog doctor` mends that"));
+        };
+        items.push(Item { record, body, id, ours, theirs });
+    }
+    for item in items {
+        reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
+    }
+    Ok(reading)
+}
+
+fn own_id(theirs: &str, options: &Options) -> String {
+    options.prefix.as_ref().map_or_else(|| theirs.to_owned(), |prefix| format!("{prefix}.{theirs}"))
+}
+
+/// Returns the head of a file and what follows it.
+fn head(file: &str, text: &str) -> Read<(Record, String)> {
+    let place = Place::of(file);
+    let Some((head, body)) = front::split(text) else {
+        let hint = "a task begins with a line `---`, its fields and another `---`";
+        return Err(Place { line: Some(1), ..place }.error("", "it has no head", hint));
+    };
+    let map = front::parse(head, &place, 2)?;
+    Ok((Record::new(Value::Object(map), place)?, body.replace("\r\n", "\n").trim().to_owned()))
+}
+
+fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let Item { mut record, body, id, ours, theirs } = item;
+    if let Some(title) = record.map.get_mut("title").filter(|title| title.is_number() || title.is_boolean()) {
+        *title = json!(title.to_string());
+    }
+    let mut task = blank(id, record.title("title")?, options.now);
+    let mut kept = Map::new();
+    if ours.id.is_none() && task.id.as_str() != theirs {
+        kept.insert("id".to_owned(), json!(theirs));
+    }
+    read_people(&mut record, &mut task, &mut kept)?;
+    let labels = record.texts("labels")?;
+    set_option(&mut task, "labels", labels);
+    let word = record.text("status")?.unwrap_or_else(|| words.first.clone());
+    let mut status = words.status(&word);
+    if let Some(own) = ours.status.filter(|own| words.word(*own).eq_ignore_ascii_case(&word)) {
+        status = own;
+    }
+    states::set(&mut task, status, None);
+    keep_word(&mut kept, "status", &word, &words.word(status), status);
+    read_priority(&mut record, &mut task, &ours, &mut kept)?;
+    read_times(&mut record, &mut task, &mut kept)?;
+    read_links(&mut record, &mut task, ids, left_out)?;
+    task.description = body::description(&body);
+    task.notes = body::comments(&body, task.created_at);
+    keep_if_other(&mut kept, "body", json!(body), &json!(body::of(&task)));
+    // It lists what says by itself that it is below.
+    record.map.remove("subtasks");
+    kept.extend(record.map);
+    keep(&mut task, FORMAT, kept);
+    Ok(task)
+}
+
+fn read_people(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
+    let names = match record.map.get("assignee") {
+        Some(Value::String(_)) => record.text("assignee")?.into_iter().collect(),
+        _ => record.texts("assignee")?,
+    };
+    let first =
+        names.first().map(|name| name.trim_start_matches('@').to_owned()).filter(|name| !name.is_empty());
+    keep_if_other(kept, "assignee", json!(names), &json!(people(first.as_deref())));
+    if let Some(name) = first {
+        set_option(task, "assignee", name);
+    }
+    Ok(())
+}
+
+fn people(name: Option<&str>) -> Vec<String> {
+    name.map(|name| format!("@{name}")).into_iter().collect()
+}
+
+fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+    let Some(word) = record.text("priority")? else { return Ok(()) };
+    task.priority = priority_of(&word);
+    if let Some(priority) = ours.priority.filter(|priority| priority_of(word_for(*priority)) == task.priority)
+    {
+        task.priority = priority;
+    }
+    // The usual one is not written where it was not before.
+    let usual = (task.priority != Priority::Medium).then(|| word_for(task.priority));
+    keep_if_other(kept, "priority", json!(word), &json!(usual));
+    Ok(())
+}
+
+fn priority_of(word: &str) -> Priority {
+    match word.to_lowercase().as_str() {
+        "critical" | "urgent" => Priority::Critical,
+        "high" => Priority::High,
+        "low" => Priority::Low,
+        _ => Priority::Medium,
+    }
+}
+
+fn word_for(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Critical | Priority::High => "high",
+        Priority::Medium => "medium",
+        Priority::Low => "low",
+    }
+}
+
+fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
+    let mut time = |record: &mut Record, field: &str| -> Read<Option<_>> {
+        let Some((time, text)) = record.time(field, minutes)? else { return Ok(None) };
+        keep_if_other(kept, field, json!(text), &json!(to_minutes(time)));
+        Ok(Some(time))
+    };
+    if let Some(at) = time(record, "created_date")? {
+        (task.created_at, task.updated_at) = (at, at);
+    }
+    if let Some(at) = time(record, "due_date")? {
+        set_option(task, "dueDate", format_time(at));
+    }
+    if let Some((at, text)) = record.time("updated_date", minutes)? {
+        task.updated_at = at;
+        // It is not written where it says no more than the other.
+        let usual = (at != task.created_at).then(|| to_minutes(at));
+        keep_if_other(kept, "updated_date", json!(text), &json!(usual));
+    }
+    Ok(())
+}
+
+fn read_links(record: &mut Record, task: &mut Task, ids: &Ids, left_out: &mut Vec<LeftOut>) -> Read<()> {
+    for on in record.texts("dependencies")? {
+        match ids.get(&on.to_uppercase()) {
+            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
+            Some(_) => {}
+            None => left_out
+                .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not there"))),
+        }
+    }
+    if let Some(parent) = record.text("parent_task_id")? {
+        match ids.get(&parent.to_uppercase()) {
+            Some(parent) => task.parent = Some(parent.clone()),
+            None => left_out.push(LeftOut::new(
+                format!("{}: parent_task_id", task.id),
+                format!("`{parent}` is not there"),
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the ids of files that were written from tasks with ids of their own, by these.
+fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
+    let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
+    let id = |(name, text)| {
+        let (mut record, body) = head(name, text).ok()?;
+        Some((body::take_ours(body).1.id?, record.id("id").ok()?))
+    };
+    tasks.filter_map(id).collect()
+}
+
+/// Returns the names of the files of tasks, by the ids that stand in them.
+fn files_by_id(files: &Files) -> BTreeMap<String, &str> {
+    let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
+    let id = |(name, text)| Some((head(name, text).ok()?.0.id("id").ok()?.to_uppercase(), name));
+    tasks.filter_map(id).collect()
+}

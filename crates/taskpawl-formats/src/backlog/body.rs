@@ -1,0 +1,157 @@
+//! What follows the head of a task: sections, some of them between marks.
+
+use std::fmt::Write as _;
+
+use taskpawl_model::{Note, Task, Timestamp};
+
+use crate::ours::{NAME, Ours};
+use crate::times::{minutes, to_minutes};
+
+const TITLE: &str = "## Description";
+const BEGIN: &str = "<!-- SECTION:DESCRIPTION:BEGIN -->";
+const END: &str = "<!-- SECTION:DESCRIPTION:END -->";
+const COMMENTS_TITLE: &str = "## Comments";
+const COMMENTS_BEGIN: &str = "<!-- COMMENTS:BEGIN -->";
+const COMMENTS_END: &str = "<!-- COMMENTS:END -->";
+
+/// Takes what only taskpawl knows out of a body.
+pub(super) fn take_ours(body: String) -> (String, Ours) {
+    let mark = format!("<!-- {NAME} ");
+    let Some(at) = body.rfind(&mark) else { return (body, Ours::default()) };
+    let Some(end) = body[at..].find(" -->") else { return (body, Ours::default()) };
+    let ours = Ours::parse(&body[at + mark.len()..at + end]);
+    let rest = format!("{}{}", body[..at].trim_end(), &body[at + end + 4..]);
+    (rest.trim().to_owned(), ours)
+}
+
+/// Returns the description: between its marks, or what stands below its title in a body without marks.
+pub(super) fn description(body: &str) -> String {
+    if let Some((_, inside, _)) = between(body, BEGIN, END) {
+        return inside.trim().to_owned();
+    }
+    let Some((_, after)) = below(body, TITLE) else { return String::new() };
+    let end = after.find("\n## ").unwrap_or(after.len());
+    after[..end].trim().to_owned()
+}
+
+/// Parts a text at two marks.
+fn between<'b>(text: &'b str, begin: &str, end: &str) -> Option<(&'b str, &'b str, &'b str)> {
+    let (before, rest) = text.split_once(begin)?;
+    let (inside, after) = rest.split_once(end)?;
+    Some((before, inside, after))
+}
+
+/// Parts a text at a line.
+fn below<'b>(text: &'b str, title: &str) -> Option<(&'b str, &'b str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == title {
+            return Some((&text[..at], &text[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Returns the comments; one without a time is as old as the task.
+pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
+    let Some((_, inside, _)) = between(body, COMMENTS_BEGIN, COMMENTS_END) else { return Vec::new() };
+    let (mut notes, mut lines) = (Vec::new(), inside.lines().peekable());
+    while lines.peek().is_some() {
+        let mut note = Note { at: created, actor: String::new(), text: String::new() };
+        for line in lines.by_ref().take_while(|line| line.trim() != "---") {
+            match line.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
+                Some(("author", name)) => name.trim_start_matches('@').clone_into(&mut note.actor),
+                Some(("created", at)) => note.at = minutes(at).unwrap_or(created),
+                _ => {}
+            }
+        }
+        let text: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "---").collect();
+        text.join("\n").trim().clone_into(&mut note.text);
+        if !note.text.is_empty() {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// Returns the body of a task of which nothing was kept.
+pub(super) fn of(task: &Task) -> String {
+    let body = with_description(String::new(), &task.description);
+    with_comments(body, &task.notes)
+}
+
+/// Returns a body that says what a task says now.
+pub(super) fn updated(body: String, task: &Task) -> String {
+    let body = if description(&body) == task.description.trim() {
+        body
+    } else {
+        with_description(body, &task.description)
+    };
+    if is_same(&comments(&body, task.created_at), &task.notes) {
+        body
+    } else {
+        with_comments(body, &task.notes)
+    }
+}
+
+fn is_same(before: &[Note], now: &[Note]) -> bool {
+    let same = |one: &Note, other: &Note| {
+        one.text == other.text.trim() && to_minutes(one.at) == to_minutes(other.at)
+    };
+    before.len() == now.len() && before.iter().zip(now).all(|(one, other)| same(one, other))
+}
+
+fn with_description(body: String, text: &str) -> String {
+    let text = text.trim();
+    if let Some((before, _, after)) = between(&body, BEGIN, END) {
+        return format!("{before}{BEGIN}\n{text}\n{END}{after}");
+    }
+    if text.is_empty() {
+        return body;
+    }
+    let section = format!("{TITLE}\n\n{BEGIN}\n{text}\n{END}");
+    let rest = match below(&body, TITLE) {
+        Some((before, after)) => {
+            let end = after.find("\n## ").unwrap_or(after.len());
+            format!("{before}{}", &after[end..])
+        }
+        None => body,
+    };
+    if rest.trim().is_empty() { section } else { format!("{section}\n\n{}", rest.trim()) }
+}
+
+fn with_comments(body: String, notes: &[Note]) -> String {
+    let mut inside = String::from("\n");
+    for (number, note) in notes.iter().enumerate() {
+        if number > 0 {
+            inside.push('\n');
+        }
+        if !note.actor.is_empty() {
+            let _ = writeln!(inside, "author: @{}", one_line(&note.actor));
+        }
+        let _ = writeln!(inside, "created: {}\n---\n{}\n---", to_minutes(note.at), harmless(&note.text));
+    }
+    if let Some((before, _, after)) = between(&body, COMMENTS_BEGIN, COMMENTS_END) {
+        return format!("{before}{COMMENTS_BEGIN}{inside}{COMMENTS_END}{after}");
+    }
+    if notes.is_empty() {
+        return body;
+    }
+    let section = format!("{COMMENTS_TITLE}\n\n{COMMENTS_BEGIN}{inside}{COMMENTS_END}");
+    if body.is_empty() { section } else { format!("{body}\n\n{section}") }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A line that would end the comment is set off.
+fn harmless(text: &str) -> String {
+    let lines: Vec<String> = text
+        .trim()
+        .lines()
+        .map(|line| if line.trim() == "---" { "- - -".to_owned() } else { line.to_owned() })
+        .collect();
+    lines.join("\n").replace("<!--", "< !--")
+}

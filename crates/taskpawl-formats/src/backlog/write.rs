@@ -1,0 +1,212 @@
+//! Tasks as files of Backlog.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Priority, Task, TaskId};
+
+use super::{FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
+use crate::files::Files;
+use crate::format::{LeftOut, Written};
+use crate::front::entry;
+use crate::kept::{kept, put};
+use crate::ours::{NAME, Ours};
+use crate::record::{option, option_list};
+use crate::states;
+use crate::times::{minutes, rfc3339, to_minutes};
+
+/// The order of the fields of a head; others follow.
+const ORDER: &[&str] = &[
+    "id",
+    "title",
+    "status",
+    "assignee",
+    "reporter",
+    "created_date",
+    "updated_date",
+    "due_date",
+    "labels",
+    "milestone",
+    "dependencies",
+    "references",
+    "documentation",
+    "modified_files",
+    "parent_task_id",
+    "priority",
+    "type",
+    "ordinal",
+];
+
+pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+    let Ok(words) = Words::read(before).or_else(|_| Words::read(&Files::default())) else {
+        return Written::default();
+    };
+    let present = files_by_id(before);
+    let theirs = numbers(tasks, &present, &ids_by_ours(before), &words);
+    let mut written = Written::default();
+    if before.get(super::CONFIG).is_none() {
+        written.files.insert(super::CONFIG, config(&words));
+    }
+    for task in tasks {
+        let id = &theirs[&task.id];
+        let (head, body) = parts(task, &words, &theirs, &mut written.left_out);
+        let name = present
+            .get(&id.to_uppercase())
+            .map_or_else(|| file_name(id, &task.name), |name| (*name).to_owned());
+        written.files.insert(name, text_of(&head, &body));
+    }
+    written
+}
+
+fn config(words: &Words) -> String {
+    let statuses = words.all.iter().map(|word| json!(word).to_string()).collect::<Vec<_>>().join(", ");
+    format!(
+        "project_name: \"taskpawl\"\ndefault_status: {}\nstatuses: [{statuses}]\nlabels: []\ndate_format: yyyy-mm-dd\ntask_prefix: \"{}\"\n",
+        json!(words.first),
+        words.prefix
+    )
+}
+
+/// Gives every task its number: the one that it has, else the next free one, below the task above.
+fn numbers(
+    tasks: &[Task],
+    present: &BTreeMap<String, &str>,
+    ours: &BTreeMap<String, String>,
+    words: &Words,
+) -> BTreeMap<TaskId, String> {
+    let own = |task: &Task| {
+        let kept = kept(task, FORMAT);
+        let known = ours.get(task.id.as_str()).map(String::as_str);
+        let id = kept.get("id").and_then(Value::as_str).or(known).unwrap_or(task.id.as_str()).to_owned();
+        is_number(&id).then_some(id)
+    };
+    let mut taken: BTreeSet<String> = present.keys().cloned().collect();
+    let mut numbers: BTreeMap<TaskId, String> = BTreeMap::new();
+    for task in tasks {
+        if let Some(id) = own(task).filter(|id| numbers.values().all(|other| !other.eq_ignore_ascii_case(id)))
+        {
+            taken.insert(id.to_uppercase());
+            numbers.insert(task.id.clone(), id);
+        }
+    }
+    let mut left: Vec<&Task> = tasks.iter().filter(|task| !numbers.contains_key(&task.id)).collect();
+    let exported: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+    while !left.is_empty() {
+        let is_next = |task: &&Task| {
+            task.parent
+                .as_ref()
+                .is_none_or(|parent| numbers.contains_key(parent) || !exported.contains(parent))
+        };
+        // Tasks that are above one another in a circle come from no store.
+        let place = left.iter().position(is_next).unwrap_or(0);
+        let task = left.remove(place);
+        let above = task.parent.as_ref().and_then(|parent| numbers.get(parent));
+        let stem =
+            above.map_or_else(|| format!("{}-", words.prefix.to_uppercase()), |above| format!("{above}."));
+        let free =
+            (1_u64..).map(|number| format!("{stem}{number}")).find(|id| !taken.contains(&id.to_uppercase()));
+        let id = free.expect("BUG: numbers do not end");
+        taken.insert(id.to_uppercase());
+        numbers.insert(task.id.clone(), id);
+    }
+    numbers
+}
+
+/// Returns whether a text has the form of an id there: `TASK-2.1`.
+fn is_number(text: &str) -> bool {
+    let Some((prefix, number)) = text.split_once('-') else { return false };
+    let is_digits =
+        |part: &str| !part.is_empty() && part.len() < 10 && part.chars().all(|c| c.is_ascii_digit());
+    !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_alphabetic()) && number.split('.').all(is_digits)
+}
+
+fn parts(
+    task: &Task,
+    words: &Words,
+    theirs: &BTreeMap<TaskId, String>,
+    left_out: &mut Vec<LeftOut>,
+) -> (Map, String) {
+    let (mut kept, mut head, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+    let id = &theirs[&task.id];
+    let known = kept.remove("id").is_some_and(|known| known == *id);
+    head.insert("id".to_owned(), json!(id));
+    head.insert("title".to_owned(), json!(task.name));
+    let word = words.word(own);
+    put(&mut head, &mut kept, "status", json!(word), |raw| {
+        raw.as_str().is_some_and(|raw| states::fits(task, words.status(raw)))
+    });
+    let assignee = option(task, "assignee");
+    put(&mut head, &mut kept, "assignee", json!(people(assignee)), |raw| {
+        raw.get(0).and_then(Value::as_str).map(|name| name.trim_start_matches('@')) == assignee
+    });
+    write_times(task, &mut head, &mut kept);
+    head.insert("labels".to_owned(), json!(option_list(task, "labels")));
+    let (on, parent) = links(task, theirs, left_out);
+    head.insert("dependencies".to_owned(), json!(on));
+    if let Some(parent) = parent {
+        head.insert("parent_task_id".to_owned(), json!(parent));
+    }
+    let usual = (task.priority != Priority::Medium).then(|| word_for(task.priority));
+    put(&mut head, &mut kept, "priority", json!(usual), |raw| {
+        raw.as_str().map(priority_of) == Some(task.priority)
+    });
+    let shown = usual.map_or(Priority::Medium, priority_of);
+    let ours = Ours::of(task, known || task.id.as_str() == id, words.status(&word), shown);
+    let body = match kept.remove("body") {
+        Some(Value::String(body)) => body::updated(body, task),
+        _ => body::of(task),
+    };
+    let body = match ours.text() {
+        Some(text) if body.is_empty() => format!("<!-- {NAME} {text} -->"),
+        Some(text) => format!("{body}\n\n<!-- {NAME} {text} -->"),
+        None => body,
+    };
+    head.extend(kept);
+    (head, body)
+}
+
+fn write_times(task: &Task, head: &mut Map, kept: &mut Map) {
+    let due = option(task, "dueDate").and_then(rfc3339);
+    let (created, updated) = (Some(task.created_at), Some(task.updated_at));
+    for (field, at) in [("created_date", created), ("updated_date", updated), ("due_date", due)] {
+        let text = at.map(to_minutes);
+        let usual = text.as_ref().filter(|_| field != "updated_date" || updated != created);
+        put(head, kept, field, json!(usual), |raw| raw.as_str().and_then(minutes).map(to_minutes) == text);
+    }
+}
+
+fn links(
+    task: &Task,
+    theirs: &BTreeMap<TaskId, String>,
+    left_out: &mut Vec<LeftOut>,
+) -> (Vec<String>, Option<String>) {
+    let mut find = |field: &str, id: &TaskId| {
+        let found = theirs.get(id).cloned();
+        if found.is_none() {
+            left_out.push(LeftOut::new(format!("{}: {field}", task.id), format!("`{id}` is not exported")));
+        }
+        found
+    };
+    let on = task.dependencies.iter().filter_map(|on| find("dependencies", on)).collect();
+    (on, task.parent.as_ref().and_then(|parent| find("parent", parent)))
+}
+
+fn text_of(head: &Map, body: &str) -> String {
+    let known = ORDER.iter().filter_map(|name| head.get_key_value(*name));
+    let others = head.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    let head: String = known.chain(others).map(|(name, value)| entry(name, value)).collect();
+    format!("---\n{head}---\n\n{body}\n")
+}
+
+/// Returns a name as Backlog.md gives it: `tasks/task-1 - Title.md`.
+fn file_name(id: &str, title: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let mut slug = String::new();
+    for c in title.chars().take(60) {
+        let c = if is_kept(c) { c } else { '-' };
+        if c != '-' || !slug.ends_with('-') {
+            slug.push(c);
+        }
+    }
+    format!("tasks/{} - {}.md", id.to_lowercase(), slug.trim_matches('-'))
+}

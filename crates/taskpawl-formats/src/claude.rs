@@ -1,0 +1,299 @@
+//! Task files of Claude: `~/.claude/tasks/<list>/<id>.json`, one for each task; and its older lists of to-dos, one file each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Status, Task, TaskId};
+
+use crate::error::Place;
+use crate::files::Files;
+use crate::format::{LeftOut, Options, Reading, Written};
+use crate::ids::Ids;
+use crate::kept::{keep, keep_if_other, kept, put};
+use crate::ours::{NAME, Ours};
+use crate::record::{Read, Record, blank, fields, option, set_option};
+use crate::states;
+
+const FORMAT: &str = "claude";
+
+const FIELDS: &[&str] = &["name", "description", "status", "assignee", "dependencies", "metadata.claude"];
+
+const TODO_FIELDS: &[&str] = &["name", "status", "metadata.claude"];
+
+/// Returns whether a file is one task.
+pub(crate) fn is_task(text: &str) -> bool {
+    let Ok(Value::Object(map)) = serde_json::from_str(text) else { return false };
+    map.contains_key("subject") && map.contains_key("status") && map.contains_key("id")
+}
+
+pub(crate) fn is_one(text: &str) -> bool {
+    let is_todo = |value: &Value| value.get("content").is_some() && value.get("status").is_some();
+    match serde_json::from_str(text) {
+        Ok(Value::Array(list)) => list.first().is_some_and(is_todo),
+        Ok(Value::Object(_)) => is_task(text),
+        _ => false,
+    }
+}
+
+pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+    let mut records = Vec::new();
+    let is_one = files.iter().nth(1).is_none();
+    for (file, text) in files.iter() {
+        let place = Place::of(file);
+        let value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+        match value {
+            Value::Array(list) if is_one => return read_todos(list, &place, options),
+            value => records.push(Record::new(value, place)?),
+        }
+    }
+    read_tasks(records, options)
+}
+
+struct Item {
+    record: Record,
+    id: TaskId,
+    ours: Ours,
+    theirs: String,
+}
+
+fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
+    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
+    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
+    for mut record in records {
+        let theirs = record.id("id")?;
+        if record.map.get("status").and_then(Value::as_str) == Some("deleted") {
+            reading.left_out.push(LeftOut::new(theirs, "it was deleted there"));
+            continue;
+        }
+        let ours = take_ours(&mut record);
+        let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+            let problem = format!("task `{theirs}` is there twice");
+            return Err(record.place.error("id", problem, "remove one of the two files"));
+        };
+        items.push(Item { record, id, ours, theirs });
+    }
+    let mut blocks = Vec::new();
+    for item in items {
+        let task = task(item, &ids, options, &mut blocks, &mut reading.left_out)?;
+        reading.tasks.push(task);
+    }
+    // Either side may say it.
+    for (on, theirs) in blocks {
+        let task = ids.get(&theirs).and_then(|id| reading.tasks.iter_mut().find(|task| task.id == *id));
+        if let Some(task) = task.filter(|task| !task.dependencies.contains(&on)) {
+            task.dependencies.push(on);
+        }
+    }
+    Ok(reading)
+}
+
+fn take_ours(record: &mut Record) -> Ours {
+    let Some(Value::Object(metadata)) = record.map.get_mut("metadata") else { return Ours::default() };
+    let text = metadata.remove(NAME);
+    if metadata.is_empty() {
+        record.map.remove("metadata");
+    }
+    text.as_ref().and_then(Value::as_str).map(Ours::parse).unwrap_or_default()
+}
+
+fn task(
+    item: Item,
+    ids: &Ids,
+    options: &Options,
+    blocks: &mut Vec<(TaskId, String)>,
+    left_out: &mut Vec<LeftOut>,
+) -> Read<Task> {
+    let Item { mut record, id, ours, theirs } = item;
+    let mut task = blank(id, record.title("subject")?, options.now);
+    let mut kept = Map::new();
+    if ours.id.is_none() && task.id.as_str() != theirs {
+        kept.insert("id".to_owned(), json!(theirs));
+    }
+    task.description = record.text("description")?.unwrap_or_default();
+    if let Some(owner) = record.text("owner")? {
+        set_option(&mut task, "assignee", owner);
+    }
+    read_status(&mut record, &mut task, &ours, &mut kept)?;
+    read_form(&mut record, &mut task, &mut kept)?;
+    for on in record.texts("blockedBy")? {
+        match ids.get(&on) {
+            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
+            Some(_) => {}
+            None => {
+                left_out.push(LeftOut::new(format!("{theirs}: blockedBy"), format!("`{on}` is not there")))
+            }
+        }
+    }
+    blocks.extend(record.texts("blocks")?.into_iter().map(|other| (task.id.clone(), other)));
+    kept.extend(record.map);
+    keep(&mut task, FORMAT, kept);
+    Ok(task)
+}
+
+fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+    let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
+    let status = status_of(&word)
+        .ok_or_else(|| record.wrong("status", "one of pending, in_progress, completed", &json!(word)))?;
+    let status = ours.status.filter(|own| word_of(*own) == word_of(status)).unwrap_or(status);
+    states::set(task, status, None);
+    keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
+    Ok(())
+}
+
+fn read_form(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
+    if let Some(form) = record.text("activeForm")? {
+        keep_if_other(kept, "activeForm", json!(form), &json!(task.name));
+    }
+    Ok(())
+}
+
+fn status_of(word: &str) -> Option<Status> {
+    match word {
+        "pending" | "open" => Some(Status::Todo),
+        "in_progress" => Some(Status::InProgress),
+        "completed" | "resolved" => Some(Status::Done),
+        "cancelled" => Some(Status::Cancelled),
+        _ => None,
+    }
+}
+
+fn word_of(status: Status) -> &'static str {
+    match status {
+        Status::Todo | Status::Blocked | Status::Failed => "pending",
+        Status::InProgress => "in_progress",
+        Status::Done | Status::Cancelled | Status::Skipped => "completed",
+    }
+}
+
+/// Returns the state that the word for one is read as.
+fn plain(status: Status) -> Status {
+    status_of(word_of(status)).unwrap_or(Status::Todo)
+}
+
+fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Reading> {
+    let mut reading = Reading { fields: fields(TODO_FIELDS), ..Reading::default() };
+    let mut ids = Ids::new(options.prefix.as_ref());
+    for (number, value) in (1..).zip(list) {
+        let mut record = Record::new(value, Place { record: format!("to-do {number}"), ..place.clone() })?;
+        let theirs = format!("todo-{number}");
+        let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
+        let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: numbers differ");
+        let mut task = blank(id, record.title("content")?, options.now);
+        let mut kept = Map::new();
+        read_status(&mut record, &mut task, &ours, &mut kept)?;
+        read_form(&mut record, &mut task, &mut kept)?;
+        kept.extend(record.map);
+        keep(&mut task, FORMAT, kept);
+        reading.tasks.push(task);
+    }
+    Ok(reading)
+}
+
+pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+    let (name, text) = before.first();
+    let is_list = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_array());
+    if is_list && before.iter().nth(1).is_none() {
+        return write_todos(tasks, name);
+    }
+    let theirs = names(tasks);
+    let mut blocks: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
+    for task in tasks {
+        for on in task.dependencies.iter().filter(|on| theirs.contains_key(on)) {
+            blocks.entry(on).or_default().push(&theirs[&task.id]);
+        }
+    }
+    let mut written = Written::default();
+    for task in tasks {
+        let blocks = blocks.remove(&task.id).unwrap_or_default();
+        let out = record_of(task, &theirs, &blocks, &mut written.left_out);
+        let text = serde_json::to_string_pretty(&out).expect("BUG: values are always valid JSON");
+        written.files.insert(format!("{}.json", theirs[&task.id]), text);
+    }
+    written
+}
+
+/// Returns the id of each task there: also the name of its file.
+fn names(tasks: &[Task]) -> BTreeMap<&TaskId, String> {
+    let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for task in tasks {
+        let kept = kept(task, FORMAT);
+        let own = kept.get("id").and_then(Value::as_str).filter(|id| is_file_name(id));
+        let name = own.unwrap_or(task.id.as_str()).to_owned();
+        let name = if taken.contains(&name) { task.id.to_string() } else { name };
+        taken.insert(name.clone());
+        names.insert(&task.id, name);
+    }
+    names
+}
+
+fn is_file_name(id: &str) -> bool {
+    taskpawl_model::check_id(id).is_ok() && !id.starts_with('.')
+}
+
+fn record_of(
+    task: &Task,
+    theirs: &BTreeMap<&TaskId, String>,
+    blocks: &[&String],
+    left_out: &mut Vec<LeftOut>,
+) -> Map {
+    let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+    let name = &theirs[&task.id];
+    let known = kept.remove("id").is_some_and(|id| id == *name);
+    out.insert("id".to_owned(), json!(name));
+    out.insert("subject".to_owned(), json!(task.name));
+    out.insert("description".to_owned(), json!(task.description));
+    write_state(task, own, &mut out, &mut kept);
+    if let Some(owner) = option(task, "assignee") {
+        out.insert("owner".to_owned(), json!(owner));
+    }
+    let mut by = Vec::new();
+    for on in &task.dependencies {
+        match theirs.get(on) {
+            Some(on) => by.push(on),
+            None => left_out
+                .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not exported"))),
+        }
+    }
+    if task.parent.is_some() {
+        left_out.push(LeftOut::new(format!("{}: parent", task.id), "Claude has no subtasks"));
+    }
+    out.insert("blocks".to_owned(), json!(blocks));
+    out.insert("blockedBy".to_owned(), json!(by));
+    let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), task.priority);
+    if let Some(text) = ours.text() {
+        let metadata = kept.entry("metadata").or_insert_with(|| json!({}));
+        if let Value::Object(metadata) = metadata {
+            metadata.insert(NAME.to_owned(), json!(text));
+        }
+    }
+    out.extend(kept);
+    out
+}
+
+fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
+    put(out, kept, "status", json!(word_of(own)), |raw| raw.as_str().and_then(status_of) == Some(own));
+    // Without it a task is not shown there.
+    put(out, kept, "activeForm", json!(task.name), |_| true);
+}
+
+fn write_todos(tasks: &[Task], name: &str) -> Written {
+    let mut written = Written::default();
+    let mut list = Vec::new();
+    for (number, task) in (1..).zip(tasks) {
+        let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+        out.insert("content".to_owned(), json!(task.name));
+        write_state(task, own, &mut out, &mut kept);
+        let has_id = task.id.as_str() == format!("todo-{number}");
+        if let Some(text) = Ours::of(task, has_id, plain(own), task.priority).text() {
+            out.insert(NAME.to_owned(), json!(text));
+        }
+        out.extend(kept);
+        list.push(Value::Object(out));
+        if !task.dependencies.is_empty() || task.parent.is_some() {
+            written.left_out.push(LeftOut::new(task.id.to_string(), "a list of to-dos has no links"));
+        }
+    }
+    let text = serde_json::to_string(&list).expect("BUG: values are always valid JSON");
+    written.files.insert(name, text);
+    written
+}

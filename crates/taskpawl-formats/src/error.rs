@@ -1,0 +1,85 @@
+//! What is wrong in a file.
+
+use std::fmt;
+
+/// A file cannot be read: where, what, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", place(self))]
+pub struct FormatError {
+    /// The file, by its name within what was read.
+    pub file: String,
+    /// The line, from 1, where it is known.
+    pub line: Option<u32>,
+    /// The record: an id, or its number in the file.
+    pub record: String,
+    /// The field; empty where the record itself is wrong.
+    pub field: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// A place in a file, for errors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) file: String,
+    pub(crate) line: Option<u32>,
+    pub(crate) record: String,
+}
+
+impl Place {
+    pub(crate) fn of(file: &str) -> Self {
+        Self { file: file.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn error(
+        &self,
+        field: &str,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> FormatError {
+        let Self { file, line, record } = self.clone();
+        FormatError {
+            file,
+            line,
+            record,
+            field: field.to_owned(),
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Returns the error of a text that is no JSON; `first` is the line that the text begins at.
+    pub(crate) fn json(&self, error: &serde_json::Error, first: u32) -> FormatError {
+        let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
+        let place = Self { line: Some(first.saturating_add(line - 1)), ..self.clone() };
+        let text = error.to_string();
+        let text = text.split(" at line ").next().unwrap_or_default();
+        let problem = format!("it is no JSON (column {}): {text}", error.column());
+        place.error("", problem, "restore the file, or write it anew with its own program")
+    }
+}
+
+fn place(error: &FormatError) -> String {
+    let FormatError { file, line, record, field, .. } = error;
+    let mut text = file.clone();
+    if let Some(line) = line {
+        text.push_str(&format!(":{line}"));
+    }
+    for part in [record, field].into_iter().filter(|part| !part.is_empty()) {
+        text.push_str(&format!(": `{}`", Short(part)));
+    }
+    text + ": "
+}
+
+/// The beginning of a text that may be long.
+pub(crate) struct Short<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 60;
+        let line: String = self.0.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        write!(f, "{line}{}", if self.0.chars().nth(SHOWN).is_some() { "…" } else { "" })
+    }
+}

@@ -1,0 +1,215 @@
+//! The head of a Markdown file: YAML between two lines of `---`.
+
+use granit_parser::{Event, Parser, ScalarStyle, options};
+use serde_json::{Value, json};
+use taskpawl_model::Map;
+
+use crate::error::Place;
+use crate::record::Read;
+
+/// How deep a head may be nested.
+const MAX_DEPTH: usize = 16;
+
+/// Returns the head and what follows it; `None` where there is no head.
+pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"))?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Reads YAML that is an object; `first` is the line that it begins at. `@` may begin a word, as people write it.
+pub(crate) fn parse(text: &str, place: &Place, first: u32) -> Read<Map> {
+    let text = with_quoted_names(text);
+    let limits =
+        options! { emit_comments: false, flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+    let mut builder = Builder::default();
+    for step in Parser::new_from_str_with_options(&text, limits) {
+        let (event, span) = step.map_err(|error| {
+            let line = u32::try_from(error.marker().line()).unwrap_or(0);
+            let place = Place { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
+            place.error(
+                "",
+                format!("the head is no YAML: {}", error.info()),
+                "restore the file, or write it anew with its own program",
+            )
+        })?;
+        if let Err(problem) = builder.event(event) {
+            let line = u32::try_from(span.start.line()).unwrap_or(0);
+            let place = Place { line: Some(first.saturating_add(line.saturating_sub(1))), ..place.clone() };
+            return Err(place.error("", problem, "write the head with plain values"));
+        }
+    }
+    match builder.root {
+        Some(Value::Object(map)) => Ok(map),
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(_) => {
+            let place = Place { line: Some(first), ..place.clone() };
+            Err(place.error("", "the head is no object", "write it as `name: value`"))
+        }
+    }
+}
+
+/// YAML keeps `@` at the beginning of a word for itself; people write names so.
+fn with_quoted_names(text: &str) -> String {
+    let quoted = |word: &str| format!("'{}'", word.replace('\'', "''"));
+    let line = |line: &str| {
+        let Some(at) = line.find('@') else { return line.to_owned() };
+        let (before, after) = line.split_at(at);
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let is_start = before.trim() == "-" || before.trim_end().strip_suffix(':').is_some_and(is_name);
+        if is_start && before.ends_with(' ') {
+            return format!("{before}{}", quoted(after.trim_end()));
+        }
+        match (before.split_once(": ["), line.trim_end().strip_suffix(']')) {
+            (Some((name, _)), Some(whole)) if is_name(name) && !line.contains(['"', '\'']) => {
+                let items = whole.split_once(": [").map_or("", |(_, items)| items);
+                let items: Vec<String> = items
+                    .split(',')
+                    .map(str::trim)
+                    .map(|item| if item.starts_with('@') { quoted(item) } else { item.to_owned() })
+                    .collect();
+                format!("{name}: [{}]", items.join(", "))
+            }
+            _ => line.to_owned(),
+        }
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
+    lines.join("\n")
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    root: Option<Value>,
+}
+
+enum Open {
+    List(Vec<Value>),
+    Object(Map, Option<String>),
+}
+
+impl Builder {
+    fn event(&mut self, event: Event<'_>) -> Result<(), &'static str> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                if anchor != 0 || tag.is_some() {
+                    return Err("anchors and tags are not read");
+                }
+                if let Some(Open::Object(_, key @ None)) = self.open.last_mut() {
+                    *key = Some(text.into_owned());
+                    return Ok(());
+                }
+                let value = if style == ScalarStyle::Plain { plain(&text) } else { json!(text) };
+                self.place(value)
+            }
+            Event::SequenceStart(_, anchor, _) | Event::MappingStart(_, anchor, _) if anchor != 0 => {
+                Err("anchors are not read")
+            }
+            Event::SequenceStart(..) => self.begin(Open::List(Vec::new())),
+            Event::MappingStart(..) => self.begin(Open::Object(Map::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(list)) => self.place(Value::Array(list)),
+                Some(Open::Object(map, _)) => self.place(Value::Object(map)),
+                None => Ok(()),
+            },
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read"),
+            Event::DocumentStart(..) if self.root.is_some() => Err("it has a second document"),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, open: Open) -> Result<(), &'static str> {
+        if let Some(Open::Object(_, None)) = self.open.last() {
+            return Err("a name is no text");
+        }
+        if self.open.len() == MAX_DEPTH {
+            return Err("it is nested too deeply");
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn place(&mut self, value: Value) -> Result<(), &'static str> {
+        match self.open.last_mut() {
+            Some(Open::List(list)) => list.push(value),
+            Some(Open::Object(map, key)) => {
+                let key = key.take().ok_or("a name is no text")?;
+                if map.insert(key, value).is_some() {
+                    return Err("a name is there twice");
+                }
+            }
+            None => self.root = Some(value),
+        }
+        Ok(())
+    }
+}
+
+/// Returns what a word without quotes stands for. Dates stay texts.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => json!(true),
+        "false" | "False" | "FALSE" => json!(false),
+        _ => match text.parse::<i64>() {
+            Ok(number) if number.to_string() == text => json!(number),
+            _ => json!(text),
+        },
+    }
+}
+
+/// Returns the lines of one entry of a head.
+pub(crate) fn entry(name: &str, value: &Value) -> String {
+    match value {
+        Value::Array(list)
+            if !list.is_empty() && list.iter().all(|item| !item.is_array() && !item.is_object()) =>
+        {
+            let items: String = list.iter().map(|item| format!("  - {}\n", scalar(item))).collect();
+            format!("{name}:\n{items}")
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
+            format!("{name}: {}\n", scalar(value))
+        }
+        Value::Array(_) | Value::Object(_) => format!("{name}: {value}\n"),
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    let Value::String(text) = value else { return value.to_string() };
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '_' | '/' | '-' | '(' | ')' | '+');
+    let begins = text.chars().next().is_some_and(char::is_alphabetic);
+    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_plain = begins
+        && text.chars().all(is_word)
+        && !text.ends_with(' ')
+        && !reserved.contains(&text.to_lowercase().as_str());
+    if is_plain {
+        text.clone()
+    } else if text
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}' | '\u{feff}'))
+    {
+        escaped(text)
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let one = |c: char| match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+            format!("\\u{:04x}", u32::from(c))
+        }
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(one).collect::<String>())
+}

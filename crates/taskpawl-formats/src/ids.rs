@@ -1,0 +1,106 @@
+//! Ids of other programs as ids of tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taskpawl_model::{MAX_ID_BYTES, TaskId, check_id};
+
+/// The ids of one reading: those of the other program by those of tasks, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    prefix: Option<String>,
+    ours: BTreeMap<String, TaskId>,
+    taken: BTreeSet<TaskId>,
+}
+
+impl Ids {
+    pub(crate) fn new(prefix: Option<&String>) -> Self {
+        Self { prefix: prefix.cloned(), ..Self::default() }
+    }
+
+    /// Gives a record of the other program its id: `known` where it was written by us, else its own as far as that can be.
+    /// `None` where the record is there twice.
+    pub(crate) fn add(&mut self, theirs: &str, known: Option<&str>) -> Option<TaskId> {
+        if self.ours.contains_key(theirs) {
+            return None;
+        }
+        let wanted = known.filter(|known| check_id(known).is_ok()).map(TaskId::from);
+        let id = match wanted.filter(|id| !self.taken.contains(id)) {
+            Some(id) => id,
+            None => self.fitting(theirs),
+        };
+        self.taken.insert(id.clone());
+        self.ours.insert(theirs.to_owned(), id.clone());
+        Some(id)
+    }
+
+    /// Returns the id of a record that was added.
+    pub(crate) fn get(&self, theirs: &str) -> Option<&TaskId> {
+        self.ours.get(theirs)
+    }
+
+    fn fitting(&self, theirs: &str) -> TaskId {
+        let prefix = self.prefix.as_ref().map(|prefix| format!("{prefix}.")).unwrap_or_default();
+        let id = TaskId::from(fitting(&format!("{prefix}{theirs}")));
+        if !self.taken.contains(&id) {
+            return id;
+        }
+        // Two that differ only in what an id cannot have.
+        let marked = |number: u32| TaskId::from(fitting(&format!("{prefix}{theirs}\u{0}{number}")));
+        (1..).map(marked).find(|id| !self.taken.contains(id)).expect("BUG: numbers do not end")
+    }
+}
+
+/// Returns the text itself where it is an id; else what is left of it, with a mark by which it stays one of its own.
+fn fitting(text: &str) -> String {
+    if check_id(text).is_ok() {
+        return text.to_owned();
+    }
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let room = MAX_ID_BYTES - 9;
+    let kept: String = text.chars().map(|c| if is_kept(c) { c } else { '-' }).take(room).collect();
+    let mark = hash(text) & 0xffff_ffff;
+    if kept.is_empty() { format!("{mark:08x}") } else { format!("{kept}-{mark:08x}") }
+}
+
+/// FNV-1a: the same on every machine and in every version.
+pub(crate) fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Returns the text in lower case with `-` for everything that is no letter or digit, at most `most` long.
+pub(crate) fn slug(text: &str, most: usize) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= most {
+            break;
+        }
+    }
+    slug.trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ids;
+
+    #[test]
+    fn ids_stay_as_they_are_where_they_can_and_are_never_shared() {
+        let mut ids = Ids::new(None);
+        assert_eq!(ids.add("bd-a1.2", None).unwrap().as_str(), "bd-a1.2");
+        let (one, other) = (ids.add("a/b", None).unwrap(), ids.add("a:b", None).unwrap());
+        assert_ne!(one, other);
+        assert!(one.as_str().starts_with("a-b-"), "{one}");
+        assert_eq!(ids.add("a/b", None), None);
+        assert_eq!(ids.add("x", Some("bd-a1.2")).unwrap().as_str(), "x");
+        let long = "é".repeat(500);
+        assert!(ids.add(&long, None).unwrap().as_str().len() <= 64);
+        assert!(!ids.add("", None).unwrap().as_str().is_empty());
+        let prefixed = Ids::new(Some(&"p".to_owned())).add("1", None).unwrap();
+        assert_eq!(prefixed.as_str(), "p.1");
+    }
+}

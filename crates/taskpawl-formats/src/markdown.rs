@@ -1,0 +1,294 @@
+//! Checklists in Markdown: `- [ ] something`, nested by how far they are set in. What is no item of a list stays as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Status, Task, TaskId};
+
+use crate::files::Files;
+use crate::format::{LeftOut, Options, Reading, Written};
+use crate::ids::{Ids, slug};
+use crate::kept::{keep, kept};
+use crate::ours::{NAME, Ours};
+use crate::record::{Read, blank, fields};
+use crate::states;
+
+const FORMAT: &str = "markdown";
+
+const FIELDS: &[&str] = &["name", "status", "parent", "metadata.markdown"];
+
+/// How long an id is that is made from the text of an item.
+const ID_CHARS: usize = 48;
+
+/// How deep items may be nested.
+const MAX_NESTING: usize = 60;
+
+/// Marks of a box, with what they stand for; the first of a state is the one that is written.
+const MARKS: &[(char, Status)] = &[
+    (' ', Status::Todo),
+    ('x', Status::Done),
+    ('X', Status::Done),
+    ('/', Status::InProgress),
+    ('~', Status::InProgress),
+    ('-', Status::Cancelled),
+    ('!', Status::Blocked),
+];
+
+/// An item of a list.
+struct Item<'t> {
+    /// Its line, from 0.
+    line: usize,
+    /// What stands before its box.
+    lead: &'t str,
+    mark: char,
+    text: String,
+    ours: Ours,
+    /// The item above, by position.
+    above: Option<usize>,
+    section: String,
+    theirs: String,
+}
+
+pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+    let (_, text) = files.first();
+    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
+    let items = items(text);
+    let mut ids = Ids::new(options.prefix.as_ref());
+    let own: Vec<TaskId> = items
+        .iter()
+        .map(|item| {
+            ids.add(&item.theirs, item.ours.id.as_deref()).expect("BUG: every item has a name of its own")
+        })
+        .collect();
+    for (item, id) in items.iter().zip(&own) {
+        let name = if item.text.is_empty() { "(empty)".to_owned() } else { item.text.clone() };
+        let mut task = blank(id.clone(), name, options.now);
+        let status = status_of(item.mark);
+        let status = item.ours.status.filter(|own| mark_of(*own) == mark_of(status)).unwrap_or(status);
+        states::set(&mut task, status, None);
+        task.priority = item.ours.priority.unwrap_or_default();
+        task.parent = item.above.map(|above| own[above].clone());
+        let mut kept = Map::new();
+        if item.ours.id.is_none() && id.as_str() != item.theirs {
+            kept.insert("id".to_owned(), json!(item.theirs));
+        }
+        if item.mark != mark_of(status) || status == Status::InProgress {
+            kept.insert("mark".to_owned(), json!(item.mark.to_string()));
+        }
+        if !item.section.is_empty() {
+            kept.insert("section".to_owned(), json!(item.section));
+        }
+        keep(&mut task, FORMAT, kept);
+        reading.tasks.push(task);
+    }
+    Ok(reading)
+}
+
+fn status_of(mark: char) -> Status {
+    MARKS.iter().find(|(known, _)| *known == mark).map_or(Status::Todo, |(_, status)| *status)
+}
+
+fn mark_of(status: Status) -> char {
+    match status {
+        Status::Failed => '!',
+        Status::Skipped => '-',
+        Status::Todo | Status::InProgress | Status::Blocked | Status::Done | Status::Cancelled => {
+            MARKS.iter().find(|(_, known)| *known == status).map_or(' ', |(mark, _)| *mark)
+        }
+    }
+}
+
+/// Returns the items of a text, in order.
+fn items(text: &str) -> Vec<Item<'_>> {
+    let (mut items, mut open): (Vec<Item<'_>>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    let (mut fence, mut section, mut names): (Option<&str>, String, BTreeSet<String>) =
+        (None, String::new(), BTreeSet::new());
+    for (line, content) in text.lines().enumerate() {
+        let trimmed = content.trim_start();
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
+            fence = if fence == Some(mark) { None } else { fence.or(Some(mark)) };
+            continue;
+        }
+        if fence.is_some() {
+            continue;
+        }
+        if let Some(title) = heading(content) {
+            title.clone_into(&mut section);
+            open.clear();
+            continue;
+        }
+        let Some((lead, mark, rest)) = boxed(content) else {
+            // A text that is not set in ends a list.
+            if !trimmed.is_empty() && trimmed.len() == content.len() && !is_item(trimmed) {
+                open.clear();
+            }
+            continue;
+        };
+        let depth = width(lead);
+        while open.last().is_some_and(|(other, _)| *other >= depth) {
+            open.pop();
+        }
+        let above = open.last().map(|(_, position)| *position);
+        let (text, ours) = take_ours(rest);
+        let theirs = name_of(&text, &mut names);
+        if open.len() < MAX_NESTING {
+            open.push((depth, items.len()));
+        }
+        items.push(Item { line, lead, mark, text, ours, above, section: section.clone(), theirs });
+    }
+    items
+}
+
+fn heading(line: &str) -> Option<&str> {
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    ((1..=6).contains(&level) && title.starts_with(' '))
+        .then(|| title.trim().trim_end_matches('#').trim_end())
+}
+
+fn is_item(trimmed: &str) -> bool {
+    bullet(trimmed).is_some()
+}
+
+/// Returns how long the bullet or number of an item is, with the space after it.
+fn bullet(trimmed: &str) -> Option<usize> {
+    let digits = trimmed.chars().take_while(char::is_ascii_digit).count();
+    let end = match trimmed.chars().nth(digits)? {
+        '-' | '*' | '+' if digits == 0 => 1,
+        '.' | ')' if (1..10).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    let spaces = trimmed[end..].len() - trimmed[end..].trim_start_matches(' ').len();
+    (spaces > 0).then_some(end + spaces)
+}
+
+/// Parts a line at its box: what is before it, its mark, what is after it.
+fn boxed(line: &str) -> Option<(&str, char, &str)> {
+    let trimmed = line.trim_start();
+    let at = line.len() - trimmed.len() + bullet(trimmed)?;
+    let mut rest = line[at..].chars();
+    let (open, mark, close) = (rest.next()?, rest.next()?, rest.next()?);
+    let is_mark = !mark.is_alphanumeric() || matches!(mark, 'x' | 'X');
+    let after = rest.as_str();
+    let is_box = open == '[' && close == ']' && is_mark && (after.is_empty() || after.starts_with(' '));
+    (is_box && !mark.is_control()).then_some((&line[..at], mark, after.trim()))
+}
+
+/// Returns how far a line is set in; a tab reaches to the next fourth column.
+fn width(lead: &str) -> usize {
+    let blank = lead.chars().take_while(|c| c.is_whitespace());
+    blank.fold(0, |width, c| if c == '\t' { width / 4 * 4 + 4 } else { width + 1 })
+}
+
+fn take_ours(text: &str) -> (String, Ours) {
+    let mark = format!("<!-- {NAME} ");
+    let found =
+        text.rfind(&mark).and_then(|at| Some((at, text[at..].strip_prefix(&mark)?.strip_suffix(" -->")?)));
+    match found {
+        Some((at, inside)) => (text[..at].trim_end().to_owned(), Ours::parse(inside)),
+        None => (text.to_owned(), Ours::default()),
+    }
+}
+
+/// Returns what an item is called: its text as an id, numbered where others have the same.
+fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
+    let slug = slug(text, ID_CHARS);
+    let slug = if slug.is_empty() { "item".to_owned() } else { slug };
+    let mut name = slug.clone();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{slug}-{number}");
+        number += 1;
+    }
+    name
+}
+
+pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+    let (name, text) = before.first();
+    let name = if name.is_empty() { "tasks.md" } else { name };
+    let mut written = Written::default();
+    for task in tasks {
+        for (field, is_said) in
+            [("description", !task.description.is_empty()), ("dependencies", !task.dependencies.is_empty())]
+        {
+            if is_said {
+                written
+                    .left_out
+                    .push(LeftOut::new(format!("{}: {field}", task.id), "a checklist has no place for it"));
+            }
+        }
+    }
+    let (mut lines, shown) = in_place(tasks, text);
+    let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains(&task.id)).collect();
+    if !left.is_empty() {
+        append(&mut lines, &left, text);
+    }
+    let mut out = lines.join("\n");
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    written.files.insert(name, out);
+    written
+}
+
+/// Writes the tasks that a text has into its lines, and returns which these are.
+fn in_place(tasks: &[Task], text: &str) -> (Vec<String>, BTreeSet<TaskId>) {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let own = |task: &Task| kept(task, FORMAT).get("id").and_then(Value::as_str).map(str::to_owned);
+    let by_id: BTreeMap<String, &Task> =
+        tasks.iter().map(|task| (own(task).unwrap_or_else(|| task.id.to_string()), task)).collect();
+    let mut shown = BTreeSet::new();
+    for item in &items(text) {
+        let name = item.ours.id.as_ref().unwrap_or(&item.theirs);
+        let Some(task) = by_id.get(name) else { continue };
+        let named = slug(&task.name, ID_CHARS) == slug(&item.text, ID_CHARS);
+        lines[item.line] = line_of(task, item.lead, named && item.ours.id.is_none());
+        shown.insert(task.id.clone());
+    }
+    (lines, shown)
+}
+
+/// Adds tasks at the end, what is below another one below it.
+fn append(lines: &mut Vec<String>, tasks: &[&Task], before: &str) {
+    if lines.last().is_some_and(|line| !line.trim().is_empty()) {
+        lines.push(String::new());
+    }
+    let present: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+    let mut names: BTreeSet<String> = items(before).into_iter().map(|item| item.theirs).collect();
+    let mut below: BTreeMap<Option<&TaskId>, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        let parent = task.parent.as_ref().filter(|parent| present.contains(parent));
+        below.entry(parent).or_default().push(task);
+    }
+    let mut section = String::new();
+    let mut open: Vec<(&Task, usize)> =
+        below.remove(&None).into_iter().flatten().rev().map(|task| (task, 0)).collect();
+    while let Some((task, depth)) = open.pop() {
+        let kept = kept(task, FORMAT);
+        let wanted = kept.get("section").and_then(Value::as_str).unwrap_or_default();
+        if depth == 0 && wanted != section {
+            lines.extend([format!("## {wanted}"), String::new()]);
+            wanted.clone_into(&mut section);
+        }
+        let lead = format!("{}- ", "  ".repeat(depth));
+        let is_named = name_of(&one_line(&task.name), &mut names) == task.id.as_str();
+        lines.push(line_of(task, &lead, is_named));
+        open.extend(below.remove(&Some(&task.id)).into_iter().flatten().rev().map(|task| (task, depth + 1)));
+    }
+}
+
+fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
+    let own = states::own(task);
+    let kept = kept(task, FORMAT);
+    let before = kept.get("mark").and_then(Value::as_str).and_then(|mark| mark.chars().next());
+    let before = before.filter(|mark| states::fits(task, status_of(*mark)));
+    let mark = before.unwrap_or(mark_of(own));
+    let said = before.map_or(status_of(mark), |_| own);
+    let ours = Ours::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
+    let ours = ours.map(|text| format!(" <!-- {NAME} {text} -->")).unwrap_or_default();
+    format!("{lead}[{mark}] {}{ours}", one_line(&task.name))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,181 @@
+//! One record of a file: fields are taken out of it one by one, and what is left is kept.
+
+use serde_json::Value;
+use taskpawl_model::{Map, Metadata, Priority, Status, Task, TaskId, Timestamp, is_too_deep};
+
+use crate::error::{FormatError, Place, Short};
+
+/// An object of a file with its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub(crate) map: Map,
+    pub(crate) place: Place,
+}
+
+pub(crate) type Read<T> = Result<T, FormatError>;
+
+impl Record {
+    pub(crate) fn new(value: Value, place: Place) -> Read<Self> {
+        let depth = Value::Array(vec![Value::Array(vec![value])]);
+        if is_too_deep(&depth) {
+            return Err(place.error("", "it is nested too deeply", "at most 62 levels can be kept"));
+        }
+        let Value::Array(mut outer) = depth else { return Err(place.error("", "it is no object", "")) };
+        let Some(Value::Array(mut inner)) = outer.pop() else {
+            return Err(place.error("", "it is no object", ""));
+        };
+        match inner.pop() {
+            Some(Value::Object(map)) => Ok(Self { map, place }),
+            _ => Err(place.error("", "it is no object", "every record is a JSON object")),
+        }
+    }
+
+    /// Says which record it is, once that is known.
+    pub(crate) fn name(&mut self, record: &str) {
+        record.clone_into(&mut self.place.record);
+    }
+
+    pub(crate) fn wrong(&self, field: &str, expected: &str, value: &Value) -> FormatError {
+        let text = value.to_string();
+        self.place.error(
+            field,
+            format!("expected {expected}, and it is `{}`", Short(&text)),
+            "write it so, or remove it",
+        )
+    }
+
+    fn take(&mut self, field: &str) -> Option<Value> {
+        self.map.remove(field).filter(|value| !value.is_null())
+    }
+
+    /// Takes a text; a number is one where ids may be either.
+    pub(crate) fn text(&mut self, field: &str) -> Read<Option<String>> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(value) => Err(self.wrong(field, "a text", &value)),
+        }
+    }
+
+    /// Takes an id: a text or a number.
+    pub(crate) fn id(&mut self, field: &str) -> Read<String> {
+        let id = match self.take(field) {
+            Some(Value::String(text)) if !text.is_empty() => text,
+            Some(Value::Number(number)) => number.to_string(),
+            Some(value) => return Err(self.wrong(field, "an id", &value)),
+            None => return Err(self.place.error(field, "it is missing", "every record has one")),
+        };
+        self.name(&id);
+        Ok(id)
+    }
+
+    /// Takes a text that must be there and say something.
+    pub(crate) fn title(&mut self, field: &str) -> Read<String> {
+        match self.text(field)? {
+            Some(text) if !text.trim().is_empty() => Ok(text),
+            Some(_) => Err(self.place.error(field, "it is empty", "give the record a title")),
+            None => Err(self.place.error(field, "it is missing", "give the record a title")),
+        }
+    }
+
+    /// Takes a list of texts or numbers.
+    pub(crate) fn texts(&mut self, field: &str) -> Read<Vec<String>> {
+        let list = match self.take(field) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(list)) => list,
+            Some(value) => return Err(self.wrong(field, "a list of texts", &value)),
+        };
+        let text = |value: &Value| match value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            other @ (Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
+                Err(self.wrong(field, "a list of texts", other))
+            }
+        };
+        list.iter().map(text).collect()
+    }
+
+    /// Takes a list of objects.
+    pub(crate) fn objects(&mut self, field: &str) -> Read<Vec<Record>> {
+        let list = match self.take(field) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(list)) => list,
+            Some(value) => return Err(self.wrong(field, "a list of objects", &value)),
+        };
+        let above = &self.place.record;
+        let record = if above.is_empty() { field.to_owned() } else { format!("{above}: {field}") };
+        let place = Place { record, ..self.place.clone() };
+        list.into_iter().map(|value| Self::new(value, place.clone())).collect()
+    }
+
+    /// Takes a time.
+    pub(crate) fn time(
+        &mut self,
+        field: &str,
+        parse: fn(&str) -> Option<Timestamp>,
+    ) -> Read<Option<(Timestamp, String)>> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        match parse(&text) {
+            Some(time) => Ok(Some((time, text))),
+            None => Err(self.wrong(field, "a time", &Value::String(text))),
+        }
+    }
+}
+
+/// Returns a task that says nothing but its id and its name.
+pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
+    Task {
+        id,
+        name,
+        description: String::new(),
+        status: Status::Todo,
+        blocked_reason: None,
+        priority: Priority::Medium,
+        dependencies: Vec::new(),
+        subtasks: Vec::new(),
+        parent: None,
+        metadata: Metadata::default(),
+        plan: None,
+        claim: None,
+        claim_ended: None,
+        question_over: false,
+        ended_by: None,
+        result: None,
+        notes: Vec::new(),
+        error: None,
+        error_class: None,
+        attempt: 0,
+        generation: 0,
+        created_at: now,
+        updated_at: now,
+        started_at: None,
+        finished_at: None,
+        version: 0,
+        names: std::collections::BTreeMap::new(),
+        progress: taskpawl_model::Progress::default(),
+        options: Map::new(),
+    }
+}
+
+/// Returns a text of the options of a task.
+pub(crate) fn option<'t>(task: &'t Task, name: &str) -> Option<&'t str> {
+    task.options.get(name).and_then(Value::as_str)
+}
+
+/// Returns a list of texts of the options of a task.
+pub(crate) fn option_list(task: &Task, name: &str) -> Vec<String> {
+    let list = task.options.get(name).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+pub(crate) fn set_option(task: &mut Task, name: &str, value: impl Into<Value>) {
+    let value = value.into();
+    let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty) || value == "";
+    if !is_empty {
+        task.options.insert(name.to_owned(), value);
+    }
+}
+
+pub(crate) fn fields(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}

@@ -1,0 +1,305 @@
+//! `tasks.json` of taskpawl: tasks with the fields that every task has, and all others that somebody wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Status, Task, TaskId, format_time};
+
+use crate::error::Place;
+use crate::files::Files;
+use crate::format::{LeftOut, Options, Reading, Written};
+use crate::ids::Ids;
+use crate::record::{Read, Record};
+use crate::states;
+use crate::times::rfc3339;
+
+/// The fields that are always there, in the order in which they are written; `metadata` has `toolCalls` and `context`.
+const ALWAYS: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "status",
+    "priority",
+    "dependencies",
+    "subtasks",
+    "metadata",
+    "createdAt",
+    "updatedAt",
+];
+
+/// What a file says even where it says nothing.
+const SAID: &[&str] = &[
+    "name",
+    "description",
+    "status",
+    "priority",
+    "dependencies",
+    "parent",
+    "metadata.toolCalls",
+    "metadata.context",
+    "createdAt",
+    "updatedAt",
+];
+
+/// What belongs to this store alone: who holds what, what was decided, and what is counted.
+const NOT_TAKEN: &[&str] = &[
+    "subtasks",
+    "metadata",
+    "id",
+    "plan",
+    "claim",
+    "claimEnded",
+    "questionOver",
+    "endedBy",
+    "attempt",
+    "generation",
+    "version",
+    "names",
+    "ready",
+    "opened",
+    "formerItems",
+    "item",
+    "round",
+    "deadline",
+    "took",
+    "granted",
+    "cached",
+    "fingerprint",
+    "cachedFrom",
+    "changedBeyond",
+    "changesUnknown",
+];
+
+pub(crate) fn is_one(text: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
+    let first = list(&value).and_then(|list| list.first());
+    first.is_some_and(|task| {
+        task.get("name").is_some()
+            && task.get("id").is_some()
+            && (task.get("metadata").is_some() || task.get("status").is_some())
+    })
+}
+
+/// Returns the tasks of a list, of an object with `tasks`, and of what `list --json` prints.
+fn list(value: &Value) -> Option<&Vec<Value>> {
+    value.as_array().or_else(|| value.get("tasks")?.as_array()).or_else(|| value.get("data")?.as_array())
+}
+
+pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+    let (file, text) = files.first();
+    let place = Place::of(file);
+    let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+    let Some(list) = list(&value) else {
+        return Err(place.error(
+            "tasks",
+            "it is missing",
+            "the file is a list of tasks, or an object with a list `tasks`",
+        ));
+    };
+    let mut reading = Reading::default();
+    let (mut ids, mut records) = (Ids::new(options.prefix.as_ref()), Vec::new());
+    for (number, value) in (1..).zip(list) {
+        let mut record =
+            Record::new(value.clone(), Place { record: format!("task {number}"), ..place.clone() })?;
+        let theirs = record.id("id")?;
+        let Some(id) = ids.add(&theirs, None) else {
+            return Err(record.place.error("id", "it is there twice", "give one of the two another id"));
+        };
+        records.push((record, id));
+    }
+    let mut said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
+    for (record, id) in records {
+        reading.tasks.push(task(record, id, &ids, options, &mut said, &mut reading.left_out)?);
+    }
+    put_below(&mut reading, &ids, list)?;
+    reading.fields = said.into_iter().collect();
+    Ok(reading)
+}
+
+fn task(
+    mut record: Record,
+    id: TaskId,
+    ids: &Ids,
+    options: &Options,
+    said: &mut BTreeSet<String>,
+    left_out: &mut Vec<LeftOut>,
+) -> Read<Task> {
+    record.title("name").map(|name| record.map.insert("name".to_owned(), json!(name)))?;
+    record.map.insert("id".to_owned(), json!(id));
+    for field in ["createdAt", "updatedAt"] {
+        let time = record.time(field, rfc3339)?.map_or(options.now, |(time, _)| time);
+        record.map.insert(field.to_owned(), json!(format_time(time)));
+    }
+    if let Some((due, _)) = record.time("dueDate", rfc3339)? {
+        record.map.insert("dueDate".to_owned(), json!(format_time(due)));
+    }
+    record.map.entry("status").or_insert_with(|| json!("todo"));
+    let dependencies = others(&mut record, "dependencies", ids, left_out)?;
+    record.map.insert("dependencies".to_owned(), json!(dependencies));
+    let parent = record.text("parent")?.and_then(|parent| ids.get(&parent).cloned());
+    record.map.insert("parent".to_owned(), json!(parent));
+    record.map.remove("subtasks");
+    complete_calls(&mut record)?;
+    note_said(&record.map, said);
+    for field in NOT_TAKEN.iter().filter(|field| !matches!(**field, "id" | "metadata")) {
+        record.map.remove(*field);
+    }
+    let place = record.place.clone();
+    let task: Task = serde_json::from_value(Value::Object(record.map)).map_err(|error| {
+        place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
+    })?;
+    let mut task = task;
+    if task.status == Status::InProgress {
+        states::set(&mut task, Status::InProgress, None);
+    }
+    task.clone().into_parts().map_err(|error| {
+        place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
+    })?;
+    Ok(task)
+}
+
+fn others(record: &mut Record, field: &str, ids: &Ids, left_out: &mut Vec<LeftOut>) -> Read<Vec<TaskId>> {
+    let mut found = Vec::new();
+    for other in record.texts(field)? {
+        match ids.get(&other) {
+            Some(id) if !found.contains(id) => found.push(id.clone()),
+            Some(_) => {}
+            None => {
+                let what = format!("{}: {field}", record.place.record);
+                left_out.push(LeftOut::new(what, format!("`{other}` is not in the file")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a hand leaves out of a call is filled in; whose call it is, is not for the file to say.
+fn complete_calls(record: &mut Record) -> Read<()> {
+    let metadata = record.map.remove("metadata").unwrap_or_else(|| json!({}));
+    let Value::Object(mut metadata) = metadata else {
+        return Err(record.wrong("metadata", "an object", &metadata));
+    };
+    let calls = metadata.remove("toolCalls").unwrap_or_else(|| json!([]));
+    let Value::Array(mut calls) = calls else {
+        return Err(record.wrong("metadata.toolCalls", "a list of objects", &calls));
+    };
+    for (number, call) in (1..).zip(calls.iter_mut()) {
+        let Value::Object(call) = call else {
+            return Err(record.wrong("metadata.toolCalls", "a list of objects", call));
+        };
+        call.entry("id").or_insert_with(|| json!(format!("c{number}")));
+        call.entry("status").or_insert_with(|| json!("pending"));
+        call.insert("origin".to_owned(), json!("agent"));
+        for field in ["granted", "due", "emitted"] {
+            call.remove(field);
+        }
+    }
+    metadata.insert("toolCalls".to_owned(), Value::Array(calls));
+    record.map.insert("metadata".to_owned(), Value::Object(metadata));
+    Ok(())
+}
+
+fn note_said(map: &Map, said: &mut BTreeSet<String>) {
+    said.extend(map.keys().filter(|field| !NOT_TAKEN.contains(&field.as_str())).cloned());
+    let metadata = map.get("metadata").and_then(Value::as_object);
+    said.extend(metadata.into_iter().flat_map(Map::keys).map(|field| format!("metadata.{field}")));
+}
+
+/// A subtask may be named by either side.
+fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
+    for value in list {
+        let Some(parent) = value.get("id").and_then(Value::as_str).and_then(|id| ids.get(id)) else {
+            continue;
+        };
+        let Some(Value::Array(below)) = value.get("subtasks") else { continue };
+        for other in below.iter().filter_map(Value::as_str) {
+            let task = ids.get(other).and_then(|id| reading.tasks.iter_mut().find(|task| task.id == *id));
+            let Some(task) = task else {
+                reading.left_out.push(LeftOut::new(
+                    format!("{parent}: subtasks"),
+                    format!("`{other}` is not in the file"),
+                ));
+                continue;
+            };
+            match &task.parent {
+                Some(before) if before != parent => {
+                    let place = Place { record: parent.to_string(), ..Place::default() };
+                    let problem = format!("`{other}` is below `{before}` and below `{parent}`");
+                    return Err(place.error("subtasks", problem, "a task is below one other task"));
+                }
+                _ => task.parent = Some(parent.clone()),
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+    let (name, text) = before.first();
+    let name = if name.is_empty() { "tasks.json" } else { name };
+    let before = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let ids: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+    let mut written = Written::default();
+    let mut below: BTreeMap<&TaskId, Vec<TaskId>> = BTreeMap::new();
+    for task in tasks {
+        if let Some(parent) = &task.parent {
+            below.entry(parent).or_default().push(task.id.clone());
+        }
+    }
+    let object = |task: &Task, left_out: &mut Vec<LeftOut>| {
+        let mut task = task.clone();
+        let others = below.get(&task.id).into_iter().flatten().filter(|id| !task.subtasks.contains(id));
+        let others: Vec<TaskId> = others.cloned().collect();
+        task.subtasks.extend(others);
+        Value::Object(object_of(task, &ids, left_out))
+    };
+    let list: Vec<Value> = tasks.iter().map(|task| object(task, &mut written.left_out)).collect();
+    let whole = match before {
+        Value::Array(_) => Value::Array(list),
+        Value::Object(mut map) => {
+            let field = if map.contains_key("data") && !map.contains_key("tasks") { "data" } else { "tasks" };
+            map.insert(field.to_owned(), Value::Array(list));
+            Value::Object(map)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json!({ "tasks": list }),
+    };
+    let text = serde_json::to_string_pretty(&whole).expect("BUG: values are always valid JSON");
+    written.files.insert(name, text + "\n");
+    written
+}
+
+/// Returns a task with exactly the fields that every task has, and says which others it has.
+fn object_of(mut task: Task, ids: &BTreeSet<&TaskId>, left_out: &mut Vec<LeftOut>) -> Map {
+    let id = task.id.clone();
+    for (field, list) in [("dependencies", &mut task.dependencies), ("subtasks", &mut task.subtasks)] {
+        list.retain(|other| {
+            let is_there = ids.contains(other);
+            if !is_there {
+                left_out.push(LeftOut::new(format!("{id}: {field}"), format!("`{other}` is not exported")));
+            }
+            is_there
+        });
+    }
+    let Ok(Value::Object(mut map)) = serde_json::to_value(&task) else { return Map::new() };
+    let mut out = Map::new();
+    for field in ALWAYS {
+        out.extend(map.remove_entry(*field));
+    }
+    if let Some(Value::Object(metadata)) = out.get_mut("metadata") {
+        metadata.retain(|name, _| {
+            let is_kept = matches!(name.as_str(), "toolCalls" | "context");
+            if !is_kept {
+                left_out.push(LeftOut::new(
+                    format!("{id}: metadata.{name}"),
+                    "`tasks.json` has the fields that every task has",
+                ));
+            }
+            is_kept
+        });
+    }
+    let others = map.keys().filter(|field| !NOT_TAKEN.contains(&field.as_str()) && *field != "parent");
+    left_out.extend(others.map(|field| {
+        LeftOut::new(format!("{id}: {field}"), "`tasks.json` has the fields that every task has")
+    }));
+    out
+}

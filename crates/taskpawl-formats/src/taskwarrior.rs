@@ -1,0 +1,350 @@
+//! What `task export` of Taskwarrior prints, and `task import` reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Note, Priority, Status, Task, TaskId, Timestamp, format_time};
+
+use crate::error::Place;
+use crate::files::Files;
+use crate::format::{LeftOut, Options, Reading, Written};
+use crate::ids::{Ids, hash};
+use crate::kept::{keep, keep_if_other, kept, put};
+use crate::ours::{NAME, Ours};
+use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
+use crate::states;
+use crate::times::{compact, rfc3339, to_compact};
+
+const FORMAT: &str = "taskwarrior";
+
+const FIELDS: &[&str] = &[
+    "name",
+    "status",
+    "priority",
+    "dueDate",
+    "labels",
+    "dependencies",
+    "notes",
+    "createdAt",
+    "updatedAt",
+    "startedAt",
+    "finishedAt",
+    "metadata.taskwarrior",
+];
+
+/// In whose name remarks are that say no name.
+const ANNOTATOR: &str = "taskwarrior";
+
+pub(crate) fn is_one(text: &str) -> bool {
+    let first = match serde_json::from_str(text) {
+        Ok(Value::Array(list)) => list.into_iter().next(),
+        Ok(value) => Some(value),
+        Err(_) => text.lines().next().and_then(|line| serde_json::from_str(line.trim_end_matches(',')).ok()),
+    };
+    first.is_some_and(|task| task.get("uuid").is_some() && task.get("description").is_some())
+}
+
+struct Item {
+    record: Record,
+    id: TaskId,
+    ours: Ours,
+    theirs: String,
+}
+
+pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
+    let (file, text) = files.first();
+    let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
+    let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
+    for mut record in records(file, text)? {
+        let theirs = record.id("uuid")?;
+        let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
+        let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
+            let problem = format!("task `{theirs}` is there twice");
+            return Err(record.place.error("uuid", problem, "remove one of the two"));
+        };
+        items.push(Item { record, id, ours, theirs });
+    }
+    for item in items {
+        reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
+    }
+    Ok(reading)
+}
+
+/// Returns the tasks of a list, or those of a text with one in each line, as some settings have it.
+fn records(file: &str, text: &str) -> Read<Vec<Record>> {
+    let place = Place::of(file);
+    let mut records = Vec::new();
+    if text.trim_start().starts_with('[') {
+        let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+        for (number, value) in (1..).zip(value.as_array().into_iter().flatten()) {
+            records.push(Record::new(
+                value.clone(),
+                Place { record: format!("task {number}"), ..place.clone() },
+            )?);
+        }
+        return Ok(records);
+    }
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim().trim_end_matches(',');
+        if line.is_empty() {
+            continue;
+        }
+        let place = Place { line: Some(number), ..place.clone() };
+        let value = serde_json::from_str(line).map_err(|error| place.json(&error, number))?;
+        records.push(Record::new(value, place)?);
+    }
+    Ok(records)
+}
+
+fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
+    let Item { mut record, id, ours, theirs } = item;
+    let mut task = blank(id, record.title("description")?, options.now);
+    let mut kept = Map::new();
+    if ours.id.is_none() && task.id.as_str() != theirs {
+        kept.insert("uuid".to_owned(), json!(theirs));
+    }
+    // A number in a list of the moment, and a figure that changes with the time of day.
+    record.map.remove("id");
+    record.map.remove("urgency");
+    read_times(&mut record, &mut task, &mut kept)?;
+    read_status(&mut record, &mut task, &ours, &mut kept)?;
+    read_priority(&mut record, &mut task, &ours, &mut kept)?;
+    let tags = match record.map.get("tags") {
+        Some(Value::String(_)) => vec![record.text("tags")?.unwrap_or_default()],
+        _ => record.texts("tags")?,
+    };
+    set_option(&mut task, "labels", tags);
+    for on in depends(&mut record)? {
+        match ids.get(&on) {
+            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
+            Some(_) => {}
+            None => left_out
+                .push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file"))),
+        }
+    }
+    for mut note in record.objects("annotations")? {
+        let at = note.time("entry", parse)?.map_or(task.created_at, |(at, _)| at);
+        let text = note.text("description")?.unwrap_or_default();
+        task.notes.push(Note { at, actor: ANNOTATOR.to_owned(), text });
+    }
+    kept.extend(record.map);
+    keep(&mut task, FORMAT, kept);
+    Ok(task)
+}
+
+fn parse(text: &str) -> Option<Timestamp> {
+    compact(text).or_else(|| rfc3339(text))
+}
+
+/// Earlier versions wrote one text with commas.
+fn depends(record: &mut Record) -> Read<Vec<String>> {
+    match record.map.get("depends") {
+        Some(Value::String(_)) => {
+            let text = record.text("depends")?.unwrap_or_default();
+            Ok(text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect())
+        }
+        _ => record.texts("depends"),
+    }
+}
+
+fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
+    let mut time = |record: &mut Record, field: &str| -> Read<Option<_>> {
+        let Some((time, text)) = record.time(field, parse)? else { return Ok(None) };
+        keep_if_other(kept, field, json!(text), &json!(to_compact(time)));
+        Ok(Some(time))
+    };
+    if let Some(at) = time(record, "entry")? {
+        (task.created_at, task.updated_at) = (at, at);
+    }
+    if let Some(at) = time(record, "modified")? {
+        task.updated_at = at;
+    }
+    task.started_at = time(record, "start")?;
+    task.finished_at = time(record, "end")?;
+    if let Some(at) = time(record, "due")? {
+        set_option(task, "dueDate", format_time(at));
+    }
+    Ok(())
+}
+
+fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+    let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
+    let is_started = task.started_at.is_some();
+    let Some(status) = status_of(&word, is_started) else {
+        let known = "one of pending, waiting, completed, deleted, recurring";
+        return Err(record.wrong("status", known, &json!(word)));
+    };
+    let status = ours.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
+    let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
+    states::set(task, status, why);
+    keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
+    Ok(())
+}
+
+fn status_of(word: &str, is_started: bool) -> Option<Status> {
+    match word {
+        "pending" if is_started => Some(Status::InProgress),
+        "pending" | "waiting" => Some(Status::Todo),
+        "completed" => Some(Status::Done),
+        "deleted" => Some(Status::Cancelled),
+        "recurring" => Some(Status::Blocked),
+        _ => None,
+    }
+}
+
+fn word_of(status: Status) -> &'static str {
+    match status {
+        Status::Todo | Status::InProgress | Status::Blocked | Status::Failed => "pending",
+        Status::Done => "completed",
+        Status::Cancelled | Status::Skipped => "deleted",
+    }
+}
+
+fn plain(status: Status, is_started: bool) -> Status {
+    status_of(word_of(status), is_started).unwrap_or(Status::Todo)
+}
+
+fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+    let word = record.text("priority")?;
+    task.priority = priority_of(word.as_deref());
+    if let Some(priority) =
+        ours.priority.filter(|priority| priority_of(letter_of(*priority)) == task.priority)
+    {
+        task.priority = priority;
+    }
+    if let Some(word) = word {
+        keep_if_other(kept, "priority", json!(word), &json!(letter_of(task.priority)));
+    }
+    Ok(())
+}
+
+fn priority_of(word: Option<&str>) -> Priority {
+    match word {
+        Some("H") => Priority::High,
+        Some("L") => Priority::Low,
+        _ => Priority::Medium,
+    }
+}
+
+fn letter_of(priority: Priority) -> Option<&'static str> {
+    match priority {
+        Priority::Critical | Priority::High => Some("H"),
+        Priority::Medium => None,
+        Priority::Low => Some("L"),
+    }
+}
+
+pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+    let name = before.first().0;
+    let name = if name.is_empty() { "taskwarrior.json" } else { name };
+    let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, uuid_of(task))).collect();
+    let mut written = Written::default();
+    let mut lines = Vec::new();
+    for task in tasks {
+        lines.push(Value::Object(record_of(task, &theirs, &mut written.left_out)).to_string());
+    }
+    written.files.insert(name, format!("[\n{}\n]\n", lines.join(",\n")));
+    written
+}
+
+/// Returns the id that a task has there; one of ours that is none gets one that is always the same.
+fn uuid_of(task: &Task) -> String {
+    let kept = kept(task, FORMAT);
+    if let Some(uuid) = kept.get("uuid").and_then(Value::as_str) {
+        return uuid.to_owned();
+    }
+    let id = task.id.as_str();
+    if is_uuid(id) {
+        return id.to_owned();
+    }
+    let (high, low) = (hash(id), hash(&format!("{id}/")));
+    let (version, variant) = (0x8000 | (high & 0x0fff), 0x8000 | ((low >> 48) & 0x3fff));
+    format!(
+        "{:08x}-{:04x}-{version:04x}-{variant:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+fn is_uuid(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        && parts.iter().all(|part| part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)))
+}
+
+fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<LeftOut>) -> Map {
+    let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+    let uuid = &theirs[&task.id];
+    let known = kept.remove("uuid").is_some();
+    out.insert("uuid".to_owned(), json!(uuid));
+    out.insert("description".to_owned(), json!(task.name));
+    let is_started = write_state(task, own, &mut out, &mut kept);
+    let letter = letter_of(task.priority);
+    put(&mut out, &mut kept, "priority", json!(letter), |raw| {
+        priority_of(raw.as_str()) == priority_of(letter)
+    });
+    let labels = option_list(task, "labels");
+    if !labels.is_empty() {
+        out.insert("tags".to_owned(), json!(labels));
+    }
+    write_notes(task, &mut out);
+    let mut depends = Vec::new();
+    for on in &task.dependencies {
+        match theirs.get(on) {
+            Some(uuid) => depends.push(uuid),
+            None => left_out
+                .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not exported"))),
+        }
+    }
+    if !depends.is_empty() {
+        out.insert("depends".to_owned(), json!(depends));
+    }
+    for (field, is_said) in [("description", !task.description.is_empty()), ("parent", task.parent.is_some())]
+    {
+        if is_said {
+            left_out.push(LeftOut::new(format!("{}: {field}", task.id), "Taskwarrior has no place for it"));
+        }
+    }
+    let shown = priority_of(letter);
+    let said = out.get("status").and_then(Value::as_str).and_then(|word| status_of(word, is_started));
+    let ours = Ours::of(task, known || task.id.as_str() == uuid, said.unwrap_or(own), shown);
+    if let Some(text) = ours.text() {
+        out.insert(NAME.to_owned(), json!(text));
+    }
+    out.extend(kept);
+    out
+}
+
+/// Writes the state with its times, and returns whether it says that the task was started.
+fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) -> bool {
+    // A start alone says that somebody is at work.
+    let start = match own {
+        Status::InProgress => Some(task.started_at.unwrap_or(task.updated_at)),
+        Status::Todo | Status::Blocked | Status::Failed => None,
+        Status::Done | Status::Cancelled | Status::Skipped => task.started_at,
+    };
+    put(out, kept, "status", json!(word_of(own)), |raw| {
+        raw.as_str().and_then(|word| status_of(word, start.is_some())) == Some(own)
+    });
+    let is_over = matches!(word_of(own), "completed" | "deleted");
+    let due = option(task, "dueDate").and_then(rfc3339);
+    for (field, at) in [
+        ("entry", Some(task.created_at)),
+        ("modified", Some(task.updated_at)),
+        ("start", start),
+        ("end", is_over.then(|| task.finished_at.unwrap_or(task.updated_at))),
+        ("due", due),
+    ] {
+        put(out, kept, field, json!(at.map(to_compact)), |raw| raw.as_str().and_then(parse) == at);
+    }
+    start.is_some()
+}
+
+fn write_notes(task: &Task, out: &mut Map) {
+    let note = |note: &Note| json!({ "entry": to_compact(note.at), "description": note.text });
+    let notes: Vec<Value> = task.notes.iter().map(note).collect();
+    if !notes.is_empty() {
+        out.insert("annotations".to_owned(), Value::Array(notes));
+    }
+}

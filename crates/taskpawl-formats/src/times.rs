@@ -1,0 +1,50 @@
+//! Times as other programs write them.
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SubsecRound, Utc};
+use taskpawl_model::Timestamp;
+
+/// Reads a time with its offset, or a bare date, which stands for its first moment in UTC.
+pub(crate) fn rfc3339(text: &str) -> Option<Timestamp> {
+    match DateTime::parse_from_rfc3339(text) {
+        Ok(time) => in_range(time.with_timezone(&Utc)),
+        Err(_) => date(text),
+    }
+}
+
+fn date(text: &str) -> Option<Timestamp> {
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+    in_range(date.and_hms_opt(0, 0, 0)?.and_utc())
+}
+
+/// Reads a time such as `20261122T144015Z`.
+pub(crate) fn compact(text: &str) -> Option<Timestamp> {
+    let time = NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%SZ").ok()?;
+    in_range(time.and_utc())
+}
+
+/// Writes a time such as `20261122T144015Z`.
+pub(crate) fn to_compact(time: Timestamp) -> String {
+    time.trunc_subsecs(0).format("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// Reads a time such as `2026-11-22 14:40`, or a bare date.
+pub(crate) fn minutes(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M")
+        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M"));
+    match time {
+        Ok(time) => in_range(time.and_utc()),
+        Err(_) => rfc3339(text),
+    }
+}
+
+/// Writes a time such as `2026-11-22 14:40`.
+pub(crate) fn to_minutes(time: Timestamp) -> String {
+    time.format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// Years that need more than four digits are written in a form that few programs read.
+fn in_range(time: Timestamp) -> Option<Timestamp> {
+    use chrono::Datelike;
+    (1..=9999).contains(&time.year()).then_some(time)
+}

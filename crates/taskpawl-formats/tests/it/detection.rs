@@ -1,0 +1,28 @@
+//! Which format a file has, where there is no doubt.
+
+use taskpawl_formats::{Files, Format, detect};
+
+use crate::support::{files, sample, samples};
+
+#[test]
+fn every_sample_is_recognised() {
+    for format in Format::ALL.iter().copied() {
+        assert_eq!(detect(&sample(format)), Some(format), "{}", format.name());
+    }
+    assert_eq!(detect(&files(Format::Claude, &samples().join("claude-todos.json"))), Some(Format::Claude));
+}
+
+#[test]
+fn what_may_be_anything_is_nothing() {
+    for text in ["", "{}", "[]", "{\"a\": 1}", "no json", "{\"tasks\": []}", "[1]"] {
+        assert_eq!(detect(&Files::single("x.json", text)), None, "{text}");
+    }
+}
+
+#[test]
+fn names_are_found_and_near_ones_offered() {
+    assert_eq!(Format::from_name("beads"), Some(Format::Beads));
+    assert_eq!(Format::nearest("beds"), Some(Format::Beads));
+    assert_eq!(Format::nearest("Taskwarior"), Some(Format::Taskwarrior));
+    assert_eq!(Format::nearest("spreadsheet"), None);
+}

@@ -1,0 +1,309 @@
+//! Samples are read whole, and given back as they were.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use taskpawl_formats::{Files, Format, Options, acp, read, write};
+use taskpawl_model::{BlockedReason, Priority, Status};
+
+use crate::support::{ids, options, over, reading, sample, samples, task};
+
+#[test]
+fn a_sample_is_given_back_with_everything_that_it_says() {
+    for format in Format::ALL.iter().copied() {
+        let before = sample(format);
+        let tasks = reading(format, &before).tasks;
+        assert!(tasks.len() >= 3, "{}", format.name());
+        let written = write(format, &tasks, Some(&before));
+        assert_eq!(meaning(format, &written.files), meaning(format, &before), "{}", format.name());
+        let again = reading(format, &over(&before, &written.files)).tasks;
+        assert_eq!(json!(again), json!(tasks), "{}", format.name());
+    }
+}
+
+/// What it says without the file that it was in: all that belongs to tasks.
+#[test]
+fn a_sample_keeps_its_tasks_in_a_file_of_its_own() {
+    for format in Format::ALL.iter().copied() {
+        let before = sample(format);
+        let tasks = reading(format, &before).tasks;
+        let written = write(format, &tasks, None);
+        let mut again = reading(format, &written.files).tasks;
+        // A list that is not nested where its items were has another order.
+        again.sort_by_key(|task| tasks.iter().position(|other| other.id == task.id));
+        assert_eq!(json!(again), json!(tasks), "{}", format.name());
+    }
+}
+
+/// Returns what files say, without what their programs count anew.
+fn meaning(format: Format, files: &Files) -> BTreeMap<String, Value> {
+    let drop = |value: &Value, names: &[&str]| {
+        let mut map = value.as_object().cloned().unwrap_or_default();
+        map.retain(|name, _| !names.contains(&name.as_str()));
+        map
+    };
+    match format {
+        Format::Beads => {
+            let lines = files.iter().flat_map(|(_, text)| text.lines());
+            let counts = ["dependency_count", "dependent_count", "comment_count", "parent"];
+            let line = |(number, line): (usize, &str)| {
+                let value: Value = serde_json::from_str(line).unwrap();
+                let name = value["id"].as_str().map_or_else(|| number.to_string(), str::to_owned);
+                let mut map = drop(&value, &counts);
+                map.remove("_type");
+                (name, Value::Object(map))
+            };
+            let mut all: Vec<&str> = lines.collect();
+            all.sort_by_key(|line| line.contains("\"id\""));
+            all.into_iter().enumerate().map(line).collect()
+        }
+        Format::Taskwarrior => {
+            let list: Vec<Value> = files
+                .iter()
+                .flat_map(|(_, text)| serde_json::from_str::<Vec<Value>>(text).unwrap())
+                .collect();
+            list.iter()
+                .map(|task| {
+                    (task["uuid"].as_str().unwrap().to_owned(), Value::Object(drop(task, &["id", "urgency"])))
+                })
+                .collect()
+        }
+        Format::Taskmaster => files
+            .iter()
+            .map(|(name, text)| (name.to_owned(), plain(serde_json::from_str(text).unwrap())))
+            .collect(),
+        Format::Claude => {
+            files.iter().map(|(name, text)| (name.to_owned(), serde_json::from_str(text).unwrap())).collect()
+        }
+        Format::Tasks => {
+            let text = files.iter().map(|(_, text)| text.replace("\"cli\"", "\"agent\"")).collect::<String>();
+            BTreeMap::from([("tasks".to_owned(), serde_json::from_str(&text).unwrap())])
+        }
+        Format::Backlog => files
+            .iter()
+            .filter(|(name, _)| name.starts_with("tasks/"))
+            .map(|(name, text)| (name.to_owned(), json!(text.trim())))
+            .collect(),
+        Format::Markdown => files.iter().map(|(name, text)| (name.to_owned(), json!(text))).collect(),
+    }
+}
+
+/// Numbers of dependencies may be texts, and a field of subtasks holds nothing.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut out = Map::new();
+            for (name, value) in map {
+                match (name.as_str(), value) {
+                    ("parentId", _) => {}
+                    ("dependencies", Value::Array(list)) => {
+                        let texts = list
+                            .into_iter()
+                            .map(|on| on.as_str().map_or_else(|| on.to_string(), str::to_owned));
+                        out.insert(name, json!(texts.collect::<Vec<_>>()));
+                    }
+                    // Subtasks have none of it where nobody wrote any.
+                    ("testStrategy", value) if value == "" => {}
+                    (_, value) => {
+                        out.insert(name, plain(value));
+                    }
+                }
+            }
+            Value::Object(out)
+        }
+        Value::Array(list) => list.into_iter().map(plain).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
+}
+
+#[test]
+fn beads_say_states_links_and_more() {
+    let read = reading(Format::Beads, &sample(Format::Beads));
+    let design = task(&read, "bd-a1b2.1");
+    assert_eq!((design.status, design.priority), (Status::Done, Priority::Critical));
+    assert_eq!(design.parent.as_ref().unwrap().as_str(), "bd-a1b2");
+    assert_eq!(design.options["estimate"], "90m");
+    assert_eq!(design.options["labels"], json!(["core", "parser"]));
+    assert_eq!((design.notes[0].actor.as_str(), design.notes[0].text.as_str()), ("Bo", "Looks fine"));
+    let parser = task(&read, "bd-a1b2.2");
+    assert_eq!(parser.status, Status::InProgress);
+    assert_eq!(parser.claim.as_ref().unwrap().actor, "bo");
+    assert_eq!(ids_of(&parser.dependencies), ["bd-a1b2.1"]);
+    assert_eq!(parser.metadata.extra["beads"]["external_ref"], "gh-9");
+    let spaces = task(&read, "bd-f00d");
+    assert_eq!(spaces.options["links"], json!({"relatesTo": ["bd-a1b2.1"], "discoveredFrom": ["bd-a1b2.2"]}));
+    assert_eq!(task(&read, "bd-c0de").status, Status::Cancelled);
+    assert_eq!(task(&read, "bd-c0de").error.as_deref(), Some("the same as bd-f00d"));
+    assert!(
+        matches!(&task(&read, "bd-d00r").blocked_reason, Some(BlockedReason::Manual { text }) if text.contains("deferred"))
+    );
+    assert_eq!(read.left_out.len(), 1, "{:?}", read.left_out);
+}
+
+fn ids_of(ids: &[taskpawl_model::TaskId]) -> Vec<&str> {
+    ids.iter().map(taskpawl_model::TaskId::as_str).collect()
+}
+
+#[test]
+fn task_master_has_tags_and_subtasks() {
+    let read = reading(Format::Taskmaster, &sample(Format::Taskmaster));
+    assert_eq!(ids(&read.tasks).len(), 6);
+    let tree = task(&read, "2.2");
+    assert_eq!((tree.parent.as_ref().unwrap().as_str(), ids_of(&tree.dependencies)), ("2", vec!["2.1"]));
+    assert_eq!(task(&read, "1").metadata.extra["taskmaster"]["details"], "Read it.\nAll of it.");
+    assert_eq!(task(&read, "feature.1").name, "Try it");
+    assert_eq!(task(&read, "3").status, Status::Blocked);
+    assert_eq!(ids_of(&task(&read, "3").dependencies), ["1", "2"]);
+}
+
+#[test]
+fn taskwarrior_has_starts_annotations_and_attributes_of_its_user() {
+    let read = reading(Format::Taskwarrior, &sample(Format::Taskwarrior));
+    let design = read.tasks.iter().find(|task| task.name == "Design the parser").unwrap();
+    assert_eq!((design.status, design.priority), (Status::InProgress, Priority::High));
+    assert_eq!(design.notes[0].text, "First remark");
+    assert_eq!(design.metadata.extra["taskwarrior"]["project"], "sample.core");
+    assert_eq!(design.metadata.extra["taskwarrior"]["estimate"], "PT2H");
+    let release = read.tasks.iter().find(|task| task.name.starts_with("Release")).unwrap();
+    assert_eq!(release.dependencies.len(), 2);
+    let states: Vec<Status> = read.tasks.iter().map(|task| task.status).collect();
+    assert!(
+        states.contains(&Status::Cancelled)
+            && states.contains(&Status::Done)
+            && states.contains(&Status::Blocked)
+    );
+}
+
+#[test]
+fn backlog_has_heads_and_sections() {
+    let read = reading(Format::Backlog, &sample(Format::Backlog));
+    let design = task(&read, "TASK-1");
+    assert_eq!(design.description, "Read the format.\n\nSecond paragraph.");
+    assert_eq!((design.status, design.priority), (Status::Done, Priority::High));
+    assert_eq!(
+        (design.options["assignee"].as_str(), design.options["dueDate"].as_str()),
+        (Some("ana"), Some("2026-12-01T00:00:00Z"))
+    );
+    let parser = task(&read, "TASK-2");
+    assert_eq!(ids_of(&parser.dependencies), ["TASK-1"]);
+    assert_eq!((parser.notes[0].actor.as_str(), parser.notes[0].text.as_str()), ("bo", "Looks fine"));
+    assert_eq!(task(&read, "TASK-2.1").parent.as_ref().unwrap().as_str(), "TASK-2");
+    assert!(read.left_out.iter().any(|left| left.why == "it is a draft"));
+}
+
+#[test]
+fn claude_says_either_side_of_a_dependency() {
+    let mut files = sample(Format::Claude);
+    let text = files.get("3.json").unwrap().replace("[\"2\"]", "[]");
+    files.insert("3.json", text);
+    let read = reading(Format::Claude, &files);
+    assert_eq!(ids_of(&task(&read, "3").dependencies), ["2"]);
+    assert_eq!(task(&read, "2").claim.as_ref().unwrap().actor, "worker-1");
+    let todos = crate::support::files(Format::Claude, &samples().join("claude-todos.json"));
+    let tasks = reading(Format::Claude, &todos).tasks;
+    assert_eq!(ids(&tasks), ["todo-1", "todo-2", "todo-3"]);
+    let again = write(Format::Claude, &tasks, Some(&todos)).files;
+    let value = |files: &Files| serde_json::from_str::<Value>(files.iter().next().unwrap().1).unwrap();
+    assert_eq!(value(&again), value(&todos));
+}
+
+#[test]
+fn a_checklist_is_nested_and_code_is_no_part_of_it() {
+    let read = reading(Format::Markdown, &sample(Format::Markdown));
+    assert_eq!(
+        ids(&read.tasks),
+        [
+            "design-the-parser",
+            "read-the-format",
+            "write-down-its-fields",
+            "write-the-parser",
+            "errors",
+            "handle-the-old-format",
+            "handle-errors-2",
+            "ship-it"
+        ]
+    );
+    assert_eq!(task(&read, "read-the-format").parent.as_ref().unwrap().as_str(), "design-the-parser");
+    assert_eq!(task(&read, "errors").parent.as_ref().unwrap().as_str(), "write-the-parser");
+    assert_eq!(task(&read, "handle-errors-2").parent, None);
+    assert_eq!(task(&read, "write-the-parser").status, Status::InProgress);
+    assert_eq!(task(&read, "handle-the-old-format").status, Status::Cancelled);
+    assert_eq!(task(&read, "ship-it").metadata.extra["markdown"]["section"], "Release");
+}
+
+#[test]
+fn a_checklist_changes_only_where_a_task_did() {
+    let before = sample(Format::Markdown);
+    let mut tasks = reading(Format::Markdown, &before).tasks;
+    tasks.iter_mut().find(|task| task.id.as_str() == "ship-it").unwrap().status = Status::Done;
+    let written = write(Format::Markdown, &tasks, Some(&before)).files;
+    let text = before.get("checklist.md").unwrap().replace("+ [ ] Ship it", "+ [x] Ship it");
+    assert_eq!(written.get("checklist.md"), Some(text.as_str()));
+}
+
+#[test]
+fn own_tasks_have_exactly_the_fields_that_every_task_has() {
+    let mut tasks = reading(Format::Tasks, &sample(Format::Tasks)).tasks;
+    assert!(matches!(&tasks[2].blocked_reason, None | Some(BlockedReason::Manual { .. })));
+    assert_eq!(tasks[2].parent.as_ref().unwrap().as_str(), "write");
+    assert_eq!(tasks[1].metadata.tool_calls[0].origin.as_str(), "agent");
+    tasks[0].options.insert("labels".to_owned(), json!(["core"]));
+    let written = write(Format::Tasks, &tasks, None);
+    let value: Value = serde_json::from_str(written.files.get("tasks.json").unwrap()).unwrap();
+    for task in value["tasks"].as_array().unwrap() {
+        let mut names: Vec<&str> = task.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        let mut always = [
+            "id",
+            "name",
+            "description",
+            "status",
+            "priority",
+            "dependencies",
+            "subtasks",
+            "metadata",
+            "createdAt",
+            "updatedAt",
+        ];
+        always.sort_unstable();
+        assert_eq!(names, always);
+        assert_eq!(
+            task["metadata"].as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["context", "toolCalls"]
+        );
+    }
+    assert!(written.left_out.iter().any(|left| left.what == "design: labels"), "{:?}", written.left_out);
+}
+
+#[test]
+fn a_prefix_makes_ids_of_their_own_and_is_taken_off_again() {
+    for format in
+        Format::ALL.iter().copied().filter(|format| !matches!(format, Format::Markdown | Format::Tasks))
+    {
+        let before = sample(format);
+        let prefixed = Options { prefix: Some("p".to_owned()), ..options() };
+        let tasks = read(format, &before, &prefixed).unwrap().tasks;
+        assert!(
+            tasks.iter().all(|task| task.id.as_str().starts_with("p.")),
+            "{}: {:?}",
+            format.name(),
+            ids(&tasks)
+        );
+        let written = write(format, &tasks, Some(&before));
+        assert_eq!(meaning(format, &written.files), meaning(format, &before), "{}", format.name());
+    }
+}
+
+#[test]
+fn a_plan_of_the_agent_client_protocol_has_what_is_left_and_what_is_done() {
+    let tasks = reading(Format::Beads, &sample(Format::Beads)).tasks;
+    let plan = acp::plan(&tasks);
+    assert_eq!(plan["sessionUpdate"], "plan");
+    let entries = plan["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), tasks.len() - 1, "what was cancelled is no part of it");
+    assert_eq!(
+        entries[1],
+        json!({ "content": "Design the parser", "priority": "high", "status": "completed" })
+    );
+    assert_eq!(entries[2]["status"], "in_progress");
+}

@@ -1,0 +1,73 @@
+//! Samples and what they come to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use taskpawl_formats::{Files, Format, Options, Reading, read};
+use taskpawl_model::Task;
+
+pub(crate) fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
+}
+
+/// Returns the sample of a format.
+pub(crate) fn sample(format: Format) -> Files {
+    let name = match format {
+        Format::Beads => "beads.jsonl",
+        Format::Taskmaster => "taskmaster.json",
+        Format::Claude => "claude",
+        Format::Taskwarrior => "taskwarrior.json",
+        Format::Backlog => "backlog",
+        Format::Markdown => "checklist.md",
+        Format::Tasks => "tasks.json",
+    };
+    files(format, &samples().join(name))
+}
+
+/// Returns the files of a format below a path, or the one at it.
+pub(crate) fn files(format: Format, path: &Path) -> Files {
+    let mut files = Files::default();
+    if path.is_file() {
+        return Files::single(path.file_name().unwrap().to_str().unwrap(), fs::read_to_string(path).unwrap());
+    }
+    add(format, path, "", &mut files);
+    files
+}
+
+fn add(format: Format, root: &Path, folder: &str, files: &mut Files) {
+    for entry in fs::read_dir(root.join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{folder}{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            add(format, root, &format!("{name}/"), files);
+        } else if format.takes(&name) {
+            files.insert(name, fs::read_to_string(entry.path()).unwrap());
+        }
+    }
+}
+
+pub(crate) fn options() -> Options {
+    Options::at("2030-01-01T00:00:00Z".parse().unwrap())
+}
+
+pub(crate) fn reading(format: Format, files: &Files) -> Reading {
+    read(format, files, &options()).unwrap_or_else(|error| panic!("{}: {error}", format.name()))
+}
+
+pub(crate) fn task<'r>(reading: &'r Reading, id: &str) -> &'r Task {
+    let found = reading.tasks.iter().find(|task| task.id.as_str() == id);
+    found.unwrap_or_else(|| panic!("no task {id} among {:?}", ids(&reading.tasks)))
+}
+
+pub(crate) fn ids(tasks: &[Task]) -> Vec<&str> {
+    tasks.iter().map(|task| task.id.as_str()).collect()
+}
+
+/// Returns files with others put over them.
+pub(crate) fn over(before: &Files, written: &Files) -> Files {
+    let mut files = before.clone();
+    for (name, text) in written.iter() {
+        files.insert(name, text);
+    }
+    files
+}

@@ -1,0 +1,133 @@
+//! The tables of `docs/formats.md` say what is so.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use taskpawl_formats::{Files, Format, read, write};
+use taskpawl_model::{Priority, Status, Task};
+
+use crate::support::{options, reading, sample};
+
+/// Formats with words for states.
+const FORMATS: &[Format] = &[
+    Format::Beads,
+    Format::Taskmaster,
+    Format::Claude,
+    Format::Taskwarrior,
+    Format::Backlog,
+    Format::Markdown,
+];
+
+/// Words of each format that are tried.
+fn words(format: Format) -> &'static [&'static str] {
+    match format {
+        Format::Beads => &["open", "in_progress", "hooked", "blocked", "deferred", "pinned", "closed"],
+        Format::Taskmaster => {
+            &["pending", "in-progress", "review", "done", "completed", "cancelled", "blocked", "deferred"]
+        }
+        Format::Claude => &["pending", "in_progress", "completed"],
+        Format::Taskwarrior => &["pending", "waiting", "completed", "deleted", "recurring"],
+        Format::Backlog => &["To Do", "In Progress", "Done", "Blocked"],
+        Format::Markdown => &[" ", "x", "/", "~", "-", "!"],
+        Format::Tasks => &[],
+    }
+}
+
+fn input(format: Format, word: &str) -> Files {
+    let text = match format {
+        Format::Beads => json!({ "id": "a", "title": "A", "status": word }).to_string(),
+        Format::Taskmaster => {
+            json!({ "master": { "tasks": [{ "id": 1, "title": "A", "status": word }] } }).to_string()
+        }
+        Format::Claude => json!({ "id": "1", "subject": "A", "status": word }).to_string(),
+        Format::Taskwarrior => json!([{ "uuid": "u", "description": "A", "status": word }]).to_string(),
+        Format::Backlog => format!("---\nid: TASK-1\ntitle: A\nstatus: {word}\n---\n"),
+        Format::Markdown => format!("- [{word}] A\n"),
+        Format::Tasks => String::new(),
+    };
+    Files::single(if format == Format::Backlog { "tasks/a.md" } else { "a" }, text)
+}
+
+fn one(status: Status, priority: Priority) -> Task {
+    serde_json::from_value(json!({
+        "id": "a", "name": "A", "status": status, "priority": priority, "metadata": {}, "error": "why",
+        "createdAt": "2030-01-01T00:00:00Z", "updatedAt": "2030-01-01T00:00:00Z",
+    }))
+    .unwrap()
+}
+
+/// Returns what a format writes for a task: the value of a field.
+fn written(format: Format, task: &Task, field: &str) -> String {
+    let files = write(format, std::slice::from_ref(task), None).files;
+    let text = files.iter().find(|(name, _)| *name != "config.yml").unwrap().1.to_owned();
+    let value: Value = match format {
+        Format::Markdown => return text.lines().next().unwrap()[2..5].to_owned(),
+        Format::Backlog => {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{field}: ")));
+            return line.unwrap_or("–").to_owned();
+        }
+        Format::Taskmaster => serde_json::from_str::<Value>(&text).unwrap()["master"]["tasks"][0].clone(),
+        Format::Taskwarrior => serde_json::from_str::<Value>(&text).unwrap()[0].clone(),
+        Format::Beads | Format::Claude | Format::Tasks => serde_json::from_str(&text).unwrap(),
+    };
+    let word = |name: &str| {
+        value[name].as_str().map(str::to_owned).or_else(|| value[name].as_u64().map(|n| n.to_string()))
+    };
+    match (word(field), word("close_reason"), word("start")) {
+        (Some(word), Some(reason), _) if field == "status" => format!("{word} ({reason})"),
+        (Some(word), _, Some(_)) if field == "status" => format!("{word}, with `start`"),
+        (Some(word), ..) => word,
+        (None, ..) => "–".to_owned(),
+    }
+}
+
+fn tables() -> String {
+    let mut out = String::from("| their word | the state here |\n| --- | --- |\n");
+    for format in FORMATS {
+        for word in words(*format) {
+            let reading = read(*format, &input(*format, word), &options()).unwrap();
+            let status = reading.tasks[0].status;
+            let _ = writeln!(
+                out,
+                "| {}: `{}` | `{status}` |",
+                format.name(),
+                if *format == Format::Markdown { format!("[{word}]") } else { (*word).to_owned() }
+            );
+        }
+    }
+    let header: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let rule = "| --- ".repeat(FORMATS.len() + 1) + "|\n";
+    let _ = write!(out, "\n| state | {} |\n{rule}", header.join(" | "));
+    for status in Status::ALL {
+        let cells: Vec<String> = FORMATS
+            .iter()
+            .map(|format| written(*format, &one(*status, Priority::Medium), "status"))
+            .collect();
+        let _ = writeln!(out, "| `{status}` | {} |", cells.join(" | "));
+    }
+    let _ = write!(out, "\n| priority | {} |\n{rule}", header.join(" | "));
+    for priority in Priority::ALL {
+        let cell = |format: &Format| match format {
+            Format::Markdown | Format::Claude => "–".to_owned(),
+            format => written(*format, &one(Status::Todo, *priority), "priority"),
+        };
+        let cells: Vec<String> = FORMATS.iter().map(cell).collect();
+        let _ = writeln!(out, "| `{priority}` | {} |", cells.join(" | "));
+    }
+    let _ = write!(out, "\n| format | fields of a task |\n| --- | --- |\n");
+    for format in Format::ALL {
+        let fields = reading(*format, &sample(*format)).fields;
+        let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+        let _ = writeln!(out, "| {} | {} |", format.name(), fields.join(", "));
+    }
+    out
+}
+
+#[test]
+fn the_tables_of_the_documentation_say_what_is_so() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let said = text.split("<!-- tables -->").nth(1).unwrap_or_default();
+    assert_eq!(said.trim(), tables().trim(), "the tables are\n\n{}", tables());
+}

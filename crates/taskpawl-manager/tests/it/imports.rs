@@ -1,0 +1,258 @@
+//! Tasks of other programs come in with their states, once; what changed there follows, what changed here stays.
+
+use serde_json::{Value, json};
+use taskpawl_manager::{Ending, Error};
+use taskpawl_model::{Cause, EventKind, Import, ImportMode, ImportReport, Refusal, Status, Task, TaskId};
+
+use crate::support::Desk;
+
+const FIELDS: &[&str] =
+    &["name", "description", "status", "priority", "dependencies", "parent", "notes", "metadata.other"];
+
+fn task(fields: &Value) -> Task {
+    let mut whole = json!({
+        "name": "A task", "status": "todo", "metadata": {}, "createdAt": "2020-01-01T00:00:00Z", "updatedAt": "2020-01-02T00:00:00Z",
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        whole[name] = value.clone();
+    }
+    serde_json::from_value(whole).unwrap()
+}
+
+fn import(tasks: &[Value], mode: ImportMode) -> Import {
+    let fields = FIELDS.iter().map(|field| (*field).to_owned()).collect();
+    Import { source: "other file".to_owned(), tasks: tasks.iter().map(task).collect(), fields, mode }
+}
+
+impl Desk {
+    fn imported(&self, tasks: &[Value]) -> ImportReport {
+        let report = self.manager.import(import(tasks, ImportMode::Merge)).unwrap();
+        self.check();
+        report
+    }
+
+    fn refused(&self, tasks: &[Value]) -> Refusal {
+        match self.manager.import(import(tasks, ImportMode::Merge)) {
+            Err(Error::Refused(refusal)) => *refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status_of(&self, id: &str) -> Status {
+        self.manager.get(id).unwrap().status
+    }
+}
+
+fn ids(ids: &[TaskId]) -> Vec<&str> {
+    ids.iter().map(TaskId::as_str).collect()
+}
+
+fn plan() -> Vec<Value> {
+    vec![
+        json!({"id": "a", "status": "done", "notes": [{"at": "2020-01-02T00:00:00Z", "actor": "bo", "text": "fine"}]}),
+        json!({"id": "b", "status": "in_progress", "dependencies": ["a"], "assignee": "bo", "claim": {"actor": "bo"}}),
+        json!({"id": "c", "status": "blocked"}),
+        json!({"id": "d", "status": "failed", "error": "broke", "dependencies": ["a"]}),
+        json!({"id": "e", "dependencies": ["d"]}),
+        json!({"id": "p", "status": "in_progress"}),
+        json!({"id": "p1", "parent": "p", "status": "done"}),
+        json!({"id": "p2", "parent": "p", "dependencies": ["c"], "metadata": {"other": {"x": 1}}}),
+    ]
+}
+
+#[test]
+fn tasks_come_in_with_their_states_which_are_recorded_as_imported() {
+    let desk = Desk::new();
+    let report = desk.imported(&plan());
+    assert_eq!(ids(&report.created), ["a", "b", "c", "d", "e", "p", "p1", "p2"]);
+    let states: Vec<Status> =
+        ["a", "b", "c", "d", "e", "p", "p1", "p2"].map(|id| desk.status_of(id)).to_vec();
+    let words: Vec<&str> = states.iter().map(|status| status.as_str()).collect();
+    assert_eq!(words.join(" "), "done in_progress blocked failed blocked todo done todo");
+    let a = desk.manager.get("a").unwrap();
+    assert_eq!((a.attempt, a.finished_at.is_some(), a.notes.len()), (0, true, 1));
+    assert_eq!(a.created_at.to_rfc3339(), "2020-01-01T00:00:00+00:00");
+    assert_eq!(
+        json!(desk.manager.get("c").unwrap().blocked_reason),
+        json!({"type": "manual", "text": "imported"})
+    );
+    assert_eq!(json!(desk.manager.get("e").unwrap().blocked_reason)["type"], "dependency");
+    assert_eq!(desk.manager.get("b").unwrap().claim.unwrap().actor, "bo");
+    let events = desk.manager.history(Some("a"), 0, 0).unwrap();
+    let is_import =
+        |kind: &EventKind| matches!(kind, EventKind::Status { cause: Cause::Import, to: Status::Done, .. });
+    assert!(events.iter().any(|event| is_import(&event.kind)), "{events:?}");
+}
+
+#[test]
+fn the_same_again_changes_nothing() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    let revision = desk.manager.revision().unwrap();
+    let report = desk.imported(&plan());
+    assert_eq!(
+        (report.created.len(), report.changed.len(), report.unchanged, report.kept.len()),
+        (0, 0, 8, 0)
+    );
+    assert_eq!(desk.manager.revision().unwrap(), revision);
+}
+
+#[test]
+fn what_changed_there_follows_and_what_changed_here_stays() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    desk.manager.unblock(&["c".to_owned()]).unwrap();
+    desk.manager.done(&["c".to_owned()], Ending::default()).unwrap();
+    let mut fields = serde_json::Map::new();
+    fields.insert("description".to_owned(), json!("ours"));
+    desk.manager.update("e", fields, None).unwrap();
+    let mut tasks = plan();
+    tasks[2]["status"] = json!("in_progress");
+    tasks[4]["name"] = json!("Another name");
+    tasks[4]["priority"] = json!("high");
+    tasks[7]["status"] = json!("done");
+    tasks[7]["dependencies"] = json!([]);
+    tasks[0]["notes"] = json!([
+        {"at": "2020-01-02T00:00:00Z", "actor": "bo", "text": "fine"}, {"at": "2020-01-03T00:00:00Z", "actor": "bo", "text": "more"},
+    ]);
+    let report = desk.imported(&tasks);
+    assert_eq!(ids(&report.changed), ["a", "e", "p2"]);
+    assert_eq!(report.kept.len(), 1, "{report:?}");
+    assert_eq!((report.kept[0].task.as_str(), report.kept[0].field.as_str()), ("c", "status"));
+    let e = desk.manager.get("e").unwrap();
+    assert_eq!(
+        (e.name.as_str(), e.description.as_str(), e.priority.as_str()),
+        ("Another name", "ours", "high")
+    );
+    assert_eq!(desk.manager.get("a").unwrap().notes.len(), 2);
+    // The last below it is done, and so is what is above.
+    assert_eq!(
+        (desk.status_of("c"), desk.status_of("p2"), desk.status_of("p")),
+        (Status::Done, Status::Done, Status::Done)
+    );
+}
+
+#[test]
+fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    desk.manager.delete(&["e".to_owned()]).unwrap();
+    let mut tasks = plan();
+    tasks.remove(2);
+    tasks[6]["dependencies"] = json!([]);
+    let report = desk.imported(&tasks);
+    assert_eq!(ids(&report.gone), ["c"]);
+    assert_eq!((report.kept[0].task.as_str(), report.kept[0].field.as_str()), ("e", "id"));
+    assert_eq!(desk.status_of("c"), Status::Blocked);
+}
+
+#[test]
+fn another_task_of_the_same_id_is_not_touched_unless_that_is_asked_for() {
+    let desk = Desk::with(&["a name=Ours", "b name=Same"]);
+    let there = [json!({"id": "a"}), json!({"id": "b", "name": "Same"})];
+    let Refusal::ImportConflict { conflicts, .. } = desk.refused(&there) else { panic!("another refusal") };
+    assert_eq!(conflicts, ["`a` is here and was not imported from there"]);
+    let report = desk.manager.import(import(&there, ImportMode::Adopt)).unwrap();
+    assert_eq!((ids(&report.changed), report.unchanged), (vec!["a"], 1));
+    assert_eq!(desk.manager.get("a").unwrap().name, "A task");
+}
+
+#[test]
+fn a_circle_is_refused_with_its_way_round_and_nothing_is_made() {
+    let desk = Desk::new();
+    let circle = [
+        json!({"id": "x"}),
+        json!({"id": "a", "dependencies": ["b"]}),
+        json!({"id": "b", "dependencies": ["c"]}),
+        json!({"id": "c", "dependencies": ["a"]}),
+    ];
+    let Refusal::Cycle { path } = desk.refused(&circle) else { panic!("another refusal") };
+    assert_eq!((path.len(), path.first()), (4, path.last()));
+    assert_eq!(desk.manager.revision().unwrap(), 0);
+    let unknown = desk.refused(&[json!({"id": "a", "dependencies": ["nobody"]})]);
+    assert!(unknown.to_string().contains("nobody"), "{unknown}");
+    assert!(matches!(desk.refused(&[json!({"id": "a/b"})]), Refusal::InvalidId(_)));
+}
+
+#[test]
+fn a_parent_is_done_only_when_everything_below_it_is() {
+    let desk = Desk::new();
+    let report = desk.imported(&[json!({"id": "p", "status": "done"}), json!({"id": "q", "parent": "p"})]);
+    assert_eq!((desk.status_of("p"), report.kept[0].task.as_str()), (Status::Todo, "p"));
+    desk.manager.done(&["q".to_owned()], Ending::default()).unwrap();
+    assert_eq!(desk.status_of("p"), Status::Done);
+}
+
+#[test]
+fn calls_are_those_of_an_agent_and_nothing_that_was_decided_comes_along() {
+    let desk = Desk::new();
+    let call = |status: &str| {
+        json!({"toolCalls": [{
+            "id": "c1", "toolName": "shell", "args": {"command": "true"}, "status": status, "origin": "cli",
+            "granted": {"hash": "x", "by": "eve", "at": "2020-01-01T00:00:00Z"},
+        }]})
+    };
+    let mut asked = import(
+        &[
+            json!({"id": "a", "metadata": call("pending"), "cached": {"fingerprint": "f", "at": "2020-01-01T00:00:00Z", "results": {}}}),
+            json!({"id": "b", "status": "in_progress", "metadata": call("running")}),
+        ],
+        ImportMode::Merge,
+    );
+    asked.fields.push("metadata.toolCalls".to_owned());
+    desk.manager.import(asked).unwrap();
+    desk.check();
+    let a = desk.manager.get("a").unwrap();
+    let call = &a.metadata.tool_calls[0];
+    assert_eq!(
+        (call.origin.as_str(), call.granted.is_none(), a.progress.cached.is_none()),
+        ("agent", true, true)
+    );
+    let b = desk.manager.get("b").unwrap();
+    assert_eq!(json!(b.blocked_reason), json!({"type": "interrupted", "call": "c1"}));
+}
+
+#[test]
+fn an_import_is_undone_as_a_whole() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    let mut tasks = plan();
+    tasks[4]["name"] = json!("Another name");
+    desk.imported(&tasks);
+    desk.manager.undo(None).unwrap();
+    desk.check();
+    assert_eq!(desk.manager.get("e").unwrap().name, "A task");
+    desk.manager.undo(None).unwrap();
+    desk.check();
+    assert!(desk.manager.get("e").is_err());
+    // It never came to anything: the ids are free.
+    assert_eq!(desk.imported(&plan()).created.len(), 8);
+}
+
+#[test]
+fn what_was_just_written_is_known_without_changing_anything() {
+    let desk = Desk::with(&["a name=Ours"]);
+    let there = [json!({"id": "a", "name": "Ours, shortened"})];
+    let revision = desk.manager.revision().unwrap();
+    desk.manager.import(import(&there, ImportMode::Record)).unwrap();
+    assert_eq!(desk.manager.revision().unwrap(), revision);
+    let report = desk.imported(&there);
+    assert_eq!((report.unchanged, desk.manager.get("a").unwrap().name.as_str()), (1, "Ours"));
+    let report = desk.imported(&[json!({"id": "a", "name": "Ours, shortened", "status": "done"})]);
+    assert_eq!((ids(&report.changed), desk.status_of("a")), (vec!["a"], Status::Done));
+}
+
+#[test]
+fn a_plan_and_a_file_say_their_part_of_the_same_task() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, name: Ours}]");
+    let there = [json!({"id": "a", "name": "Ours"})];
+    desk.manager.import(import(&there, ImportMode::Record)).unwrap();
+    let report = desk.apply("tasks: [{id: a, name: Ours}]");
+    assert_eq!((report.unchanged, report.changed.len()), (1, 0));
+    desk.apply("tasks: [{id: a, name: Ours, priority: high}]");
+    let report = desk.imported(&[json!({"id": "a", "name": "Theirs", "priority": "medium"})]);
+    assert_eq!(ids(&report.changed), ["a"]);
+    let a = desk.manager.get("a").unwrap();
+    assert_eq!((a.name.as_str(), a.priority.as_str()), ("Theirs", "high"));
+}
