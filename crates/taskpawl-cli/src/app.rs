@@ -1,7 +1,7 @@
 //! What commands have in common: opened when a command first needs it.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
@@ -44,6 +44,11 @@ impl App {
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
         let (config, place, policy, plans, toolbox, servers, lists) = Default::default();
         Self { global, environment, config, place, policy, plans, toolbox, servers, lists }
+    }
+
+    /// Returns an app for the project of another directory, which has touched nothing yet.
+    pub(crate) fn in_directory(&self, directory: PathBuf) -> Self {
+        Self::new(self.global.clone(), self.environment.in_directory(directory))
     }
 
     /// Returns whether data and errors are JSON.

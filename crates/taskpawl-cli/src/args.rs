@@ -120,6 +120,7 @@ pub(crate) enum Command {
     Todo(commands::todo::Args),
     #[command(flatten)]
     TodoQueue(commands::todo_queue::QueueCommand),
+    Mcp(commands::mcp::Args),
     Trust(commands::trust::Args),
     Doctor(commands::doctor::Args),
     Schema(commands::schema::Args),
@@ -175,6 +176,7 @@ impl Command {
             Self::Policy(args) => commands::policy::run(app, args),
             Self::Todo(args) => commands::todo::run(app, args),
             Self::TodoQueue(command) => commands::todo_queue::run(app, command),
+            Self::Mcp(args) => commands::mcp::run(app, args),
             Self::Trust(args) => commands::trust::run(app, args),
             Self::Doctor(args) => commands::doctor::run(app, args),
             Self::Schema(args) => commands::schema::run(app, args),

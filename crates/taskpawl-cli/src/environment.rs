@@ -38,6 +38,11 @@ impl Environment {
         Self { terminal: Terminal::look(columns), variables, directory }
     }
 
+    /// Returns the same, started in another directory.
+    pub(crate) fn in_directory(&self, directory: PathBuf) -> Self {
+        Self { variables: self.variables.clone(), directory, terminal: self.terminal }
+    }
+
     /// Returns a variable that says something; one with nothing in it counts as absent.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from)

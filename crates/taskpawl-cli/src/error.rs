@@ -75,6 +75,12 @@ pub(crate) enum CliError {
     /// A run could not start for want of something of the operating system.
     #[error("failed to start the runtime")]
     Runtime(#[source] io::Error),
+    /// The conversation with a client came to nothing.
+    #[error("failed to serve the client")]
+    Serve(#[source] taskpawl_mcp::ServeError),
+    /// There is no port to serve on.
+    #[error(transparent)]
+    Listen(taskpawl_mcp::ListenError),
     /// Standard output cannot be written.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
@@ -226,9 +232,13 @@ impl CliError {
             }
             Self::Reference { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
-            Self::Place(_) | Self::Open(_) | Self::Run(_) | Self::Runtime(_) | Self::Output(_) => {
-                Class::Store
-            }
+            Self::Place(_)
+            | Self::Open(_)
+            | Self::Run(_)
+            | Self::Runtime(_)
+            | Self::Serve(_)
+            | Self::Listen(_)
+            | Self::Output(_) => Class::Store,
         }
     }
 
@@ -261,6 +271,8 @@ impl CliError {
             | Self::Open(_)
             | Self::Run(_)
             | Self::Runtime(_)
+            | Self::Serve(_)
+            | Self::Listen(_)
             | Self::Output(_) => None,
         }
     }
@@ -287,6 +299,8 @@ impl CliError {
             | Self::Open(_)
             | Self::Run(_)
             | Self::Runtime(_)
+            | Self::Serve(_)
+            | Self::Listen(_)
             | Self::Output(_) => Vec::new(),
         }
     }

@@ -73,6 +73,7 @@ fn beyond(command: &Command) -> Option<String> {
         Command::Cancel(_) => "cancel",
         Command::Approve(_) => "approve",
         Command::Reject(_) => "reject",
+        Command::Mcp(_) => "mcp",
         Command::Trust(_) => "trust",
         Command::RemoveDependency(_) => "remove-dependency",
         Command::Undo(_) => "undo",

@@ -63,6 +63,8 @@ pub struct RunOptions {
     pub jobs: Option<usize>,
     /// Whether it also waits for agents and people.
     pub wait: bool,
+    /// Its id, which no other run has or had; without one it gets a new random one.
+    pub id: Option<RunId>,
     /// What the host program attaches to the calls. Without it the scope in which the run starts: see
     /// [`in_scope`](taskpawl_tools::in_scope).
     pub scope: Option<String>,
@@ -208,6 +210,13 @@ impl Engine {
         self
     }
 
+    /// Acts in the name of another actor.
+    #[must_use]
+    pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
+        self.manager = self.manager.with_actor(actor);
+        self
+    }
+
     /// Returns every command on the plan.
     pub fn manager(&self) -> &Manager {
         &self.manager
@@ -237,7 +246,7 @@ impl Engine {
     /// Dropping the future ends what runs, like a second [`RunControl::stop`], but leaves the record open: the next run
     /// recovers it.
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
-        let id = RunId::from(self.manager.source().new_id());
+        let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
         let manager = self.manager.clone().with_run(id.clone());
         let temporary = self.temporary_base();
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;

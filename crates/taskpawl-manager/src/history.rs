@@ -105,6 +105,13 @@ fn entry(mut event: Event, commands: &[Undoable]) -> HistoryEntry {
     HistoryEntry { undone_by: command.and_then(|command| command.undone_by), event }
 }
 
+impl Manager {
+    /// Returns the run that `text` names: an exact id, or the only one that begins so.
+    pub fn find_run(&self, text: &str) -> Result<RunId, Error> {
+        self.read(|view| resolve_run(view, text))
+    }
+}
+
 /// Finds the run that `text` names: an exact id, or the only one that begins so.
 fn resolve_run(view: &dyn View, text: &str) -> Result<RunId, DecideError> {
     let exact = RunId::from(text);

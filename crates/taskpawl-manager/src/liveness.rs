@@ -91,7 +91,8 @@ impl Manager {
         if tasks.is_empty() {
             return Ok(false);
         }
-        liveness.recover(self, &tasks)?;
+        // What is found on the way is no part of the request.
+        liveness.recover(&self.clone().without_request(), &tasks)?;
         Ok(true)
     }
 }

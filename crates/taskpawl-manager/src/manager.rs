@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
+    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask, Once,
     Origin, Plan, Request, RunId, TaskId, Undone,
 };
 use taskpawl_store::{Outcome, Store};
@@ -27,6 +28,23 @@ pub struct Manager {
     liveness: Option<Arc<dyn Liveness>>,
     capacities: BTreeMap<String, u32>,
     gatekeeper: Option<Arc<dyn Gatekeeper>>,
+    request: Option<Arc<Asked>>,
+}
+
+/// A request of which commands are the parts, in their order.
+#[derive(Debug)]
+struct Asked {
+    name: String,
+    digest: String,
+    given: AtomicU32,
+}
+
+impl Asked {
+    fn once(&self, command: Command) -> Command {
+        let part = self.given.fetch_add(1, Ordering::Relaxed);
+        let request = if part == 0 { self.name.clone() } else { format!("{}#{part}", self.name) };
+        Command::Once(Box::new(Once { request, digest: self.digest.clone(), command }))
+    }
 }
 
 /// How somebody says that a task ended.
@@ -63,6 +81,7 @@ impl Manager {
             liveness: None,
             capacities: BTreeMap::new(),
             gatekeeper: None,
+            request: None,
         }
     }
 
@@ -106,6 +125,23 @@ impl Manager {
     #[must_use]
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
+        self
+    }
+
+    /// Gives the commands that follow as the parts, in their order, of a request of this actor. Parts that were done before, by a
+    /// request of the same name, are not done again and give the answers of then; `digest` tells it from another request of that name.
+    ///
+    /// # Durability
+    /// What was done is on record with the command itself, and so is known after a crash and to other processes.
+    #[must_use]
+    pub fn with_request(mut self, name: impl Into<String>, digest: impl Into<String>) -> Self {
+        let (name, digest) = (name.into(), digest.into());
+        self.request = Some(Arc::new(Asked { name, digest, given: AtomicU32::new(0) }));
+        self
+    }
+
+    pub(crate) fn without_request(mut self) -> Self {
+        self.request = None;
         self
     }
 
@@ -163,6 +199,10 @@ impl Manager {
     /// # Durability
     /// What it answers survives the end of the process and of the machine.
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
+        let command = match &self.request {
+            Some(asked) => asked.once(command),
+            None => command,
+        };
         let request = self.request(command);
         loop {
             match self.give(request.clone())? {

@@ -270,6 +270,9 @@ pub enum Command {
     },
     /// Brings tasks of another program into the store, with their states.
     Import(Box<Import>),
+    /// Does what it holds, unless the same actor has had it done by this request before: then nothing is done, and the answer is that
+    /// of then.
+    Once(Box<Once>),
 }
 
 impl Command {
@@ -315,6 +318,7 @@ impl Command {
             | Self::Checklist { .. }
             | Self::Grow(_)
             | Self::Import(_) => Vec::new(),
+            Self::Once(once) => once.command.names(),
         }
     }
 
@@ -326,6 +330,36 @@ impl Command {
                 Self::Create(_) | Self::Claim { .. } | Self::Apply(_) | Self::Undo { .. } | Self::Import(_)
             )
     }
+}
+
+/// A command that is done once, however often somebody asks who has not heard the answer.
+#[derive(Debug, Clone)]
+pub struct Once {
+    /// How its actor calls the request.
+    pub request: String,
+    /// What tells it from another request that was given the same name.
+    pub digest: String,
+    /// The command.
+    pub command: Command,
+}
+
+/// What was done by a request, and what was answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestRecord {
+    /// Who asked.
+    pub actor: String,
+    /// How the actor calls it.
+    pub request: String,
+    /// What tells it from another request of the same name.
+    pub digest: String,
+    /// When it was done.
+    pub at: Timestamp,
+    /// The tasks that the answer named.
+    pub tasks: Vec<TaskId>,
+    /// What an apply did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<ApplyReport>,
 }
 
 /// What to forget. Runs that are not over any more, or not there, are left out.
@@ -682,6 +716,8 @@ pub struct Answer {
     pub imported: Option<ImportReport>,
     /// What an undo undid.
     pub undone: Option<Undone>,
+    /// Whether the same request was done before, and nothing now.
+    pub repeated: bool,
     /// How many events the command wrote: with `revision` this tells whether others wrote in between.
     pub events: u64,
     /// The revision after the command; set by the store.

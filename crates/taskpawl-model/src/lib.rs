@@ -48,8 +48,8 @@ mod wire;
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
-    Grow, Growth, Needs, NewTask, Paused, Prune, Report, Request, Round, RunRules, StartedCall, TaskRef,
-    Undone,
+    Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
+    StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};

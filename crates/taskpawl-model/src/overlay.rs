@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::command::RequestRecord;
 use crate::event::Event;
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::status::Status;
@@ -258,6 +259,10 @@ impl View for Overlay<'_> {
 
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         self.base.0.last_undoable(actor)
+    }
+
+    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
+        self.base.0.request(actor, request)
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -394,6 +394,14 @@ pub enum Refusal {
         /// What stands against it, by task.
         conflicts: Vec<String>,
     },
+    /// A request has the name of another one.
+    #[error("the request `{request}` was made before, with other arguments, at {}", crate::format_time(*.at))]
+    RequestReused {
+        /// The name.
+        request: String,
+        /// When that one was done.
+        at: Timestamp,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -556,6 +564,7 @@ impl Refusal {
                      tasks by hand"
                 )
             }),
+            Self::RequestReused { .. } => Some("give each request a name of its own".to_owned()),
             Self::NothingSelected { .. } => {
                 Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())
             }

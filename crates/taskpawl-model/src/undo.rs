@@ -300,6 +300,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::PolicyKnown { .. }
         | Command::Checklist { .. }
         | Command::Grow(_) => false,
+        Command::Once(once) => is_by_hand(&once.command),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::RequestRecord;
 use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
@@ -162,6 +163,9 @@ pub trait View {
     /// Returns the last command of an actor that is neither an undo nor undone.
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>>;
 
+    /// Returns what an actor has had done by a request of this name.
+    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>>;
+
     /// Returns the runs that were forgotten, as far as their ids begin so, and when.
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
@@ -265,6 +269,8 @@ pub struct Changes {
     pub image: Option<Arc<Image>>,
     /// The command that this one undoes: from now on it counts as undone by this one.
     pub undoes: Option<u64>,
+    /// The request by which all of it was asked for, so that it is not done again.
+    pub request: Option<RequestRecord>,
     /// Commands that were undone, or are not any more, because of that: with the undo that undid them.
     pub undone_by: Vec<(u64, Option<u64>)>,
 }

@@ -86,6 +86,12 @@ impl Taskpawl {
         self.engine.manager()
     }
 
+    /// Returns a handle on the same store that acts in the name of another actor.
+    #[must_use]
+    pub fn acting_as(&self, actor: impl Into<String>) -> Self {
+        Self { engine: self.engine.clone().with_actor(actor), ..self.clone() }
+    }
+
     /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine

@@ -25,6 +25,7 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod note;
 pub(crate) mod placement;
 pub(crate) mod plan;

@@ -13,7 +13,6 @@ use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
-use crate::config::Config;
 use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
@@ -116,10 +115,8 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         approver: approver(app, args, reporter.as_ref()),
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
-        notify: app.config()?.notify.clone(),
-        notify_in_sandbox: app.config()?.is_notify_of_project(app.environment()),
         control: control.clone(),
-        ..limits(app.config()?, args)
+        ..limits(app, args)?
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -156,21 +153,35 @@ fn with_words(action: &str, words: &[String]) -> String {
     commands.collect::<Vec<_>>().join(" && ")
 }
 
-/// Returns the limits of a run: what the command line says, else the configuration.
-fn limits(config: &Config, args: &RunArgs) -> RunOptions {
+/// Returns how a run goes: what the command line says, else the configuration.
+fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
+    let options = configured(app)?;
     let most = if args.fail_fast { Some(1) } else { args.max_failures.map(|most| most as u64) };
-    RunOptions {
-        jobs: args.jobs.or(config.jobs),
-        timeout: args.timeout.map(Period).or(config.run.timeout),
-        max_failures: most.or(config.run.max_failures),
+    Ok(RunOptions {
+        jobs: args.jobs.or(options.jobs),
+        timeout: args.timeout.map(Period).or(options.timeout),
+        max_failures: most.or(options.max_failures),
         budget: args.budget.clone(),
+        no_cache: args.no_cache,
+        ..options
+    })
+}
+
+/// Returns how runs go that no command line says anything about.
+pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
+    let config = app.config()?;
+    Ok(RunOptions {
+        jobs: config.jobs,
+        timeout: config.run.timeout,
+        max_failures: config.run.max_failures,
         retry: config.run.retry.clone(),
         task_timeout: config.run.task_timeout,
         resources: config.run.resources.clone(),
         tool_limits: config.run.tool_limits.clone(),
-        no_cache: args.no_cache,
+        notify: config.notify.clone(),
+        notify_in_sandbox: config.is_notify_of_project(app.environment()),
         ..RunOptions::default()
-    }
+    })
 }
 
 fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, CliError> {

@@ -18,6 +18,7 @@ mod killed;
 mod language;
 mod loops;
 mod mcp;
+mod mcp_server;
 mod own_tools;
 mod placement;
 mod plans;

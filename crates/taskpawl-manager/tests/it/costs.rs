@@ -8,8 +8,8 @@ use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
     CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, Node, PlanRecord, Query,
-    Report, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp, Undoable, View,
-    ViewResult, decide,
+    Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
+    Undoable, View, ViewResult, decide,
 };
 
 use crate::flow::with_plan;
@@ -86,6 +86,7 @@ impl View for Counting<'_> {
         find_events(query: &EventQuery) -> Vec<Event>;
         undoables(first: u64, last: u64) -> Vec<Undoable>;
         last_undoable(actor: &str) -> Option<Undoable>;
+        request(actor: &str, request: &str) -> Option<RequestRecord>;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
         each_image(each: &mut dyn FnMut(u64, Arc<Image>)) -> ();
         image(revision: u64) -> Option<Arc<Image>>;

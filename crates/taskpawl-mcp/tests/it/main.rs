@@ -1,4 +1,4 @@
-//! MCP servers as tools, against a server that does what it is told and misbehaves when it is told so.
+//! Both sides: MCP servers as tools, against a server that misbehaves when it is told so; and the plan as a server.
 
 #![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
 
@@ -6,4 +6,5 @@ mod finding;
 mod http;
 mod programs;
 mod secrets;
+mod server;
 mod support;

@@ -30,8 +30,9 @@ pub(crate) use needs::Holder;
 pub use approval::approval_request;
 pub(crate) use approval::on_expiry_word;
 
-use crate::command::{Command, Context, DecideError, Decision};
+use crate::command::{Answer, Command, Context, DecideError, Decision, Once, RequestRecord};
 use crate::draft::{Decided, Draft};
+use crate::refusal::Refusal;
 use crate::view::View;
 
 /// Decides `command` on what `view` shows.
@@ -42,6 +43,9 @@ use crate::view::View;
 /// # Errors
 /// A refusal by the rules, or a failure of the view to read.
 pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<Decision, DecideError> {
+    if let Command::Once(once) = command {
+        return decide_once(view, once, context);
+    }
     let mut draft = Draft::new(view, context);
     draft.is_undoable = crate::undo::is_by_hand(command);
     draft.meet(&command.names())?;
@@ -54,6 +58,32 @@ pub fn decide(view: &dyn View, command: &Command, context: &Context) -> Result<D
         draft.renew_own_leases()?;
     }
     draft.finish()
+}
+
+/// What has not been written before leaves a record beside its changes; where nothing changes a repetition is harmless anyway.
+fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decision, DecideError> {
+    let Once { request, digest, command } = once;
+    let actor = &context.actor;
+    if let Some(before) = view.request(actor, request)? {
+        if before.digest != *digest {
+            return Err(Refusal::RequestReused { request: request.clone(), at: before.at }.into());
+        }
+        let RequestRecord { tasks, applied, .. } = before;
+        let answer = Answer { tasks, applied, repeated: true, ..Answer::default() };
+        return Ok(Decision { answer, ..Decision::default() });
+    }
+    let mut decision = decide(view, command, context)?;
+    if !decision.changes.is_empty() {
+        decision.changes.request = Some(RequestRecord {
+            actor: actor.clone(),
+            request: request.clone(),
+            digest: digest.clone(),
+            at: context.now,
+            tasks: decision.answer.tasks.clone(),
+            applied: decision.answer.applied.clone(),
+        });
+    }
+    Ok(decision)
 }
 
 fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
@@ -101,6 +131,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::ExpireApprovals { tasks } => draft.expire_questions(tasks),
         Command::ToolsKnown { tasks } => draft.tools_known(tasks),
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
+        Command::Once(once) => dispatch(draft, &once.command),
         Command::Grow(grow) => draft.grow(grow),
         Command::Checklist { scope, items, cleared } => draft.checklist(scope, items, *cleared),
         Command::Import(import) => {

@@ -149,6 +149,7 @@ fn word(command: &Command) -> &'static str {
         | Command::PolicyKnown { .. }
         | Command::ReturnExpired { .. }
         | Command::ExpireApprovals { .. } => "run-all-ready",
+        Command::Once(once) => word(&once.command),
         Command::Settle => "doctor --fix",
         _ => "this command",
     }

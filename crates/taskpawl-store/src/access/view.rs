@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
-    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::client::Connection;
@@ -199,6 +199,11 @@ impl View for RemoteView<'_> {
 
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         self.one(ViewAsk::LastUndoable(actor.to_owned()))
+    }
+
+    /// Who asks from within a call has the run behind it, and each of its commands is given once.
+    fn request(&self, _: &str, _: &str) -> ViewResult<Option<RequestRecord>> {
+        Ok(None)
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskpawl_model::{
-    Event, Key, PlanRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult, read_task,
+    Event, Key, PlanRecord, RequestRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult, read_task,
 };
 
 use crate::memory::{Kept, State};
@@ -35,6 +35,9 @@ pub(super) struct Document {
     /// What it takes to undo commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) undo: Vec<Kept>,
+    /// What was done by requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) requests: Vec<RequestRecord>,
     #[serde(default)]
     pub(super) index: Index,
     /// What this version does not know.
@@ -81,6 +84,7 @@ impl Document {
             deleted_ids: state.deleted.clone(),
             applied,
             undo: state.undo.values().cloned().collect(),
+            requests: state.requests.values().cloned().collect(),
             index: Index { next_key: state.next_key, tasks: marks },
             extra,
         })

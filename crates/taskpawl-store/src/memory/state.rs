@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
     CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord,
-    Priority, RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp, Undoable, Work,
+    Priority, RequestRecord, RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp,
+    Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -58,6 +59,8 @@ pub(crate) struct State {
     pub(crate) history: HashMap<Key, Vec<usize>>,
     /// Commands that can be undone, by revision.
     pub(crate) undo: BTreeMap<u64, Kept>,
+    /// What was done by requests, by actor and name.
+    pub(crate) requests: BTreeMap<(String, String), RequestRecord>,
     pub(crate) counts: BTreeMap<Status, u64>,
     pub(crate) next_key: u32,
     pub(crate) revision: u64,
@@ -109,6 +112,9 @@ impl State {
             self.put_event(event);
         }
         self.put_image(changes);
+        if let Some(done) = &changes.request {
+            self.requests.insert((done.actor.clone(), done.request.clone()), done.clone());
+        }
         self.revision
     }
 

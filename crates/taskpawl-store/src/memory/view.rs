@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
-    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::state::{State, pairs_of};
@@ -166,6 +166,10 @@ impl View for State {
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         let mut commands = self.undo.values().rev().map(|kept| &kept.command);
         Ok(commands.find(|command| command.actor == actor && !command.is_void()).cloned())
+    }
+
+    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
+        Ok(self.requests.get(&(actor.to_owned(), request.to_owned())).cloned())
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +110,13 @@ CREATE INDEX estimates ON tasks(CASE WHEN json_valid(spec) THEN json_extract(spe
 /// Which calls run: whoever claims a task that needs resources asks what others hold, and thousands may pause between two starts.
 const V5: &str = "
 CREATE INDEX calls_running ON calls(slot) WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running';
+";
+
+/// What was done by which request, so that it is not done again.
+const V6: &str = "
+CREATE TABLE requests (
+    actor TEXT NOT NULL, request TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (actor, request)
+) WITHOUT ROWID;
 ";
 
 /// What a file is.

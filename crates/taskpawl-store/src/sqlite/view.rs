@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query, RunId,
-    RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
 use super::find::Statement;
@@ -234,6 +234,11 @@ impl View for Session {
 
     fn last_undoable(&self, actor: &str) -> ViewResult<Option<Undoable>> {
         self.one(sql::LAST_UNDOABLE, [actor], rows::undoable)
+    }
+
+    fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
+        let sql = "SELECT record FROM requests WHERE actor = ?1 AND request = ?2";
+        self.one(sql, [actor, request], |row| rows::json(row, 0))
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Priority,
+    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Once, Priority,
     Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewResult,
     Work,
 };
@@ -17,7 +17,8 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 16] = [
+    let cases: [Case; 17] = [
+        ("requests", what_a_request_did_is_not_done_again),
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
@@ -197,6 +198,27 @@ fn a_new_store_is_empty(open: Open<'_>) {
         })
         .unwrap();
     assert_eq!(store.wait_change(0, Duration::ZERO).unwrap(), 0);
+}
+
+fn what_a_request_did_is_not_done_again(open: Open<'_>) {
+    let once = |name: &str, digest: &str, id: &str| {
+        let (request_name, digest) = (name.to_owned(), digest.to_owned());
+        let command = Command::Create(Box::new(task(id)));
+        request(Command::Once(Box::new(Once { request: request_name, digest, command })))
+    };
+    let store = open();
+    let first = accept(&store, once("r", "1", "a"));
+    assert!(!first.repeated);
+    // Another handle on the same store, as of another process.
+    let store = open_again(&store, open);
+    let second = accept(&store, once("r", "1", "b"));
+    assert_eq!((second.tasks, second.repeated), (first.tasks, true));
+    let reused = one(&store, once("r", "2", "c")).unwrap_err();
+    assert!(matches!(*reused, Refusal::RequestReused { .. }), "{reused}");
+    // What is refused was not done: it may be asked for again.
+    one(&store, once("s", "1", "a")).unwrap_err();
+    assert!(!accept(&store, once("s", "1", "d")).repeated);
+    assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Todo], 2);
 }
 
 fn everything_is_read_back(open: Open<'_>) {

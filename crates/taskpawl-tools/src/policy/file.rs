@@ -1,6 +1,6 @@
 //! Policy files: TOML, read with a line in every error, and their own tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,6 +106,7 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
         path: Some(path.to_owned()),
         text: text.to_owned(),
         origins: BTreeMap::new(),
+        opted_in: BTreeSet::new(),
         rules: Vec::new(),
         forbidden: BTreeMap::new(),
     };

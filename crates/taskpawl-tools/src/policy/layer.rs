@@ -1,6 +1,6 @@
 //! One layer of a policy: what a file, or no file, says about a call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -45,6 +45,8 @@ pub struct Layer {
     /// The text of the file.
     pub(crate) text: String,
     pub(crate) origins: BTreeMap<CallOrigin, (Standing, usize)>,
+    /// The origins whose calls run inside the sandbox where the file says nothing about them.
+    pub(crate) opted_in: BTreeSet<CallOrigin>,
     pub(crate) rules: Vec<Rule>,
     /// In which ways the sandbox is not widened, and where that is said.
     pub(crate) forbidden: BTreeMap<SandboxLift, usize>,
@@ -58,6 +60,7 @@ impl Layer {
             path: None,
             text: String::new(),
             origins: BTreeMap::new(),
+            opted_in: BTreeSet::new(),
             rules: Vec::new(),
             forbidden: BTreeMap::new(),
         }
@@ -81,7 +84,9 @@ impl Layer {
     /// Returns what holds for the calls of an origin that no rule is about; `None` where this layer leaves that to others.
     pub fn standing(&self, origin: CallOrigin) -> Option<Standing> {
         let said = self.origins.get(&origin).map(|(standing, _)| *standing);
-        said.or_else(|| (self.kind == LayerKind::User).then(|| by_default(origin)))
+        let without =
+            || if self.opted_in.contains(&origin) { Standing::Sandboxed } else { by_default(origin) };
+        said.or_else(|| (self.kind == LayerKind::User).then(without))
     }
 
     /// Returns in which ways the sandbox is not widened.

@@ -279,6 +279,26 @@ impl Policy {
         Setting { harmless: Arc::clone(&self.harmless), ..self.setting.clone().unwrap_or_default() }
     }
 
+    /// Lets the calls of an origin run inside the sandbox, as the user has said when a program was started: the file of the user goes
+    /// before it, and those of the machine and the project narrow it.
+    #[must_use]
+    pub fn sandboxing(mut self, origin: CallOrigin) -> Self {
+        for layer in self.layers.iter_mut().filter(|layer| layer.kind == LayerKind::User) {
+            layer.opted_in.insert(origin);
+        }
+        self.version = version::version(&self.layers, &self.directory);
+        self
+    }
+
+    /// Returns which layer keeps the calls of an origin from running inside the sandbox without being asked about, and how.
+    pub fn holds_back(&self, origin: CallOrigin) -> Option<String> {
+        let strict = |layer: &&Layer| layer.standing(origin) > Some(Standing::Sandboxed);
+        self.layers.iter().find(strict).map(|layer| {
+            let standing = layer.standing(origin).map_or("", Standing::as_str);
+            format!("{} says `{origin} = \"{standing}\"`", layer.place(None))
+        })
+    }
+
     /// Says in which directory calls work: an approval holds for one.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {

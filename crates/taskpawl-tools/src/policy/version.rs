@@ -20,6 +20,9 @@ pub(super) fn version(layers: &[Layer], directory: &Path) -> String {
     for layer in layers {
         add(layer.kind.as_str().as_bytes());
         add(layer.text.as_bytes());
+        for origin in &layer.opted_in {
+            add(origin.as_str().as_bytes());
+        }
     }
     add(directory.as_os_str().as_encoded_bytes());
     hex(&hasher.finalize())

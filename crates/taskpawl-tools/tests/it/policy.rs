@@ -109,6 +109,23 @@ match = ["rm -rf x", "/bin/rm x", "sh -c 'rm x'", "$CMD x"]
 "#;
 
 #[test]
+fn a_user_may_let_models_run_what_the_sandbox_holds_when_a_program_is_started() {
+    let without = Policy::default();
+    let opted = without.clone().sandboxing(CallOrigin::Mcp);
+    assert_eq!(exec(&without, &["ls"], CallOrigin::Mcp), Decision::Ask);
+    assert_eq!(exec(&opted, &["ls"], CallOrigin::Mcp), Decision::Allow);
+    // That is for one origin, and what was approved otherwise is asked about anew.
+    assert_eq!(exec(&opted, &["ls"], CallOrigin::Agent), Decision::Ask);
+    assert_ne!(opted.version(), without.version());
+    assert_eq!(opted.holds_back(CallOrigin::Mcp), None);
+    let said = policy("[origins]\nmcp = 'ask'\n").sandboxing(CallOrigin::Mcp);
+    assert_eq!(exec(&said, &["ls"], CallOrigin::Mcp), Decision::Ask);
+    insta::assert_snapshot!(said.holds_back(CallOrigin::Mcp).unwrap(), @"`user.toml` says `mcp = \"ask\"`");
+    let rules = policy("[[rules]]\ndecision = 'deny'\ntool = 'exec'\n").sandboxing(CallOrigin::Mcp);
+    assert_eq!(exec(&rules, &["ls"], CallOrigin::Mcp), Decision::Deny);
+}
+
+#[test]
 fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
     let policy = policy(RULES);
     for command in

@@ -1,0 +1,210 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde_json::json;
+use taskpawl::Taskpawl;
+use taskpawl::model::Origin;
+use taskpawl::tools::CallOrigin;
+use taskpawl_mcp::{HttpDoor, ListenError, McpServer, ServerOptions};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::commands::prune::keep_quota;
+use crate::commands::running;
+use crate::commands::sandbox::SandboxArgs;
+use crate::error::CliError;
+use crate::text::quoted;
+
+/// Serve the plan to an agent as an MCP server, on standard input and output
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of MCP servers.
+What an agent adds runs by the policy: tools that only read run, everything else waits for
+`taskpawl approve`, unless `--allow sandboxed` lets it run inside the sandbox.
+When the agent closes the connection, calls that run may end and nothing more starts.
+
+Examples:
+  taskpawl mcp --project ~/work/site
+  taskpawl mcp --project ~/work/site --allow sandboxed
+  taskpawl mcp --read-only
+  taskpawl mcp --http 8080 --json")]
+pub(crate) struct Args {
+    /// Serve the plan of this project [default: that of the current directory]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Let what comes from the agent run without being asked about, inside the sandbox
+    #[arg(long, value_name = "WHAT", value_enum)]
+    allow: Option<Allow>,
+    /// Offer only what reads: nothing is written, claimed or run
+    #[arg(long, conflicts_with_all = ["allow", "approve_elicited"])]
+    read_only: bool,
+    /// Ask through the agent's own program what runs ask before they go on; the person there decides
+    #[arg(long)]
+    approve_elicited: bool,
+    /// Serve by HTTP instead, on this port of 127.0.0.1 or on ADDRESS:PORT, 0 for any port: prints the URL, and the new random
+    /// token that each request has to bear
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// With --http: let ADDRESS be one that other machines reach
+    #[arg(long, requires = "http")]
+    allow_remote: bool,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Allow {
+    /// Everything, held by the sandbox
+    Sandboxed,
+}
+
+/// Reads a port of this machine, or an address with a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok();
+    let address = || {
+        text.parse()
+            .map_err(|_| "expected a port, or an address with a port such as 127.0.0.1:8080".to_owned())
+    };
+    port.map_or_else(address, Ok)
+}
+
+/// Serves until the client goes or a signal comes.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.project {
+        None => serve(app, args),
+        Some(directory) => {
+            let path = app.environment().directory.join(directory);
+            if !path.is_dir() {
+                let message = format!(
+                    "`--project` names {}, which is no directory",
+                    quoted(&path.display().to_string())
+                );
+                return Err(CliError::usage_with(
+                    message,
+                    "name the directory in which `taskpawl init` was given",
+                ));
+            }
+            serve(&app.in_directory(path), args)
+        }
+    }
+}
+
+fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let plans = plans(app, args)?;
+    let options = ServerOptions {
+        read_only: args.read_only,
+        approve_elicited: args.approve_elicited,
+        lease: app.config()?.lease,
+        run: running::configured(app)?,
+        ..ServerOptions::default()
+    };
+    let server = McpServer::new(plans.clone(), options).map_err(taskpawl::OpenError::from)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let ended = runtime.block_on(until_it_ends(app, args, &server));
+    // What still reads from standard input is not waited for.
+    runtime.shutdown_background();
+    let exit = ended?;
+    keep_quota(app, &plans)?;
+    Ok(exit)
+}
+
+/// Returns the plan with what decides about calls that come over MCP.
+fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
+    let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp);
+    if args.read_only {
+        return Ok(builder.open()?);
+    }
+    app.place()?.record()?;
+    if args.allow != Some(Allow::Sandboxed) {
+        return Ok(builder.open()?);
+    }
+    let policy = app.policy()?.clone().confined_by(&args.sandbox.settings(app)?).sandboxing(CallOrigin::Mcp);
+    match policy.holds_back(CallOrigin::Mcp) {
+        Some(why) => {
+            Err(CliError::Forbidden { what: "let calls over MCP run without being asked about", why })
+        }
+        None => Ok(builder.policy(policy).open()?),
+    }
+}
+
+/// Serves, then lets runs end: at the first signal what runs may end, at the second it is ended, at the third it is left.
+async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<ExitCode, CliError> {
+    let mut signals = Signals::listen().map_err(CliError::Runtime)?;
+    let mut exit = tokio::select! {
+        served = serve_client(app, args, server) => {
+            served?;
+            server.stop_runs();
+            None
+        }
+        exit = signals.stop(server) => Some(exit),
+    };
+    for _ in 0..2 {
+        tokio::select! {
+            () = server.wait_for_runs() => break,
+            signal = signals.stop(server) => exit = Some(signal),
+        }
+    }
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Serves the one client of a connection until it goes, or by HTTP all who come.
+async fn serve_client(app: &App, args: &Args, server: &McpServer) -> Result<(), CliError> {
+    let Some(address) = args.http else {
+        return server.serve_stdio().await.map_err(CliError::Serve);
+    };
+    let door = HttpDoor::open(address, args.allow_remote).await.map_err(refused)?;
+    let out = app.out();
+    if out.is_json {
+        out.data(&json!({"url": door.url(), "token": door.token()}))?;
+    } else {
+        out.print(&format!("{}\nAuthorization: Bearer {}\n", door.url(), door.token()))?;
+    }
+    server.serve_http(door, CancellationToken::new()).await;
+    Ok(())
+}
+
+fn refused(error: ListenError) -> CliError {
+    let hint = if matches!(error, ListenError::Open { .. }) {
+        "add `--allow-remote` if other machines shall reach it; what they send is not encrypted"
+    } else if matches!(error, ListenError::Every { .. }) {
+        "name the one address that clients use"
+    } else {
+        return CliError::Listen(error);
+    };
+    CliError::usage_with(format!("`--http`: {error}"), hint)
+}
+
+/// The signals that end a server.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal, asks the runs to stop, and returns its exit code. Whoever sends another one than that of Ctrl-C does not
+    /// wait for calls that may take minutes.
+    async fn stop(&mut self, server: &McpServer) -> u8 {
+        let (exit, requests) = tokio::select! {
+            _ = self.interrupt.recv() => (130, 1),
+            _ = self.terminate.recv() => (143, 2),
+            _ = self.hang_up.recv() => (129, 2),
+        };
+        for _ in 0..requests {
+            server.stop_runs();
+        }
+        exit
+    }
+}

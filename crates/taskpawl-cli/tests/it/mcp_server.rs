@@ -1,0 +1,175 @@
+//! `taskpawl mcp` as a process, as an agent starts it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::Cli;
+
+/// A conversation in the older era, line by line.
+struct Agent {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Agent {
+    fn start(cli: &Cli, directory: &Path, options: &[&str]) -> Self {
+        let args: Vec<&str> = ["mcp"].iter().chain(options).copied().collect();
+        let mut command = cli.command(directory, &args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut agent = Self { child, input, output, asked: 0 };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        let welcome = agent.ask("initialize", &hello);
+        assert_eq!(welcome["result"]["protocolVersion"], "2025-11-25", "{welcome}");
+        agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        agent
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.asked += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");
+            // Nothing but messages stands on standard output.
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == self.asked {
+                return message;
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        answer["result"]["structuredContent"].clone()
+    }
+
+    /// Closes the connection and returns the exit code, and what was said to people.
+    fn close(mut self) -> (Option<i32>, String) {
+        drop(self.input.take());
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_agent_and_a_person_share_the_plan_of_a_project() {
+    let cli = Cli::without_store().with_clock().with_programs();
+    cli.run(&["init"]).ok();
+    let elsewhere = cli.path("");
+    let mut agent = Agent::start(&cli, &elsewhere, &["--project", "work"]);
+    let plan = json!({"tasks": [{"id": "note", "run": "echo hello > note.txt"}, {"id": "after", "needs": ["note"]}]});
+    let written = agent.call("plan_write", &json!({"plan": plan, "agent": "ann"}));
+    assert_eq!(written["created"], json!(["note", "after"]));
+    let run = agent.call("run_ready", &json!({"wait_s": 45}));
+    assert_eq!(run["waitForPerson"][0]["id"], "note", "{run}");
+    let shown = cli.run(&["show", "note", "--json"]).ok().json();
+    assert_eq!(shown["data"]["metadata"]["toolCalls"][0]["origin"], "mcp");
+    cli.by_person(&["approve", "note"]).ok();
+    cli.run(&["note", "after", "from a person"]).ok();
+    assert_eq!(agent.call("task_get", &json!({"id": "after"}))["task"]["notes"][0]["text"], "from a person");
+    assert_eq!(agent.close(), (Some(0), String::new()));
+}
+
+#[test]
+fn what_runs_is_known_after_the_server_was_killed() {
+    let cli = Cli::new().with_clock();
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    let plan = json!({"tasks": [{"id": "slow", "call": {"sleep": {"duration": "10m"}}, "timeout": "20m"}]});
+    agent.call("plan_write", &json!({"plan": plan}));
+    let run = agent.call("run_ready", &json!({}))["run_id"].clone();
+    while agent.call("task_get", &json!({"id": "slow"}))["task"]["status"] != "in_progress" {}
+    agent.kill();
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    let seen = agent.call("run_ready", &json!({"run_id": run, "wait_s": 45}));
+    assert_eq!(
+        (&seen["state"], &seen["nextActions"][0]),
+        (&json!("killed"), &json!({"tool": "run_ready", "arguments": {}})),
+        "{seen}"
+    );
+    assert_eq!(agent.close().0, Some(0));
+}
+
+#[test]
+fn what_runs_may_end_when_the_client_goes() {
+    let cli = Cli::new().with_clock();
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    let plan = json!({"tasks": [{"id": "one", "call": {"sleep": {"duration": "300ms"}}}, {"id": "two", "needs": ["one"], "call": {"log": {"message": "x"}}}]});
+    agent.call("plan_write", &json!({"plan": plan}));
+    agent.call("run_ready", &json!({}));
+    while agent.call("task_get", &json!({"id": "one"}))["task"]["status"] == "todo" {}
+    assert_eq!(agent.close().0, Some(0));
+    let status = |id: &str| cli.run(&["show", id, "--json"]).ok().json()["data"]["status"].clone();
+    assert_eq!((status("one"), status("two")), (json!("done"), json!("todo")));
+}
+
+#[test]
+fn what_cannot_be_served_is_said_to_people() {
+    let cli = Cli::new();
+    for (options, said) in [
+        (&["mcp", "--project", "none"][..], "which is no directory"),
+        (&["mcp", "--read-only", "--allow", "sandboxed"], "cannot be used with"),
+        (&["mcp", "--http", "192.0.2.1:80"], "--allow-remote"),
+        (&["mcp", "--http", "0.0.0.0:80", "--allow-remote"], "name the one address"),
+        (&["mcp", "--http", "port"], "expected a port"),
+    ] {
+        let refused = cli.run(options);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused}");
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+    cli.policy("[origins]\nmcp = \"ask\"\n");
+    let refused = cli.run(&["mcp", "--allow", "sandboxed"]);
+    assert!(refused.code == Some(7) && refused.stderr.contains("mcp = \"ask\""), "{refused}");
+    let no_project = Cli::without_store().run(&["mcp"]);
+    assert!(no_project.stdout.is_empty() && no_project.stderr.contains("taskpawl init"), "{no_project}");
+}
+
+#[test]
+fn by_http_only_who_has_the_token_is_served() {
+    let cli = Cli::new().with_clock();
+    let mut command = cli.command(&cli.path("work"), &["mcp", "--http", "--json"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let door: Value = serde_json::from_str(&line).unwrap();
+    let url = door["data"]["url"].as_str().unwrap();
+    let (token, host) = (
+        door["data"]["token"].as_str().unwrap(),
+        url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap(),
+    );
+    let status = |token: &str| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    let answers = (status(token), status("wrong"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(answers, ("200".to_owned(), "401".to_owned()));
+}

@@ -1,0 +1,33 @@
+//! The server side: a plan as tools, resources and prompts of an MCP server.
+//!
+//! `handler` is what the protocol sees, in both of its eras; it keeps nothing of a connection. `tools/` has one file for each of the
+//! core tools, which translate between arguments and the manager; `answer` and `refusal` are the only ways back to a model, and bound what
+//! it has to read. `runs` are the runs of this process; everything that is said of a run is read from the store, so that it is the same
+//! after the server was killed.
+
+mod actions;
+mod answer;
+mod arguments;
+mod brief;
+mod caller;
+mod changes;
+mod completion;
+mod digest;
+mod elicit;
+#[cfg(test)]
+mod fuzz;
+mod handler;
+mod http;
+mod options;
+mod prompts;
+mod refusal;
+mod resources;
+mod runs;
+mod stdio;
+mod tasks;
+mod tools;
+
+pub use handler::McpServer;
+pub use http::{HttpDoor, ListenError};
+pub use options::{PromptText, ServerOptions, ToolSet};
+pub use stdio::ServeError;

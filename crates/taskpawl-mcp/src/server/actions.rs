@@ -1,0 +1,174 @@
+//! What to do next, as exact calls of our tools: what commands of the command line are to people.
+
+use serde_json::{Map, Value, json};
+
+/// Something to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// A call of one of our tools.
+    Call { tool: &'static str, arguments: Map<String, Value> },
+    /// What only a person does, at a terminal.
+    Person(String),
+}
+
+impl Action {
+    /// Returns a call. `arguments` is an object.
+    pub(super) fn call(tool: &'static str, arguments: Value) -> Self {
+        let Value::Object(arguments) = arguments else {
+            unreachable!("BUG: arguments are an object");
+        };
+        Self::Call { tool, arguments }
+    }
+
+    /// Returns what a command of the command line comes to; nothing where it means nothing here.
+    pub(super) fn of_command(command: &str) -> Option<Self> {
+        let mut words = words(command).into_iter();
+        if words.next().as_deref() != Some("taskpawl") {
+            return None;
+        }
+        let (verb, rest): (String, Vec<String>) = (words.next()?, words.collect());
+        let id = rest.iter().find(|word| !word.starts_with("--"));
+        match verb.as_str() {
+            "retry" | "reopen" | "cancel" | "skip" | "release" | "done" | "fail" | "claim" | "renew" => {
+                let mut arguments = json!({"id": id?, "action": verb});
+                if rest.iter().any(|word| word == "--cascade") {
+                    arguments["cascade"] = true.into();
+                }
+                Some(Self::call("task_update", arguments))
+            }
+            "show" | "logs" | "explain" | "history" => Some(Self::call("task_get", json!({"id": id?}))),
+            "run" => Some(Self::call("run_ready", json!({"only": [id?]}))),
+            "run-all-ready" => Some(Self::call("run_ready", run_arguments(&rest))),
+            "list" | "runs" => Some(Self::call("plan_show", json!({}))),
+            "ready" => Some(Self::call("ready_list", json!({}))),
+            "approve" | "reject" | "unblock" | "trust" | "undo" => Some(Self::Person(command.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Returns what several commands come to, each once.
+    pub(super) fn of_commands<'c>(commands: impl IntoIterator<Item = &'c str>) -> Vec<Self> {
+        let mut actions = Vec::new();
+        for action in commands.into_iter().flat_map(|line| line.split(" && ")).filter_map(Self::of_command) {
+            if !actions.contains(&action) {
+                actions.push(action);
+            }
+        }
+        actions
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Call { tool, arguments } => json!({"tool": tool, "arguments": arguments}),
+            Self::Person(command) => json!({"askPersonToRun": command}),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::Call { tool, arguments } => format!("`{tool} {}`", Value::Object(arguments.clone())),
+            Self::Person(command) => format!("`{command}` (a person, at a terminal)"),
+        }
+    }
+}
+
+fn run_arguments(words: &[String]) -> Value {
+    let only: Vec<&String> =
+        words.windows(2).filter(|pair| pair[0] == "--only").map(|pair| &pair[1]).collect();
+    if only.is_empty() { json!({}) } else { json!({"only": only}) }
+}
+
+/// Returns the words of a command line as we write them: quoted with `'`, where that is needed.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted, mut is_word) = (Vec::new(), String::new(), false, false);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => (is_quoted, is_word) = (!is_quoted, true),
+            '\\' if !is_quoted => word.extend(chars.next()),
+            c if c.is_whitespace() && !is_quoted => {
+                if is_word {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_word = false;
+            }
+            c => {
+                word.push(c);
+                is_word = true;
+            }
+        }
+    }
+    words.extend(is_word.then_some(word));
+    words
+}
+
+/// Puts our calls in the place of commands that stand in a text between backticks, and returns them beside it.
+pub(super) fn translated(text: &str) -> (String, Vec<Action>) {
+    let (mut said, mut actions) = (String::new(), Vec::new());
+    for (index, part) in text.split('`').enumerate() {
+        let action = Action::of_command(part).or_else(|| short(part));
+        match action.filter(|_| index % 2 == 1) {
+            Some(action) => {
+                said.push_str(&action.in_words());
+                actions.push(action);
+            }
+            None if index % 2 == 1 => {
+                said.push('`');
+                said.push_str(part);
+                said.push('`');
+            }
+            None => said.push_str(part),
+        }
+    }
+    (said, actions)
+}
+
+/// Commands that hints name without the program.
+fn short(part: &str) -> Option<Action> {
+    match part.split_once(' ') {
+        Some(("claim", "--next")) => Some(Action::call("ready_list", json!({"claim": true}))),
+        Some(("release", _)) => Action::of_command(&format!("taskpawl {part}")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_become_calls() {
+        for (command, call) in [
+            ("taskpawl retry a", r#"{"arguments":{"action":"retry","id":"a"},"tool":"task_update"}"#),
+            (
+                "taskpawl retry a --cascade",
+                r#"{"arguments":{"action":"retry","cascade":true,"id":"a"},"tool":"task_update"}"#,
+            ),
+            (
+                "taskpawl run-all-ready --only 'label:very urgent'",
+                r#"{"arguments":{"only":["label:very urgent"]},"tool":"run_ready"}"#,
+            ),
+            ("taskpawl logs a", r#"{"arguments":{"id":"a"},"tool":"task_get"}"#),
+            (
+                "taskpawl approve a --answer 'to production'",
+                r#"{"askPersonToRun":"taskpawl approve a --answer 'to production'"}"#,
+            ),
+        ] {
+            assert_eq!(Action::of_command(command).unwrap().to_json().to_string(), call);
+        }
+        assert_eq!(Action::of_command("taskpawl where"), None);
+    }
+
+    #[test]
+    fn hints_name_calls() {
+        let (text, actions) =
+            translated("take another one with `claim --next`, or ask the holder to `release a`");
+        assert_eq!(
+            text,
+            "take another one with `ready_list {\"claim\":true}`, or ask the holder to `task_update {\"action\":\"release\",\"id\":\"a\"}`"
+        );
+        assert_eq!(actions.len(), 2);
+        let (text, actions) = translated("the state is `todo`");
+        assert_eq!((text.as_str(), actions.len()), ("the state is `todo`", 0));
+    }
+}

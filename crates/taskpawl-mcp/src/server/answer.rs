@@ -1,0 +1,198 @@
+//! What a model gets to read: an object, as text and as structured content, of bounded size.
+
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value, json};
+
+use super::actions::Action;
+
+/// The largest object that is answered unless more is asked for. It stands in the answer twice, once with its quotes escaped; together
+/// that stays below 8 kB.
+pub(super) const MOST_BYTES: usize = 3_500;
+
+/// The largest object that is answered where the caller says how much it wants.
+pub(super) const MOST_BYTES_ASKED: usize = 100_000;
+
+/// How many things to do next are named.
+const MOST_ACTIONS: usize = 5;
+
+/// What is left of a text when there is no room for all of it.
+const LEAST_CHARS: usize = 80;
+
+/// An answer.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    fields: Map<String, Value>,
+    actions: Vec<Action>,
+    is_error: bool,
+    /// Whether the caller has said how much it wants.
+    is_asked_for: bool,
+}
+
+impl Answer {
+    /// Returns an answer with the fields of an object.
+    pub(super) fn new(fields: Value) -> Self {
+        let Value::Object(fields) = fields else {
+            unreachable!("BUG: an answer is an object");
+        };
+        Self { fields, ..Self::default() }
+    }
+
+    /// Returns a refusal.
+    pub(super) fn refused(fields: Value) -> Self {
+        Self { is_error: true, ..Self::new(fields) }
+    }
+
+    /// Says what to do next.
+    pub(super) fn next(mut self, actions: impl IntoIterator<Item = Action>) -> Self {
+        for action in actions {
+            if !self.actions.contains(&action) {
+                self.actions.push(action);
+            }
+        }
+        self
+    }
+
+    /// Lets it be as long as the caller wants it.
+    pub(super) fn long_if(mut self, is_asked_for: bool) -> Self {
+        self.is_asked_for = is_asked_for;
+        self
+    }
+
+    /// Adds a field that says something; empty lists and `null` do not.
+    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+        if !is_empty(&value) {
+            self.fields.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// Returns the object, as far as there is room for it.
+    pub(super) fn into_json(mut self) -> Value {
+        self.actions.truncate(MOST_ACTIONS);
+        let actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
+        let most = if self.is_asked_for { MOST_BYTES_ASKED } else { MOST_BYTES };
+        let most = most.saturating_sub(json!(actions).to_string().len());
+        let mut value = Value::Object(self.fields);
+        shorten(&mut value, most);
+        if !actions.is_empty() {
+            value["nextActions"] = actions.into();
+        }
+        value
+    }
+
+    pub(super) fn into_result(self) -> CallToolResult {
+        let is_error = self.is_error;
+        let value = self.into_json();
+        if is_error { CallToolResult::structured_error(value) } else { CallToolResult::structured(value) }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Makes an object fit: the longest lists lose their last elements and the longest texts their ends, and `shortened` says so.
+fn shorten(value: &mut Value, most: usize) {
+    let mut is_shortened = false;
+    // Escapes count: a text of quotes is twice as long as it looks.
+    while value.to_string().len() + 20 > most {
+        let Some(largest) = largest(value) else { break };
+        is_shortened = true;
+        match largest {
+            Value::Array(items) => items.truncate(items.len() / 2),
+            Value::String(text) => *text = head(text),
+            Value::Object(fields) => {
+                let last = fields.keys().next_back().cloned();
+                last.and_then(|name| fields.remove(&name));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => break,
+        }
+    }
+    if is_shortened {
+        value["shortened"] = true.into();
+    }
+}
+
+fn head(text: &str) -> String {
+    let half = text.chars().count() / 2;
+    text.chars().take(half.max(LEAST_CHARS)).chain(['…']).collect()
+}
+
+/// Returns the largest part that can be made shorter. An object, but for the outermost, is one only where nothing in it is.
+fn largest(value: &mut Value) -> Option<&mut Value> {
+    let parts: Vec<&mut Value> = match value {
+        Value::Array(items) => items.iter_mut().collect(),
+        Value::Object(fields) => fields.values_mut().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    let part = parts.into_iter().max_by_key(|part| part.to_string().len())?;
+    let is_deep = match &*part {
+        // Few large elements are shortened themselves; of many some go.
+        Value::Array(items) => items.len() < 4 && !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    if is_deep && has_shortenable(part) {
+        return largest(part);
+    }
+    is_shortenable(part).then_some(part)
+}
+
+fn has_shortenable(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_shortenable(item) || has_shortenable(item)),
+        Value::Object(fields) => fields.values().any(|field| is_shortenable(field) || has_shortenable(field)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn is_shortenable(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => text.chars().count() > LEAST_CHARS + 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_answered_fits() {
+        let long = "\"x\" ".repeat(20_000);
+        let many: Vec<Value> = (0..5_000).map(|n| json!({"id": format!("task-{n}"), "name": "n"})).collect();
+        let deep =
+            (0..100).fold(json!("x".repeat(50)), |inner, n| json!({format!("k{n}"): inner, "a": [1, 2]}));
+        let wide: Map<String, Value> = (0..3_000).map(|n| (format!("key-{n}"), json!(n))).collect();
+        let single = json!([[[long.clone()]]]);
+        for fields in [
+            json!({"text": long, "name": "kept"}),
+            json!({"tasks": many, "name": "kept"}),
+            json!({"a": {"b": {"text": long, "tasks": many}}, "name": "kept"}),
+            json!({"deep": deep, "text": long, "name": "kept"}),
+            json!({"wide": wide, "name": "kept"}),
+            json!({"single": single, "name": "kept"}),
+        ] {
+            let result =
+                Answer::new(fields).next([Action::Person("taskpawl approve a".to_owned())]).into_result();
+            let text = serde_json::to_string(&result).unwrap();
+            assert!(text.len() <= 8_000, "{} bytes: {}", text.len(), &text[..200]);
+            let value = result.structured_content.unwrap();
+            assert_eq!((&value["name"], &value["shortened"]), (&json!("kept"), &json!(true)), "{value}");
+            assert_eq!(value["nextActions"].as_array().unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_short_stays_as_it_is() {
+        let value = Answer::new(json!({"a": 1})).with("b", json!([])).with("c", json!([1])).into_json();
+        assert_eq!(value, json!({"a": 1, "c": [1]}));
+    }
+}

@@ -1,0 +1,157 @@
+//! Tasks and runs, in few words.
+
+use serde_json::{Map, Value, json};
+use taskpawl::model::{ApprovalRequest, Priority, RunRecord, Task, ToolCall, format_time};
+use taskpawl::{Manager, RunState};
+
+/// How much of a text stands in a list.
+const LISTED_CHARS: usize = 160;
+
+/// How much of a text stands in a task that was asked for.
+pub(super) const SHOWN_CHARS: usize = 1_500;
+
+/// How many calls and notes of a task are shown.
+const SHOWN_ITEMS: usize = 20;
+
+/// Returns a task as it stands in lists.
+pub(super) fn task(task: &Task) -> Value {
+    let mut brief = json!({"id": task.id, "name": cut(&task.name, LISTED_CHARS), "status": task.status});
+    let mut add = |name: &str, value: Value| brief[name] = value;
+    if task.priority != Priority::default() {
+        add("priority", json!(task.priority));
+    }
+    if !task.dependencies.is_empty() {
+        add("needs", json!(task.dependencies));
+    }
+    if let Some(plan) = &task.plan {
+        add("plan", json!(plan));
+    }
+    if let Some(parent) = &task.parent {
+        add("parent", json!(parent));
+    }
+    if let Some(work) = work(task) {
+        add("work", work);
+    }
+    if let Some(claim) = &task.claim {
+        add("heldBy", json!(claim.actor));
+    }
+    if let Some(ended) = &task.claim_ended {
+        add("claimEnded", json!(ended));
+    }
+    if let Some(reason) = &task.blocked_reason {
+        add("blockedBy", cut_deep(json!(reason), LISTED_CHARS));
+    }
+    if let Some(error) = &task.error {
+        add("error", json!(cut(error, LISTED_CHARS)));
+    }
+    brief
+}
+
+/// Returns what does the work: the tools of its calls, or hands; nothing where it has subtasks alone.
+fn work(task: &Task) -> Option<Value> {
+    let tools: Vec<&str> =
+        task.metadata.tool_calls.iter().map(|call| call.tool_name.as_str()).take(4).collect();
+    if !tools.is_empty() {
+        return Some(json!(tools));
+    }
+    let is_manual = task.subtasks.is_empty() && task.options.get("milestone") != Some(&Value::Bool(true));
+    is_manual.then(|| json!("by hand"))
+}
+
+/// Returns a task with all that is known of it; of long texts the beginning.
+pub(super) fn whole(task: &Task) -> Map<String, Value> {
+    let Value::Object(mut whole) = json!(task) else {
+        unreachable!("BUG: a task is an object");
+    };
+    for name in ["progress", "names", "startedAt", "generation", "metadata"] {
+        whole.remove(name);
+    }
+    whole.retain(|_, value| *value != json!([]) && *value != json!(""));
+    let metadata = &task.metadata;
+    for (name, value) in [("context", &metadata.context), ("metadata", &metadata.extra)] {
+        if !value.is_empty() {
+            whole.insert(name.to_owned(), json!(value));
+        }
+    }
+    if !metadata.tool_calls.is_empty() {
+        let calls: Vec<Value> = metadata.tool_calls.iter().take(SHOWN_ITEMS).map(call).collect();
+        whole.insert("calls".to_owned(), json!(calls));
+    }
+    whole.into_iter().map(|(name, value)| (name, cut_deep(value, SHOWN_CHARS))).collect()
+}
+
+fn call(call: &ToolCall) -> Value {
+    let mut brief = json!({"id": call.id, "tool": call.tool_name, "args": call.args, "status": call.status, "origin": call.origin});
+    if let Some(error) = &call.error {
+        brief["error"] = json!(error);
+    }
+    if call.attempts > 0 {
+        brief["attempts"] = json!(call.attempts);
+    }
+    brief
+}
+
+/// Returns a question that waits for a person.
+pub(super) fn question(request: &ApprovalRequest) -> Value {
+    let tools: Vec<&str> = request.calls.iter().map(|call| call.tool.as_str()).take(4).collect();
+    let mut brief = json!({"id": request.task, "tools": tools});
+    for (name, said) in [("ask", &request.ask), ("why", &request.why)] {
+        if let Some(text) = said {
+            brief[name] = json!(cut(text, LISTED_CHARS));
+        }
+    }
+    if !request.options.is_empty() {
+        brief["options"] = json!(request.options);
+    }
+    brief
+}
+
+/// Returns a run as it stands in lists.
+pub(super) fn run(manager: &Manager, run: &RunRecord) -> Value {
+    let state = manager.run_state(run);
+    let mut brief =
+        json!({"run_id": run.id, "state": state, "by": run.actor, "startedAt": format_time(run.started_at)});
+    if !run.scope.is_empty() {
+        brief["only"] = json!(run.scope);
+    }
+    if let Some(exit) = run.exit {
+        brief["exit"] = json!(exit);
+        brief["meaning"] = json!(meaning(exit));
+    }
+    if state == RunState::Killed {
+        brief["meaning"] = json!("it was killed; what it held is taken back by the next run");
+    }
+    brief
+}
+
+/// Returns what the exit code of a run says about its scope.
+fn meaning(exit: u8) -> &'static str {
+    match exit {
+        0 => "everything is finished",
+        1 => "a task failed",
+        3 => "something waits for an approval, an agent or a decision",
+        4 => "tasks are blocked",
+        _ => "it was stopped before its end",
+    }
+}
+
+/// Returns the beginning of a text.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most).chain(['…']).collect()
+}
+
+fn cut_deep(value: Value, most: usize) -> Value {
+    match value {
+        Value::String(text) => cut(&text, most).into(),
+        Value::Array(items) => items.into_iter().take(50).map(|item| cut_deep(item, most)).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (name, cut_deep(field, most)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}

@@ -1,0 +1,187 @@
+//! Subscriptions: what changed in the store, whoever changed it, as addresses of what can be read.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use taskpawl::model::{Event, EventKind};
+use taskpawl::{Error, Manager};
+use tokio_util::task::TaskTracker;
+
+use super::handler::{McpServer, blocking};
+use super::refusal::chain;
+use super::resources::{Place, plan_names};
+
+/// How long a look for changes blocks a thread; changes end it at once.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How many events are looked at. After more of them everything counts as changed.
+const MOST_EVENTS: usize = 1_000;
+
+/// What changed between two looks.
+#[derive(Debug, Default)]
+struct News {
+    /// Everything, because too much happened to say what.
+    is_all: bool,
+    places: BTreeSet<Place>,
+    /// Whether there are other plans than before.
+    has_other_plans: bool,
+}
+
+impl News {
+    fn has(&self, place: &Place) -> bool {
+        self.is_all || self.places.contains(place)
+    }
+}
+
+/// Looks at the store again and again.
+#[derive(Debug, Clone)]
+struct Lookout {
+    manager: Manager,
+    revision: u64,
+    plans: Vec<String>,
+}
+
+impl Lookout {
+    fn new(manager: Manager) -> Result<Self, Error> {
+        let (revision, plans) = (manager.revision()?, plan_names(&manager)?);
+        Ok(Self { manager, revision, plans })
+    }
+
+    /// Waits a while for something to happen; blocks.
+    fn look(mut self) -> Result<(Self, News), Error> {
+        let store = self.manager.store();
+        if store.wait_change(self.revision, LOOK)? <= self.revision {
+            return Ok((self, News::default()));
+        }
+        let events = store.events_since(self.revision, MOST_EVENTS)?;
+        let plans = plan_names(&self.manager)?;
+        let mut news = News { has_other_plans: plans != self.plans, ..News::default() };
+        news.is_all = events.len() == MOST_EVENTS;
+        self.revision = if news.is_all {
+            self.manager.revision()?
+        } else {
+            events.last().map_or(self.revision, |event| event.revision)
+        };
+        self.plans = plans;
+        for event in &events {
+            self.add(event, &mut news.places)?;
+        }
+        Ok((self, news))
+    }
+
+    /// Adds what an event says something new about.
+    fn add(&self, event: &Event, places: &mut BTreeSet<Place>) -> Result<(), Error> {
+        places.extend([Place::Digest, Place::Ready]);
+        if let Some(run) = &event.run {
+            places.insert(Place::Run(run.to_string()));
+        }
+        let Some(task) = &event.task else { return Ok(()) };
+        places.insert(Place::Task(task.to_string()));
+        let plan = if let EventKind::Deleted { task } = &event.kind {
+            task["plan"].as_str().map(str::to_owned)
+        } else {
+            self.manager.read(|view| {
+                let key = view.key(task.as_str())?;
+                let task = key.map(|key| view.task(key)).transpose()?.flatten();
+                Ok(task.and_then(|task| task.plan))
+            })?
+        };
+        places.extend(plan.map(Place::Plan));
+        Ok(())
+    }
+}
+
+/// Tells a client of the newer era what it has subscribed to, until it does not want to hear more.
+pub(super) async fn listen(server: &McpServer, context: SubscriptionContext) -> Result<(), ErrorData> {
+    let failed = |error: Error| ErrorData::internal_error(chain(&error), None);
+    let manager = server.plans().manager().clone();
+    let mut lookout = blocking(move || Lookout::new(manager)).await.map_err(failed)?;
+    // The client has heard that it is subscribed before the lookout began: what changed in between is not to be missed.
+    tell(&context, &News { is_all: true, ..News::default() }).await;
+    loop {
+        let now = lookout.clone();
+        let (next, news) = tokio::select! {
+            biased;
+            () = context.cancelled() => return Ok(()),
+            looked = blocking(move || now.look()) => looked.map_err(failed)?,
+        };
+        lookout = next;
+        if !tell(&context, &news).await {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns false when the client does not want to hear more.
+async fn tell(context: &SubscriptionContext, news: &News) -> bool {
+    let (accepted, sink) = (context.accepted().clone(), context.sink());
+    for uri in accepted.resource_subscriptions.into_iter().flatten() {
+        let is_news = Place::of(&uri).is_some_and(|place| news.has(&place));
+        if is_news && sink.notify_resource_updated(uri).await.is_err() {
+            return false;
+        }
+    }
+    let has_list = accepted.resources_list_changed == Some(true) && news.has_other_plans;
+    !has_list || sink.notify_resource_list_changed().await.is_ok()
+}
+
+/// What a client of the older era has subscribed to. That era has connections, and this belongs to one.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    uris: Mutex<BTreeSet<String>>,
+    tracker: TaskTracker,
+}
+
+impl Desk {
+    /// Adds an address. With the first one the client begins to hear of changes.
+    pub(super) async fn add(
+        self: &Arc<Self>,
+        server: &McpServer,
+        peer: Peer<RoleServer>,
+        uri: String,
+    ) -> Result<(), ErrorData> {
+        if Place::of(&uri).is_none() {
+            return Err(ErrorData::resource_not_found(format!("there is nothing at `{uri}`"), None));
+        }
+        let is_new = self.tracker.is_empty();
+        self.uris().insert(uri);
+        if is_new {
+            let manager = server.plans().manager().clone();
+            let lookout = blocking(move || Lookout::new(manager)).await;
+            let lookout = lookout.map_err(|error| ErrorData::internal_error(chain(&error), None))?;
+            let desk = Arc::clone(self);
+            self.tracker.spawn(async move { desk.tell(lookout, peer).await });
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, uri: &str) {
+        self.uris().remove(uri);
+    }
+
+    /// Tells the client until its connection is closed.
+    async fn tell(&self, mut lookout: Lookout, peer: Peer<RoleServer>) {
+        while !peer.is_transport_closed() {
+            let now = lookout.clone();
+            // A store that fails fails the calls of the client, too, and these say so.
+            let Ok((next, news)) = blocking(move || now.look()).await else { return };
+            lookout = next;
+            let wanted: Vec<String> = self.uris().iter().cloned().collect();
+            for uri in wanted.into_iter().filter(|uri| Place::of(uri).is_some_and(|place| news.has(&place))) {
+                if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
+                    return;
+                }
+            }
+            if news.has_other_plans && peer.notify_resource_list_changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn uris(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

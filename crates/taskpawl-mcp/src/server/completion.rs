@@ -1,0 +1,37 @@
+//! Completion of ids and names.
+
+use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
+use taskpawl::{Error, Manager, RunFilter};
+
+use super::resources::plan_names;
+
+/// Returns what an argument may become; blocks.
+pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Result<CompletionInfo, Error> {
+    let begun = request.argument.value.as_str();
+    let of = match &request.r#ref {
+        Reference::Resource(template) => template.uri.as_str(),
+        Reference::Prompt(prompt) => prompt.name.as_str(),
+        _ => "",
+    };
+    let most = CompletionInfo::MAX_VALUES;
+    let mut found = match (of, request.argument.name.as_str()) {
+        ("taskpawl://task/{id}", "id") => manager.read(|view| {
+            let ids = view.ids_with_prefix(begun, most + 1)?;
+            Ok(ids.iter().map(ToString::to_string).collect())
+        })?,
+        ("taskpawl://run/{id}", "id") => {
+            let runs = manager.runs(&RunFilter::default())?.into_iter().map(|run| run.id.to_string());
+            runs.filter(|id| id.starts_with(begun)).take(most + 1).collect()
+        }
+        ("taskpawl://plan/{name}", "name") | ("review_failures", "plan") => {
+            let names = plan_names(manager)?.into_iter().filter(|name| name.starts_with(begun));
+            names.take(most + 1).collect::<Vec<String>>()
+        }
+        _ => Vec::new(),
+    };
+    let has_more = found.len() > most;
+    found.truncate(most);
+    let mut info = CompletionInfo::default();
+    (info.values, info.has_more) = (found, Some(has_more));
+    Ok(info)
+}

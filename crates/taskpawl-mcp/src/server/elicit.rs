@@ -1,0 +1,127 @@
+//! Approvals by elicitation: what a run asks is passed on to the person at the client, who decides.
+
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest,
+    InputRequiredResult, InputResponses, ServerRequest,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+use taskpawl::Verdict;
+use taskpawl::model::{ApprovalRequest, RunId};
+
+use super::handler::McpServer;
+use super::runs::key_of;
+
+/// The longest question. One that needs more is for the command line: nobody approves what is not shown.
+const MOST_CHARS: usize = 6_000;
+
+/// Returns whether a client can pass questions on, and the server is to do so.
+pub(super) fn is_possible(server: &McpServer, context: &RequestContext<RoleServer>) -> bool {
+    let can = || context.client_capabilities().is_some_and(|capabilities| capabilities.elicitation.is_some());
+    server.options().approve_elicited && can()
+}
+
+/// Returns the questions of a run that can be asked, with how they are called.
+fn questions(server: &McpServer, run: &RunId) -> Vec<(ApprovalRequest, ElicitRequestParams)> {
+    let open = server.runs().questions(run).into_iter();
+    open.filter_map(|request| Some((form(&request)?, request)))
+        .map(|(form, request)| (request, form))
+        .collect()
+}
+
+/// Returns what the newer era takes for questions: the call comes again with the answers.
+pub(super) fn input_required(server: &McpServer, run: &RunId) -> Option<InputRequiredResult> {
+    let requests = requests(server, run);
+    (!requests.is_empty()).then(|| InputRequiredResult::new(Some(requests), Some(run.to_string())))
+}
+
+/// Returns the questions of a run as requests to the client.
+pub(super) fn requests(server: &McpServer, run: &RunId) -> rmcp::model::InputRequests {
+    let request = |form| InputRequest::Elicitation(ElicitRequest::new(form));
+    questions(server, run).into_iter().map(|(asked, form)| (key_of(&asked), request(form))).collect()
+}
+
+/// Takes answers to questions of a run. What does not stand any more, or is no answer, changes nothing.
+pub(super) fn take(server: &McpServer, run: &RunId, responses: InputResponses) {
+    let open = server.runs().questions(run);
+    for (key, response) in responses {
+        let Some(request) = open.iter().find(|request| key_of(request) == key) else { continue };
+        let Ok(result) = serde_json::from_value::<ElicitResult>(response) else { continue };
+        server.runs().answer(run, &key, verdict(&result, request));
+    }
+}
+
+/// Asks the client of the older era, one question after the other, until the call is cancelled.
+pub(super) async fn ask(server: &McpServer, run: &RunId, context: &RequestContext<RoleServer>) {
+    for (request, form) in questions(server, run) {
+        let asked = context.peer.send_request(ServerRequest::ElicitRequest(ElicitRequest::new(form)));
+        let answer = tokio::select! {
+            answer = asked => answer,
+            () = context.ct.cancelled() => return,
+        };
+        // A client that cannot ask after all leaves the question to others.
+        let said = match answer {
+            Ok(ClientResult::ElicitResult(result)) => verdict(&result, &request),
+            _ => Verdict::Skip,
+        };
+        server.runs().answer(run, &key_of(&request), said);
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "whatever else is said is no decision")]
+fn verdict(result: &ElicitResult, request: &ApprovalRequest) -> Verdict {
+    let said = |name: &str| result.content.as_ref().and_then(|content| content.get(name));
+    let rejected = || Verdict::Reject { reason: Some("rejected by the person at the client".to_owned()) };
+    match result.action {
+        ElicitationAction::Decline => rejected(),
+        ElicitationAction::Accept if request.options.is_empty() => match said("approve") {
+            Some(Value::Bool(true)) => Verdict::Approve { answer: None, args: None },
+            Some(Value::Bool(false)) => rejected(),
+            _ => Verdict::Skip,
+        },
+        ElicitationAction::Accept => match said("answer") {
+            Some(answer @ Value::String(_)) => Verdict::Approve { answer: Some(answer.clone()), args: None },
+            _ => Verdict::Skip,
+        },
+        // Who closes the form, or says something that is not known here, leaves the question to others.
+        _ => Verdict::Skip,
+    }
+}
+
+/// Returns the form of a question; nothing where it is too long to be looked at there.
+fn form(request: &ApprovalRequest) -> Option<ElicitRequestParams> {
+    let message = message(request);
+    if message.chars().count() > MOST_CHARS {
+        return None;
+    }
+    let field = if request.options.is_empty() {
+        json!({"approve": {"type": "boolean", "title": "Let it run"}})
+    } else {
+        json!({"answer": {"type": "string", "enum": request.options, "title": "Answer"}})
+    };
+    let required: Vec<&String> = field.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    let schema = json!({"type": "object", "properties": field, "required": required});
+    serde_json::from_value(json!({"mode": "form", "message": message, "requestedSchema": schema})).ok()
+}
+
+/// Says everything that would run.
+fn message(request: &ApprovalRequest) -> String {
+    let mut lines = vec![format!("Task `{}` waits for you: {}", request.task, request.name)];
+    lines.extend(request.ask.clone());
+    lines.extend(request.why.as_ref().map(|why| format!("because {why}")));
+    for call in &request.calls {
+        lines.push(format!("{} {}", call.tool, Value::Object(call.args.clone())));
+        if !call.unknown.is_empty() {
+            lines.push(format!("  not known yet: {}", call.unknown.join(", ")));
+        }
+        if let Some(sandbox) = &call.sandbox {
+            lines.push(format!("  asks of the sandbox: {}", json!(sandbox)));
+        }
+    }
+    if let Some(items) = &request.items {
+        lines.push(format!("for each of {}", Value::Array(items.clone())));
+    }
+    // Nothing in it may look like something else than it is.
+    let plain = |line: String| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    lines.into_iter().map(plain).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,103 @@
+//! Hostile input at the arguments of every tool.
+
+use serde_json::Value;
+use taskpawl::{SandboxSettings, Taskpawl};
+use taskpawl_fuzz::Target;
+
+use super::answer::Answer;
+use super::caller::Caller;
+use super::options::ServerOptions;
+use super::refusal::Refused;
+use super::tools::{Core, run_ready};
+
+/// The first word is the tool.
+const ARGUMENTS: Target<'_> = Target {
+    name: "arguments over MCP",
+    corpus: &[
+        r#"["plan_show", {"status": ["todo", "failed"], "plan": "p", "label": "x", "text": "a", "limit": 2, "offset": 1, "agent": "ann"}]"#,
+        r#"["plan_write", {"plan": {"params": {"n": {"type": "integer", "default": 1}}, "tasks": [{"id": "c", "needs": ["a"], "call": {"log": {"message": "${{ params.n }}"}}}]}, "name": "q", "merge": true, "dry_run": true, "request_id": "r"}]"#,
+        r#"["plan_write", {"plan": "tasks: [{id: d, run: echo}]", "name": "r"}]"#,
+        r#"["task_add", {"name": "n", "description": "d", "needs": ["a"], "parent": "b", "priority": "high", "run": "x", "labels": ["l"], "request_id": null}]"#,
+        r#"["task_get", {"id": "a", "part": "description", "offset": 3, "limit": 4}]"#,
+        r#"["task_get", {"id": "b", "part": "result", "call": "c"}]"#,
+        r#"["task_update", {"id": "a", "fields": {"name": "x", "priority": null, "context": {"a": 1}}, "if_version": 1, "note": "n"}]"#,
+        r#"["task_update", {"id": "b", "action": "claim", "ttl": "2h", "agent": "bob"}]"#,
+        r#"["task_update", {"id": "b", "action": "done", "result": {"a": [1]}, "note": "n", "attempt": 1, "agent": "bob"}]"#,
+        r#"["task_delete", {"ids": ["a"], "agent": "ann"}]"#,
+        r#"["ready_list", {"only": ["plan:p", "label:x", "a"], "limit": 3}]"#,
+        r#"["ready_list", {"claim": true, "only": "plan:p"}]"#,
+        r#"["run_ready", {"only": ["a"], "jobs": 2, "wait_s": 45}]"#,
+        r#"["run_ready", {"run_id": "x", "cancel": true}]"#,
+    ],
+    words: &[
+        "id",
+        "ids",
+        "plan",
+        "tasks",
+        "needs",
+        "agent",
+        "request_id",
+        "only",
+        "claim",
+        "part",
+        "offset",
+        "limit",
+        "fields",
+        "action",
+        "done",
+        "fail",
+        "retry",
+        "reopen",
+        "cascade",
+        "ttl",
+        "-1",
+        "18446744073709551615",
+        "null",
+        "\u{0}",
+        "${{",
+        "}}",
+        "plan:",
+        "label:",
+    ],
+};
+
+fn plans() -> Taskpawl {
+    let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
+    let plan =
+        "{name: p, tasks: [{id: a, description: é, labels: [x]}, {id: b, name: 'B', subtasks: [{id: e}]}]}";
+    plans.apply_text(plan, "p").unwrap();
+    plans
+}
+
+/// Calls a tool as the handler does, but for the start of runs, and returns whether the arguments were understood.
+fn call(plans: &Taskpawl, text: &str) -> bool {
+    let options = ServerOptions::default();
+    let Ok((name, Value::Object(mut arguments))) = serde_json::from_str::<(String, Value)>(text) else {
+        return false;
+    };
+    let Some(tool) = Core::named(&name, &options) else { return false };
+    let caller = Caller::of(plans, &name, &mut arguments);
+    let answer: Result<Answer, Refused> = caller.and_then(|caller| {
+        if tool == Core::RunReady {
+            return run_ready::Arguments::read(arguments).map(|_| Answer::default());
+        }
+        tool.call(&caller, &options, arguments)
+    });
+    let is_understood = !matches!(answer, Err(Refused::Argument { .. }));
+    let is_asked_for = text.contains("limit");
+    let result = answer.unwrap_or_else(Refused::into_answer).into_result();
+    let bytes = serde_json::to_string(&result).unwrap().len();
+    assert!(bytes <= 8_192 || is_asked_for, "{bytes} bytes are answered");
+    is_understood
+}
+
+#[test]
+fn arguments_that_are_known_are_understood() {
+    ARGUMENTS.corpus(|text| call(&plans(), text));
+}
+
+#[test]
+fn no_arguments_panic_or_get_a_long_answer() {
+    let plans = plans();
+    ARGUMENTS.fuzz_some(20_000, |text| call(&plans, text));
+}

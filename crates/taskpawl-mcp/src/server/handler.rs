@@ -1,0 +1,383 @@
+//! What the protocol sees: one handler for both of its eras, which keeps nothing of a connection.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ContentBlock, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use serde_json::{Map, Value};
+use taskpawl::Taskpawl;
+use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
+
+use super::caller::Caller;
+use super::changes::Desk;
+use super::options::ServerOptions;
+use super::refusal::{Refused, chain};
+use super::resources::Place;
+use super::runs::Runs;
+use super::tools::{Core, run_ready};
+use super::{changes, completion, elicit, prompts, resources, tasks};
+
+/// What every model reads before it calls the first tool.
+const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
+Status is derived from what ran; only work by hand is ended by you (task_update, action done or fail). \
+agent: your own name, so that claims of several agents are told apart; give the same one in every call. \
+request_id: a new name for each change; the same call repeated with it is done once. \
+Answers name nextActions: exact calls that go on. askPersonToRun is for the user, at a terminal. \
+A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
+
+/// A plan as an MCP server.
+///
+/// Cheap to clone: all connections share one.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    inner: Arc<Inner>,
+    /// What the client of the connection has subscribed to, in the era that has connections; `None` where requests come one by one.
+    desk: Option<Arc<Desk>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    plans: Taskpawl,
+    options: ServerOptions,
+    runs: Arc<Runs>,
+    /// The tools of the sets.
+    others: Registry,
+}
+
+impl McpServer {
+    /// Returns a server of a plan. What comes over it is marked with the origin that `plans` has, which should be
+    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp).
+    ///
+    /// # Errors
+    /// Two tools of the sets have the same name, or a schema of one is invalid.
+    pub fn new(plans: Taskpawl, options: ServerOptions) -> Result<Self, RegistryError> {
+        let mut others = Registry::new();
+        for tool in options.sets.iter().flat_map(|set| &set.tools) {
+            others.register(Arc::clone(tool))?;
+        }
+        Ok(Self { inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }), desk: None })
+    }
+
+    /// Returns what serves one connection.
+    pub(super) fn connected(&self) -> Self {
+        Self { desk: Some(Arc::default()), ..self.clone() }
+    }
+
+    pub(super) fn plans(&self) -> &Taskpawl {
+        &self.inner.plans
+    }
+
+    pub(super) fn options(&self) -> &ServerOptions {
+        &self.inner.options
+    }
+
+    pub(super) fn runs(&self) -> &Arc<Runs> {
+        &self.inner.runs
+    }
+
+    /// Asks every run of this server to stop: the first time what runs may end, the second time it is ended.
+    pub fn stop_runs(&self) {
+        self.runs().stop_all();
+    }
+
+    /// Waits until no run of this server goes on. None is started afterwards.
+    pub async fn wait_for_runs(&self) {
+        self.runs().wait().await;
+    }
+
+    /// Returns the definitions of all tools.
+    fn tools(&self) -> Vec<Tool> {
+        let core = Core::all(self.options()).map(|tool| tool.definition(self.options()));
+        core.chain(self.inner.others.iter().map(definition)).collect()
+    }
+
+    async fn call_core(
+        &self,
+        tool: Core,
+        mut request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, Refused> {
+        let mut arguments = request.arguments.take().unwrap_or_default();
+        let caller = Caller::of(self.plans(), tool.name(), &mut arguments)?;
+        if tool == Core::RunReady {
+            let arguments = run_ready::Arguments::read(arguments)?;
+            return self.run_ready(caller, arguments, request, context).await;
+        }
+        let server = self.clone();
+        let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
+        Ok(answer.into_result().into())
+    }
+
+    async fn run_ready(
+        &self,
+        caller: Caller,
+        arguments: run_ready::Arguments,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, Refused> {
+        let (wait, is_start) = (arguments.wait(), arguments.is_start() && request.request_state.is_none());
+        let can_ask = elicit::is_possible(self, context);
+        let id = match request.request_state {
+            // The same call again, with what a person has said: its run is there.
+            Some(run) => run_ready::find(&caller, run).await?,
+            None => run_ready::begin(self, &caller, arguments, can_ask).await?,
+        };
+        if let Some(responses) = request.input_responses {
+            elicit::take(self, &id, responses);
+        }
+        let server = self.clone();
+        if is_start && tasks::is_known(context) {
+            return Ok(blocking(move || tasks::created(caller.reads(), &id)).await?.into());
+        }
+        if !wait.is_zero() {
+            run_ready::wait(self, &caller, &id, wait, can_ask, context).await?;
+        }
+        if can_ask && is_newer(context) {
+            if let Some(questions) = elicit::input_required(self, &id) {
+                return Ok(questions.into());
+            }
+        } else if can_ask {
+            elicit::ask(self, &id, context).await;
+        }
+        let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;
+        Ok(answer.into_result().into())
+    }
+
+    /// Calls a tool of a set.
+    async fn call_other(
+        &self,
+        tool: RegisteredTool,
+        arguments: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        let project = self.plans().engine().project();
+        let output = project.files.join("mcp").join(uuid::Uuid::new_v4().to_string());
+        let mut cx = CallContext::new(&project.root, output);
+        self.plans().manager().actor().clone_into(&mut cx.actor);
+        cx.cancel = context.ct.clone();
+        match call_guarded(tool, cx, Value::Object(arguments)).await {
+            Ok(Value::String(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Ok(value) => CallToolResult::structured(value),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(chain(&error))]),
+        }
+    }
+}
+
+/// Returns a tool of a set as clients see it.
+fn definition(tool: &RegisteredTool) -> Tool {
+    let spec = tool.spec();
+    let object = |schema: &Value| schema.as_object().cloned().unwrap_or_default();
+    let hints = spec.hints;
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    let tool = Tool::new(spec.name.clone(), spec.description.clone(), object(&spec.args_schema))
+        .with_annotations(annotations);
+    match &spec.result_schema {
+        // What is answered as structured content is an object.
+        Some(schema) if schema["type"] == "object" => tool.with_raw_output_schema(object(schema).into()),
+        _ => tool,
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("taskpawl", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&[ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28])
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(tool) = Core::named(&request.name, self.options()) {
+            let answered = self.call_core(tool, request, &context).await;
+            return Ok(answered.unwrap_or_else(|refused| refused.into_answer().into_result().into()));
+        }
+        let arguments = request.arguments.unwrap_or_default();
+        match self.inner.others.get(&request.name) {
+            Some(tool) => Ok(self.call_other(tool.clone(), arguments, &context).await.into()),
+            None => Err(unknown_tool(&request.name)),
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(self)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (server, arguments) = (self.clone(), request.arguments.unwrap_or_default());
+        let prompt = blocking(move || prompts::get(&server, &request.name, &arguments)).await?;
+        Ok(prompt.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let manager = self.plans().manager().clone();
+        let found = blocking(move || resources::list(&manager)).await;
+        Ok(ListResourcesResult::with_all_items(found.map_err(|error| internal(&error))?))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let server = self.clone();
+        let contents = blocking(move || resources::read(&server, &request.uri)).await?;
+        Ok(ReadResourceResult::new(contents).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let manager = self.plans().manager().clone();
+        let found = blocking(move || completion::complete(&manager, &request)).await;
+        Ok(CompleteResult::new(found.map_err(|error| internal(&error))?))
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            uris.retain(|uri| Place::of(uri).is_some());
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        changes::listen(self, context).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match &self.desk {
+            Some(desk) => desk.add(self, context.peer, request.uri).await,
+            None => Err(no_connection()),
+        }
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let desk = self.desk.as_ref().ok_or_else(no_connection)?;
+        desk.remove(&request.uri);
+        Ok(())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(self, request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::update(self, request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(self, request.task_id).await
+    }
+}
+
+/// Returns whether a request is of the era in which servers ask nothing by themselves.
+fn is_newer(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+fn internal(error: &taskpawl::Error) -> ErrorData {
+    ErrorData::internal_error(chain(error), None)
+}
+
+fn no_connection() -> ErrorData {
+    let message =
+        "over HTTP nothing is kept of clients: subscribe with `subscriptions/listen` of protocol 2026-07-28";
+    ErrorData::invalid_request(message, None)
+}
+
+fn unknown_tool(name: &str) -> ErrorData {
+    ErrorData::new(
+        ErrorCode::INVALID_PARAMS,
+        format!("no tool `{name}`: tools/list has those that there are"),
+        None,
+    )
+}
+
+/// Does what blocks on a thread for that.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime ends: nobody is there any more who would get an answer.
+        Err(_) => std::future::pending().await,
+    }
+}

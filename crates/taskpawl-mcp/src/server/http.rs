@@ -1,0 +1,204 @@
+//! The server by HTTP, for those alone who have its token.
+
+mod guard;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::guard::{Guard, Verdict};
+use super::handler::McpServer;
+
+/// Where the server is, at its address.
+const PATH: &str = "/mcp";
+
+/// The largest request: whole plans come so.
+const MOST_REQUEST_BYTES: usize = 8 << 20;
+
+/// How many connections there are at a time; more of them wait.
+const MOST_CONNECTIONS: usize = 64;
+
+/// How long the head of a request may take.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// A server cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Others than this machine could reach it, and nobody has said that they may.
+    #[error("{address} is not an address of this machine alone")]
+    Open {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It stands for every address, so that no request can be told to be for it.
+    #[error("{address} stands for every address of this machine")]
+    Every {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The address cannot be had.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A port of which only who has the token gets anything.
+#[derive(Debug)]
+pub struct HttpDoor {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: String,
+}
+
+impl HttpDoor {
+    /// Listens on an address, port 0 for any, with a new random token. Addresses that others than this machine reach are refused unless
+    /// `is_open`.
+    ///
+    /// # Errors
+    /// The address is refused, or cannot be had.
+    pub async fn open(address: SocketAddr, is_open: bool) -> Result<Self, ListenError> {
+        let ip = address.ip();
+        if ip.is_unspecified() {
+            return Err(ListenError::Every { address: ip });
+        }
+        if !ip.is_loopback() && !is_open {
+            return Err(ListenError::Open { address: ip });
+        }
+        let failed = |source| ListenError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        // 244 random bits of the operating system.
+        let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        Ok(Self { listener, address, token })
+    }
+
+    /// Returns where clients find the server.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// Returns what clients send as `Authorization: Bearer TOKEN`.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl McpServer {
+    /// Serves whoever has the token, until `stop` fires. No request needs another one before it: nothing is kept of clients.
+    pub async fn serve_http(&self, door: HttpDoor, stop: CancellationToken) {
+        let HttpDoor { listener, address, token } = door;
+        let guard = Some(Guard::new(address, &token));
+        serve(self, listener, guard, stop).await;
+    }
+}
+
+async fn serve(server: &McpServer, listener: TcpListener, guard: Option<Guard>, stop: CancellationToken) {
+    let (service, guard) = (service(server, &stop), Arc::new(guard));
+    let (connections, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        // A connection that was gone before it was taken is no reason to end.
+        let Ok((stream, _)) = stream else { continue };
+        let (service, guard, stop) = (service.clone(), Arc::clone(&guard), stop.clone());
+        connections.spawn(async move {
+            connection(stream, service, guard, stop).await;
+            drop(place);
+        });
+    }
+    connections.close();
+    connections.wait().await;
+}
+
+type Service = StreamableHttpService<McpServer, NeverSessionManager>;
+
+fn service(server: &McpServer, stop: &CancellationToken) -> Service {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MOST_REQUEST_BYTES)
+        .with_cancellation_token(stop.child_token())
+        // The guard has looked at both, more strictly.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let server = server.clone();
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+}
+
+async fn connection(stream: TcpStream, service: Service, guard: Arc<Option<Guard>>, stop: CancellationToken) {
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let (service, guard) = (service.clone(), Arc::clone(&guard));
+        async move { Ok::<_, Infallible>(answer(request, &service, guard.as_ref().as_ref()).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), answer);
+    tokio::pin!(connection);
+    tokio::select! {
+        // Whoever breaks off has had what there was.
+        _ = connection.as_mut() => {}
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+async fn answer(request: Request<Incoming>, service: &Service, guard: Option<&Guard>) -> Answer {
+    let verdict =
+        guard.map_or(Verdict::Pass, |guard| guard.look(request.method(), request.uri(), request.headers()));
+    let mut answer = match verdict {
+        Verdict::NoToken => {
+            let mut answer = plain(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            );
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            answer
+        }
+        Verdict::Refused(why) => plain(StatusCode::FORBIDDEN, why),
+        Verdict::Pass if request.uri().path() != PATH => {
+            plain(StatusCode::NOT_FOUND, "the server is at /mcp")
+        }
+        Verdict::Pass => service.handle(request).await,
+    };
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}

@@ -1,0 +1,206 @@
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+use taskpawl::{SandboxSettings, Taskpawl};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::server::options::ServerOptions;
+
+/// A server by HTTP; with its guard, or, to see that the guard is what refuses, without.
+struct Site {
+    port: u16,
+    token: String,
+    stop: CancellationToken,
+    serving: JoinSet<()>,
+}
+
+impl Site {
+    async fn open(is_guarded: bool) -> Self {
+        let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
+        let server = McpServer::new(plans, ServerOptions::default()).unwrap();
+        let door = HttpDoor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
+        let (port, token, stop) = (door.address.port(), door.token.clone(), CancellationToken::new());
+        let guard = is_guarded.then(|| Guard::new(door.address, &door.token));
+        let (listener, until) = (door.listener, stop.clone());
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { serve(&server, listener, guard, until).await });
+        Self { port, token, stop, serving }
+    }
+
+    async fn close(mut self) {
+        self.stop.cancel();
+        self.serving.join_next().await.unwrap().unwrap();
+    }
+
+    /// Sends a request as it is written down, `PORT` and `TOKEN` filled in, and returns the answer.
+    async fn send(&self, head: &str, body: &str) -> String {
+        let head = head.replace("PORT", &self.port.to_string()).replace("TOKEN", &self.token);
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
+        let request = format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+
+    async fn status(&self, head: &str) -> u16 {
+        let answer = self.send(head, &list(Era::Handshake)).await;
+        assert!(!answer.to_lowercase().contains("access-control"), "{answer}");
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Era {
+    Handshake,
+    Stateless,
+}
+
+fn list(era: Era) -> String {
+    let meta = match era {
+        Era::Handshake => json!({}),
+        Era::Stateless => json!({"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }}),
+    };
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": meta}).to_string()
+}
+
+const POST: &str = "POST /mcp HTTP/1.1";
+const HOST: &str = "\r\nHost: 127.0.0.1:PORT";
+const AUTH: &str = "\r\nAuthorization: Bearer TOKEN";
+const JSON: &str = "\r\nContent-Type: application/json";
+const ACCEPT: &str = "\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25";
+
+/// Requests each of which has one thing wrong.
+fn wrong() -> Vec<String> {
+    let hosts = [
+        "",
+        "\r\nHost: evil.example",
+        "\r\nHost: evil.example:PORT",
+        "\r\nHost: 127.0.0.1",
+        "\r\nHost: 127.0.0.1:1",
+        "\r\nHost: localhost",
+        "\r\nHost: 127.0.0.1.evil.example:PORT",
+        "\r\nHost: [::1]",
+        "\r\nHost: 0.0.0.0:PORT",
+        "\r\nHost: 127.1:PORT",
+        "\r\nHost: 2130706433:PORT",
+        "\r\nHost: 127.0.0.1:PORT\r\nHost: evil.example",
+        "\r\nHost: user@127.0.0.1:PORT",
+    ];
+    let origins = [
+        "http://evil.example",
+        "https://evil.example:PORT",
+        "null",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "https://127.0.0.1:PORT",
+        "file://",
+        "http://localhost.evil.example:PORT",
+        "",
+        "http://127.0.0.1:PORT\r\nOrigin: http://evil.example",
+        "chrome-extension://abc",
+    ];
+    let tokens = [
+        "",
+        "\r\nAuthorization: Bearer",
+        "\r\nAuthorization: Bearer x",
+        "\r\nAuthorization: TOKEN",
+        "\r\nAuthorization: Basic TOKEN",
+        "\r\nAuthorization: Bearer TOKENx",
+        "\r\nAuthorization: Bearer  TOKEN",
+        "\r\nX-Token: TOKEN",
+        "\r\nCookie: token=TOKEN",
+        "\r\nAuthorization: Bearer TOKEN\r\nAuthorization: Bearer x",
+    ];
+    let types = [
+        "",
+        "\r\nContent-Type: text/plain",
+        "\r\nContent-Type: application/x-www-form-urlencoded",
+        "\r\nContent-Type: multipart/form-data",
+        "\r\nContent-Type: application/jsonx",
+    ];
+    let mut all: Vec<String> = hosts.iter().map(|host| format!("{POST}{host}{AUTH}{JSON}{ACCEPT}")).collect();
+    all.extend(origins.iter().map(|origin| format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}\r\nOrigin: {origin}")));
+    all.extend(tokens.iter().map(|token| format!("{POST}{HOST}{token}{JSON}{ACCEPT}")));
+    all.extend(types.iter().map(|kind| format!("{POST}{HOST}{AUTH}{kind}{ACCEPT}")));
+    all.extend([
+        format!("POST http://evil.example/mcp HTTP/1.1{HOST}{AUTH}{JSON}{ACCEPT}"),
+        format!("POST /mcp?token=TOKEN HTTP/1.1{HOST}{JSON}{ACCEPT}"),
+        format!("OPTIONS /mcp HTTP/1.1{HOST}\r\nOrigin: http://evil.example\r\nAccess-Control-Request-Method: POST"),
+        format!("GET /mcp HTTP/1.1{HOST}{ACCEPT}"),
+        format!("GET / HTTP/1.1{HOST}"),
+        format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}\r\nSec-Fetch-Site: cross-site"),
+    ]);
+    all
+}
+
+#[tokio::test]
+async fn only_holders_of_the_token_reach_the_port() {
+    let (site, open) = (Site::open(true).await, Site::open(false).await);
+    let wrong = wrong();
+    assert!(wrong.len() >= 40, "{}", wrong.len());
+    let mut let_through = 0;
+    for head in &wrong {
+        let status = site.status(head).await;
+        // A request without, or with two, of what HTTP itself asks for does not get as far as the guard.
+        let is_http = head.matches("Host:").count() != 1 && status == 400;
+        assert!([401, 403].contains(&status) || is_http, "{status}: {head}");
+        let_through += usize::from(![401, 403].contains(&open.status(head).await));
+    }
+    // The controls: without the guard they get through, and with it what is right does.
+    assert_eq!(let_through, wrong.len());
+    for host in ["127.0.0.1:PORT", "localhost:PORT", "LOCALHOST:PORT", "[::1]:PORT"] {
+        let head = format!("{POST}\r\nHost: {host}{AUTH}{JSON}{ACCEPT}");
+        assert_eq!(site.status(&head).await, 200, "{host}");
+    }
+    let own = format!("{POST}{HOST}{AUTH}{JSON}; charset=utf-8{ACCEPT}\r\nOrigin: http://localhost:PORT");
+    assert_eq!(site.status(&own).await, 200);
+    assert_eq!(site.status(&own.replace("/mcp", "/other")).await, 404);
+    site.close().await;
+    open.close().await;
+}
+
+#[tokio::test]
+async fn both_eras_are_answered_without_a_session() {
+    let site = Site::open(true).await;
+    for (era, version) in [(Era::Handshake, "2025-11-25"), (Era::Stateless, "2026-07-28")] {
+        let accept = ACCEPT.replace("2025-11-25", version);
+        let method = "\r\nMcp-Method: tools/list";
+        let answer = site.send(&format!("{POST}{HOST}{AUTH}{JSON}{accept}{method}"), &list(era)).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 200") && !head.to_lowercase().contains("mcp-session-id"),
+            "{answer}"
+        );
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["result"]["tools"].as_array().unwrap().len(), 8, "{body}");
+    }
+    site.close().await;
+}
+
+#[tokio::test]
+async fn addresses_that_others_reach_are_refused() {
+    for (address, is_open, said) in [
+        ("192.0.2.1:0", false, "192.0.2.1 is not an address of this machine alone"),
+        ("0.0.0.0:0", true, "0.0.0.0 stands for every address of this machine"),
+        ("[::]:0", true, ":: stands for every address of this machine"),
+    ] {
+        let refused = HttpDoor::open(address.parse().unwrap(), is_open).await.unwrap_err();
+        assert_eq!(refused.to_string(), said);
+    }
+}
+
+#[tokio::test]
+async fn every_start_has_another_token() {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (one, other) =
+        (HttpDoor::open(address, false).await.unwrap(), HttpDoor::open(address, false).await.unwrap());
+    assert!(one.token().len() >= 32 && one.token() != other.token());
+    assert_eq!(one.url(), format!("http://127.0.0.1:{}/mcp", one.address.port()));
+}

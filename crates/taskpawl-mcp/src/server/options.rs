@@ -1,0 +1,55 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use taskpawl::RunOptions;
+use taskpawl::tools::Tool;
+
+/// How long a claim lasts unless its holder renews it.
+const LEASE: Duration = Duration::from_mins(30);
+
+/// What a server offers, and how its runs go.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Only tools that read: nothing is written, claimed or run.
+    pub read_only: bool,
+    /// Whether clients are asked what runs ask before they go on, where they can pass a question on to a person.
+    pub approve_elicited: bool,
+    /// How long a claim lasts where nobody says.
+    pub lease: Duration,
+    /// How runs go, but for what the caller says.
+    pub run: RunOptions,
+    /// Tools and prompts beside those of the plan.
+    pub sets: Vec<ToolSet>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            approve_elicited: false,
+            lease: LEASE,
+            run: RunOptions::default(),
+            sets: Vec::new(),
+        }
+    }
+}
+
+/// Tools that a server offers beside those of the plan, with the prompts that say how they are used.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSet {
+    /// The tools; their names are unique among all of a server.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The prompts.
+    pub prompts: Vec<PromptText>,
+}
+
+/// A prompt without arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptText {
+    /// Its name, unique among all of a server.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it says.
+    pub text: String,
+}

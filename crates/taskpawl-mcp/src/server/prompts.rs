@@ -1,0 +1,107 @@
+//! Prompts: what a person picks to begin with.
+
+use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::{Map, Value};
+
+use super::digest::digest;
+use super::handler::McpServer;
+use super::options::PromptText;
+use super::refusal::chain;
+
+const PLAN_GOAL: &str = "plan_goal";
+const RESUME_WORK: &str = "resume_work";
+const REVIEW_FAILURES: &str = "review_failures";
+
+/// Returns all prompts.
+pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
+    let argument = |name: &str, description: &str, is_required: bool| {
+        PromptArgument::new(name).with_description(description).with_required(is_required)
+    };
+    let own = [
+        (
+            PLAN_GOAL,
+            "Break a goal down into a plan",
+            Some(vec![argument("goal", "What is to be reached", true)]),
+        ),
+        (RESUME_WORK, "Go on where the plan stands", Some(vec![argument("agent", "Your name", false)])),
+        (
+            REVIEW_FAILURES,
+            "Find out why tasks failed and get the plan going again",
+            Some(vec![argument("plan", "Of this plan alone", false)]),
+        ),
+    ];
+    let own =
+        own.into_iter().map(|(name, description, arguments)| Prompt::new(name, Some(description), arguments));
+    let others =
+        sets(server).map(|prompt| Prompt::new(prompt.name.clone(), Some(prompt.description.clone()), None));
+    own.chain(others).collect()
+}
+
+fn sets(server: &McpServer) -> impl Iterator<Item = &PromptText> {
+    server.options().sets.iter().flat_map(|set| &set.prompts)
+}
+
+/// Returns what a prompt says; blocks.
+pub(super) fn get(
+    server: &McpServer,
+    name: &str,
+    arguments: &Map<String, Value>,
+) -> Result<GetPromptResult, ErrorData> {
+    let said = |name: &str| {
+        arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+    };
+    let text = match name {
+        PLAN_GOAL => {
+            let goal = said("goal").ok_or_else(|| {
+                ErrorData::invalid_params("the prompt `plan_goal` needs the argument `goal`", None)
+            })?;
+            plan_goal(goal)
+        }
+        RESUME_WORK => resume_work(server, said("agent"))?,
+        REVIEW_FAILURES => review_failures(server, said("plan"))?,
+        other => match sets(server).find(|prompt| prompt.name == other) {
+            Some(prompt) => prompt.text.clone(),
+            None => return Err(ErrorData::invalid_params(format!("no prompt `{other}`"), None)),
+        },
+    };
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}
+
+fn plan_goal(goal: &str) -> String {
+    format!(
+        "Goal: {goal}\n\n\
+         Break this down into a plan and write it with `plan_write`.\n\
+         - One task for each step that can end well or badly by itself; give each an `id` and a `name` that says what is done when it is done.\n\
+         - `needs` names the tasks that have to be done before; leave it out where steps can go at the same time.\n\
+         - Where a command or a tool does the work, give the task `run` or `call`; else it is work by hand, for an agent or a person.\n\
+         - Write it with `dry_run: true` first, mend what is refused, then write it.\n\
+         Then begin with `run_ready`, and take work by hand with `ready_list {{\"claim\": true}}`.\n"
+    )
+}
+
+fn resume_work(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {
+    let stands = where_it_stands(server, agent)?;
+    let name = agent.map(|agent| format!(" Give `agent: \"{agent}\"` in every call.")).unwrap_or_default();
+    Ok(format!(
+        "Go on with the plan.{name} First finish what you hold, then what `nextActions` says. End work by hand with `task_update`, \
+         with `result` and `note`; what you cannot do you release or fail with a note that says why. Stop when nothing is left but what \
+         a person has to decide, and say what that is.\n\nWhere it stands:\n{stands}\n"
+    ))
+}
+
+fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, ErrorData> {
+    let stands = where_it_stands(server, None)?;
+    let filter = plan.map(|plan| format!(", \"plan\": \"{plan}\"")).unwrap_or_default();
+    Ok(format!(
+        "Find out why tasks failed. List them with `plan_show {{\"status\": [\"failed\"]{filter}}}`. For each: read it with `task_get`, \
+         and what it printed with `part: \"stderr\"`; say in one sentence what the cause is. Mend the cause, then `task_update` with \
+         `action: \"retry\"` (it goes on at the call that failed) or `reopen` (it begins anew), and `run_ready`. Skip or cancel only what \
+         is not needed any more, and say why in the note.\n\nWhere it stands:\n{stands}\n"
+    ))
+}
+
+fn where_it_stands(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {
+    let plans = agent.map_or_else(|| server.plans().clone(), |agent| server.plans().acting_as(agent));
+    let digest = digest(plans.manager()).map_err(|error| ErrorData::internal_error(chain(&error), None))?;
+    Ok(digest.into_json().to_string())
+}

@@ -1,0 +1,141 @@
+//! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
+
+use serde_json::json;
+use taskpawl::model::{PlanError, PlanErrors, Refusal};
+use taskpawl::{Error, RunError};
+
+use super::actions::{Action, translated};
+use super::answer::Answer;
+
+/// How many things that are wrong with a plan are said at once.
+const MOST_PROBLEMS: usize = 10;
+
+/// A call came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// An argument is wrong.
+    #[error("argument `{name}`: {problem}")]
+    Argument { name: String, problem: String },
+    /// The server was started without what the call needs.
+    #[error("{what}")]
+    NotHere { what: String, hint: Option<String> },
+    /// The rules refuse it, or the store failed.
+    #[error(transparent)]
+    Command(#[from] Error),
+    /// A run could not start.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Tool calls do not fit their tools.
+    #[error("{}", .0.join("; "))]
+    Calls(Vec<String>),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Command(refusal.into())
+    }
+}
+
+impl From<PlanErrors> for Refused {
+    fn from(errors: PlanErrors) -> Self {
+        Self::Command(errors.into())
+    }
+}
+
+impl Refused {
+    pub(super) fn argument(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Argument { name: name.into(), problem: problem.into() }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Argument { .. } => "invalid_argument",
+            Self::NotHere { .. } => "not_available",
+            Self::Calls(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
+            Self::Command(Error::Refused(refusal))
+            | Self::Run(RunError::Command(Error::Refused(refusal))) => {
+                if refusal.is_about_ids() {
+                    "unknown_id"
+                } else {
+                    "refused"
+                }
+            }
+            Self::Command(_) | Self::Run(_) => "failed",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::NotHere { hint, .. } => hint.clone(),
+            Self::Argument { .. } | Self::Run(_) | Self::Calls(_) => None,
+        }
+    }
+
+    /// Returns what a model gets to read.
+    pub(super) fn into_answer(self) -> Answer {
+        let (hint, mut actions) = self.hint().map(|hint| translated(&hint)).unwrap_or_default();
+        let mut message = chain(&self);
+        let mut problems = Vec::new();
+        if let Self::Command(Error::Refused(refusal))
+        | Self::Run(RunError::Command(Error::Refused(refusal))) = &self
+        {
+            actions.extend(instead(refusal));
+        }
+        if let Self::Command(Error::Invalid(errors)) = &self {
+            "what was given is wrong, and nothing was changed".clone_into(&mut message);
+            problems = errors.errors().iter().take(MOST_PROBLEMS).map(problem).collect();
+        }
+        let error = Answer::new(json!({"kind": self.kind(), "message": message}))
+            .with("hint", if hint.is_empty() { json!(null) } else { json!(hint) })
+            .with("problems", json!(problems));
+        Answer::refused(json!({"error": error.into_json()})).next(actions)
+    }
+}
+
+/// Says what is wrong with a plan; where it stands in a text is left out, for it came as an object.
+fn problem(error: &PlanError) -> String {
+    let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
+    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{place}{}{hint}", error.problem)
+}
+
+/// Returns calls that clear the way, beyond those that the hint names.
+fn instead(refusal: &Refusal) -> Vec<Action> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "of the others the hint says all")]
+    match refusal {
+        Refusal::UnknownTask { similar, .. } => {
+            similar.iter().map(|id| Action::call("task_get", json!({"id": id}))).collect()
+        }
+        Refusal::NothingReady => vec![Action::call("plan_show", json!({}))],
+        Refusal::Transition { id, allowed, .. } => {
+            // What gives work up is for whoever has thought about it.
+            let known = ["claim", "release", "done", "retry", "reopen"];
+            let usable = allowed.iter().filter(|verb| known.contains(verb));
+            let call = |verb: &&str| Action::call("task_update", json!({"id": id, "action": verb}));
+            usable.map(call).collect()
+        }
+        Refusal::DependentsRan { id, .. } => {
+            vec![Action::call("task_update", json!({"id": id, "action": "retry", "cascade": true}))]
+        }
+        Refusal::VersionMismatch { id, .. } | Refusal::DuplicateId { id, .. } => {
+            vec![Action::call("task_get", json!({"id": id}))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what an error says, with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}

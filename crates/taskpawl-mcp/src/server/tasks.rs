@@ -1,0 +1,99 @@
+//! The tasks extension: a run is a task of the protocol, under the id of the run, so that it is found after the server was killed.
+
+use rmcp::model::{
+    CallToolResult, CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, InputResponses, JsonObject,
+    Task, TaskPayload, TaskStatus,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::json;
+use taskpawl::model::{RunId, RunRecord, format_time};
+use taskpawl::{Manager, RunState};
+
+use super::elicit;
+use super::handler::{McpServer, blocking};
+use super::refusal::chain;
+use super::tools::run_ready;
+
+/// How often a client should look.
+const POLL_MILLIS: u64 = 1_000;
+
+/// The exit codes of runs that were stopped begin with it.
+const STOPPED: u8 = 128;
+
+/// The code of the error of a run that was killed: one that the protocol leaves to servers.
+const KILLED: i32 = -32_000;
+
+/// Returns whether a client knows tasks.
+pub(super) fn is_known(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}
+
+/// Returns what is answered in the place of a result when a run was started; blocks.
+pub(super) fn created(manager: &Manager, id: &RunId) -> Result<CreateTaskResult, taskpawl::Error> {
+    Ok(CreateTaskResult::new(task(manager, &manager.run(id)?)))
+}
+
+fn task(manager: &Manager, run: &RunRecord) -> Task {
+    let updated = run.finished_at.unwrap_or_else(|| manager.source().now());
+    Task::new(run.id.to_string(), TaskStatus::Working, format_time(run.started_at), format_time(updated))
+        .with_poll_interval_ms(POLL_MILLIS)
+}
+
+/// Returns how a run stands, as a task; blocks.
+fn look(server: &McpServer, manager: &Manager, id: &RunId) -> Result<GetTaskResult, taskpawl::Error> {
+    let run = manager.run(id)?;
+    let payload = match manager.run_state(&run) {
+        RunState::Running => {
+            let input_requests = elicit::requests(server, id);
+            if input_requests.is_empty() {
+                TaskPayload::Working
+            } else {
+                TaskPayload::InputRequired { input_requests }
+            }
+        }
+        RunState::Killed => TaskPayload::Failed {
+            error: object(
+                &json!({"code": KILLED, "message": "the run was killed; run_ready takes back what it held and goes on"}),
+            ),
+        },
+        RunState::Finished if run.exit.is_some_and(|exit| exit >= STOPPED) => TaskPayload::Cancelled,
+        RunState::Finished => {
+            let result: CallToolResult = run_ready::describe(server, manager, id)?.into_result();
+            TaskPayload::Completed { result: object(&json!(result)) }
+        }
+    };
+    Ok(GetTaskResult::new(DetailedTask::new(task(manager, &run), payload)))
+}
+
+fn object(value: &serde_json::Value) -> JsonObject {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// Answers `tasks/get`.
+pub(super) async fn get(server: &McpServer, id: String) -> Result<GetTaskResult, ErrorData> {
+    let server = server.clone();
+    blocking(move || {
+        let manager = server.plans().manager();
+        look(&server, manager, &RunId::from(id))
+            .map_err(|error| ErrorData::invalid_params(chain(&error), None))
+    })
+    .await
+}
+
+/// Answers `tasks/update`: what a person has said to the questions of a run.
+pub(super) async fn update(
+    server: &McpServer,
+    id: String,
+    responses: InputResponses,
+) -> Result<(), ErrorData> {
+    get(server, id.clone()).await?;
+    elicit::take(server, &RunId::from(id), responses);
+    Ok(())
+}
+
+/// Answers `tasks/cancel`: what runs may end, and nothing more starts. A run of another process goes on, and so says `tasks/get`.
+pub(super) async fn cancel(server: &McpServer, id: String) -> Result<(), ErrorData> {
+    get(server, id.clone()).await?;
+    server.runs().stop(&RunId::from(id));
+    Ok(())
+}

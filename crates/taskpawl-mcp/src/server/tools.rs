@@ -1,0 +1,181 @@
+//! The core tools: what each is called, takes and answers, and what it does.
+
+mod plan_show;
+mod plan_write;
+mod ready_list;
+pub(super) mod run_ready;
+mod task_add;
+mod task_delete;
+mod task_get;
+mod task_update;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::caller::Caller;
+use super::options::ServerOptions;
+use super::refusal::Refused;
+
+/// A core tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Core {
+    PlanShow,
+    PlanWrite,
+    ReadyList,
+    RunReady,
+    TaskAdd,
+    TaskDelete,
+    TaskGet,
+    TaskUpdate,
+}
+
+/// How a tool behaves, in the words of the protocol.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, named as in MCP")]
+struct Hints {
+    reads_only: bool,
+    destroys: bool,
+    is_idempotent: bool,
+    is_open: bool,
+}
+
+const READS: Hints = Hints { reads_only: true, destroys: false, is_idempotent: true, is_open: false };
+
+/// With a `request_id` a repetition changes nothing; without one it may.
+const WRITES: Hints = Hints { reads_only: false, destroys: false, is_idempotent: false, is_open: false };
+
+/// What a tool is.
+struct Definition {
+    description: &'static str,
+    input: Value,
+    output: Value,
+    hints: Hints,
+}
+
+impl Core {
+    /// Every tool, in the order in which a plan is made and done.
+    pub(super) const ALL: [Self; 8] = [
+        Self::PlanShow,
+        Self::PlanWrite,
+        Self::TaskAdd,
+        Self::TaskGet,
+        Self::TaskUpdate,
+        Self::TaskDelete,
+        Self::ReadyList,
+        Self::RunReady,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::PlanShow => "plan_show",
+            Self::PlanWrite => "plan_write",
+            Self::ReadyList => "ready_list",
+            Self::RunReady => "run_ready",
+            Self::TaskAdd => "task_add",
+            Self::TaskDelete => "task_delete",
+            Self::TaskGet => "task_get",
+            Self::TaskUpdate => "task_update",
+        }
+    }
+
+    /// Returns the tool of this name, of those that the server has.
+    pub(super) fn named(name: &str, options: &ServerOptions) -> Option<Self> {
+        Self::all(options).find(|tool| tool.name() == name)
+    }
+
+    /// Returns the tools that the server has.
+    pub(super) fn all(options: &ServerOptions) -> impl Iterator<Item = Self> + use<> {
+        let read_only = options.read_only;
+        Self::ALL.into_iter().filter(move |tool| !read_only || tool.has_read_only_form())
+    }
+
+    fn has_read_only_form(self) -> bool {
+        matches!(self, Self::PlanShow | Self::TaskGet | Self::ReadyList)
+    }
+
+    /// Returns the tool as clients see it.
+    pub(super) fn definition(self, options: &ServerOptions) -> Tool {
+        let Definition { description, input, output, hints } = match self {
+            Self::PlanShow => plan_show::definition(),
+            Self::PlanWrite => plan_write::definition(),
+            Self::ReadyList => ready_list::definition(options.read_only),
+            Self::RunReady => run_ready::definition(),
+            Self::TaskAdd => task_add::definition(),
+            Self::TaskDelete => task_delete::definition(),
+            Self::TaskGet => task_get::definition(),
+            Self::TaskUpdate => task_update::definition(),
+        };
+        let annotations = ToolAnnotations::new()
+            .read_only(hints.reads_only)
+            .destructive(hints.destroys)
+            .idempotent(hints.is_idempotent)
+            .open_world(hints.is_open);
+        Tool::new(self.name(), description, object(input))
+            .with_raw_output_schema(object(output).into())
+            .with_annotations(annotations)
+    }
+
+    /// Does what a call asks for; blocks. A run is the business of [`run_ready`], which waits.
+    pub(super) fn call(
+        self,
+        caller: &Caller,
+        options: &ServerOptions,
+        arguments: Map<String, Value>,
+    ) -> Result<Answer, Refused> {
+        match self {
+            Self::PlanShow => plan_show::call(caller, arguments),
+            Self::PlanWrite => plan_write::call(caller, arguments),
+            Self::ReadyList => ready_list::call(caller, options, arguments),
+            Self::TaskAdd => task_add::call(caller, arguments),
+            Self::TaskDelete => task_delete::call(caller, arguments),
+            Self::TaskGet => task_get::call(caller, arguments),
+            Self::TaskUpdate => task_update::call(caller, options, arguments),
+            Self::RunReady => unreachable!("BUG: a run is waited for"),
+        }
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(fields) = value else {
+        unreachable!("BUG: a schema is an object");
+    };
+    fields
+}
+
+/// Returns the schema of an object. Every tool takes `agent`; those that write take `request_id`.
+fn schema(mut properties: Value, required: &[&str], writes: bool) -> Value {
+    properties["agent"] = text();
+    if writes {
+        properties["request_id"] = text();
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// Returns the schema of an answer. What a refusal answers fits it too, so that nothing of it is required.
+fn answers(fields: &[(&str, &str)]) -> Value {
+    let mut properties: Map<String, Value> =
+        fields.iter().map(|(name, kind)| ((*name).to_owned(), json!({"type": kind}))).collect();
+    properties.insert("nextActions".to_owned(), json!({"type": "array"}));
+    json!({"type": "object", "properties": properties})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn texts() -> Value {
+    json!({"type": "array", "items": text()})
+}
+
+fn number() -> Value {
+    json!({"type": "integer"})
+}
+
+fn switch() -> Value {
+    json!({"type": "boolean"})
+}

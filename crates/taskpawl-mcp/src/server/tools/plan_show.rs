@@ -1,0 +1,67 @@
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::model::{Query, Status};
+
+use super::{Definition, READS, answers, number, schema, text, texts};
+use crate::server::answer::Answer;
+use crate::server::arguments::{self, OneOrMore};
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::digest::digest;
+use crate::server::refusal::Refused;
+
+/// How many tasks are listed where nobody says.
+const LIMIT: usize = 20;
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Where the plan stands. Without filters: your claims, runs, what waits or failed, and nextActions. With filters: a list of tasks.",
+        input: schema(
+            json!({
+                "status": {"type": "array", "items": {"type": "string"}, "description": Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" ")},
+                "plan": text(), "label": texts(), "text": text(), "limit": number(), "offset": number(),
+            }),
+            &[],
+            false,
+        ),
+        output: answers(&[("counts", "object"), ("tasks", "array")]),
+        hints: READS,
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Arguments {
+    status: Vec<Status>,
+    plan: Option<String>,
+    label: OneOrMore,
+    text: Option<String>,
+    limit: Option<usize>,
+    offset: usize,
+}
+
+pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    if arguments.values().all(Value::is_null) {
+        return Ok(digest(caller.reads())?);
+    }
+    let Arguments { status, plan, label, text, limit, offset } = arguments::read(arguments)?;
+    let query = Query {
+        status,
+        plan,
+        labels: label.into_vec(),
+        text,
+        limit: limit.unwrap_or(LIMIT),
+        offset,
+        ..Query::default()
+    };
+    let page = caller.reads().list(&query)?;
+    let tasks: Vec<Value> = page.tasks.iter().map(brief::task).collect();
+    let mut answer = json!({"tasks": tasks});
+    if page.truncated {
+        answer["nextOffset"] = json!(offset + tasks.len());
+    }
+    if let Some(total) = page.total {
+        answer["total"] = json!(total);
+    }
+    Ok(Answer::new(answer).long_if(limit.is_some()))
+}

@@ -1,0 +1,158 @@
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::model::{CallSpec, NewCall, Plan, PlanTask, TaskId, TaskSpec, parse_plan};
+use taskpawl::tools::{Registry, ToolError};
+use taskpawl::{ApplyOptions, Error, Manager, Taskpawl};
+
+use super::{Definition, WRITES, answers, schema, switch, text};
+use crate::server::actions::Action;
+use crate::server::answer::Answer;
+use crate::server::arguments;
+use crate::server::caller::Caller;
+use crate::server::refusal::Refused;
+
+/// How a plan is called that has no name.
+const NAME: &str = "plan";
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Writes a plan, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). Tasks left out stay, listed as gone; merge: only adds and changes.",
+        input: schema(
+            json!({
+                "plan": {"type": "object", "description": "{tasks: [...], params?}"},
+                "name": text(), "merge": switch(), "dry_run": switch(),
+            }),
+            &["plan"],
+            true,
+        ),
+        output: answers(&[("created", "array"), ("changed", "array"), ("gone", "array")]),
+        hints: super::Hints { is_idempotent: true, ..WRITES },
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    plan: Value,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    merge: bool,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    let Arguments { plan, name, merge, dry_run } = arguments::read(arguments)?;
+    let manager = caller.manager();
+    let mut plan = plan;
+    // Some models write an object as text.
+    if let Some(object) = plan.as_str().and_then(|text| serde_json::from_str(text).ok()) {
+        plan = object;
+    }
+    let name = name.or_else(|| plan["name"].as_str().map(str::to_owned)).unwrap_or_else(|| NAME.to_owned());
+    if merge {
+        keep_header(&manager, &mut plan, &name)?;
+    }
+    let plan = parse_plan(plan.as_str().map_or_else(|| plan.to_string(), str::to_owned).as_str())?;
+    check_calls(
+        &caller.plans,
+        plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
+    )?;
+    let warnings = warnings(&caller.plans, &plan);
+    let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
+    let report = if dry_run {
+        manager.preview_apply(plan, &name, options)?
+    } else {
+        manager.apply(plan, &name, options)?
+    };
+    let mut answer = Answer::new(json!({"plan": report.plan, "unchanged": report.unchanged}))
+        .with("created", json!(report.created))
+        .with("changed", json!(report.changed))
+        .with("warnings", json!(warnings));
+    if !merge {
+        answer = answer.with("gone", json!(report.gone));
+    }
+    if dry_run {
+        return Ok(answer.with("dryRun", json!(true)));
+    }
+    let show = Action::call("plan_show", json!({}));
+    Ok(answer.next([Action::call("run_ready", json!({"only": [format!("plan:{name}")]})), show]))
+}
+
+/// Gives a part of a plan what the plan says beside its tasks, where the part says nothing about it.
+fn keep_header(manager: &Manager, part: &mut Value, name: &str) -> Result<(), Error> {
+    let (Some(record), Some(part)) = (manager.read(|view| Ok(view.plan(name)?))?, part.as_object_mut())
+    else {
+        return Ok(());
+    };
+    for (field, value) in record.header {
+        part.entry(field).or_insert(value);
+    }
+    Ok(())
+}
+
+fn word(task: &PlanTask) -> String {
+    task.id.as_ref().map_or_else(|| task.spec.name.clone(), TaskId::to_string)
+}
+
+/// Refuses calls whose arguments do not fit their tools. What is still to be evaluated has no type yet, and tools that are not known
+/// here may be known to whoever runs them.
+pub(super) fn check_calls<'a>(
+    plans: &Taskpawl,
+    calls: impl Iterator<Item = (String, &'a NewCall)>,
+) -> Result<(), Refused> {
+    let tools = plans.engine().tools();
+    let problems: Vec<String> = calls.filter_map(|(task, call)| problem(tools, &task, &call.spec)).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
+}
+
+fn problem(tools: &Registry, task: &str, call: &CallSpec) -> Option<String> {
+    let tool = tools.get(&call.tool_name)?;
+    if call.args.values().any(has_expression) {
+        return None;
+    }
+    match tool.check_args(&Value::Object(call.args.clone())) {
+        Err(ToolError::InvalidArgs { field, problem, .. }) => {
+            Some(format!("task `{task}`: {}: {field}: {problem}", call.tool_name))
+        }
+        Err(other) => Some(format!("task `{task}`: {other}")),
+        Ok(()) => None,
+    }
+}
+
+fn has_expression(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("${{"),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Object(map) => map.values().any(has_expression),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn warnings(plans: &Taskpawl, plan: &Plan) -> Vec<String> {
+    let fields = plan
+        .extra
+        .keys()
+        .filter(|field| *field != "description")
+        .map(|field| unknown_field("the plan", field));
+    let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(plans, &task.spec, &task.calls));
+    let all: BTreeSet<String> = fields.chain(tasks).collect();
+    all.into_iter().collect()
+}
+
+/// Says what of a task nobody here knows.
+pub(super) fn warnings_of_task(plans: &Taskpawl, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
+    let tools = plans.engine().tools();
+    let fields = spec.extra.keys().map(|field| unknown_field("a task", field));
+    let unknown = calls.iter().filter(|call| tools.get(&call.spec.tool_name).is_none());
+    let unknown = unknown
+        .map(|call| format!("no tool `{}` is known here: runs of this server skip it", call.spec.tool_name));
+    fields.chain(unknown).collect()
+}
+
+fn unknown_field(of: &str, field: &str) -> String {
+    format!("`{field}` is no field of {of}; it is kept and does nothing")
+}

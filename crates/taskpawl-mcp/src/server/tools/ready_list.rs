@@ -1,0 +1,121 @@
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::Manager;
+use taskpawl::model::{Means, Refusal, Selector, TaskId};
+
+use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
+use crate::server::actions::Action;
+use crate::server::answer::Answer;
+use crate::server::arguments::{self, OneOrMore};
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::options::ServerOptions;
+use crate::server::refusal::Refused;
+
+/// How many tasks of each kind are listed where nobody says.
+const LIMIT: usize = 10;
+
+pub(super) fn definition(read_only: bool) -> Definition {
+    let mut properties = json!({"only": texts(), "limit": number()});
+    if !read_only {
+        properties["claim"] = switch();
+    }
+    Definition {
+        description: if read_only {
+            "What is ready: for runs, and by hand, in order. only: as in run_ready."
+        } else {
+            "What is ready: for runs, and by hand, in order. claim: true takes the next one by hand for you, so that no other agent gets it; finish it with task_update. only: as in run_ready."
+        },
+        input: schema(properties, &[], !read_only),
+        output: answers(&[("forRuns", "array"), ("byHand", "array"), ("claimed", "object")]),
+        hints: if read_only { READS } else { WRITES },
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Arguments {
+    only: OneOrMore,
+    limit: Option<usize>,
+    claim: bool,
+}
+
+pub(super) fn call(
+    caller: &Caller,
+    options: &ServerOptions,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Refused> {
+    let Arguments { only, limit, claim } = arguments::read(arguments)?;
+    let only: Vec<Selector> =
+        only.into_vec().iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
+    if !claim {
+        return list(caller, options, &only, limit);
+    }
+    if options.read_only {
+        return Err(Refused::NotHere {
+            what: "this server only reads: it claims nothing".to_owned(),
+            hint: None,
+        });
+    }
+    claim_next(caller, options, &only)
+}
+
+fn list(
+    caller: &Caller,
+    options: &ServerOptions,
+    only: &[Selector],
+    limit: Option<usize>,
+) -> Result<Answer, Refused> {
+    let tools = caller.plans.engine().tools().names().map(str::to_owned).collect();
+    let means = Means { tools: Some(tools), capacities: options.run.resources.clone() };
+    let ready = caller.reads().explain_ready(only, limit.unwrap_or(LIMIT), &means)?;
+    let mut actions = Vec::new();
+    if !options.read_only {
+        if ready.total_for_runs > 0 {
+            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+            actions.push(Action::call(
+                "run_ready",
+                if only.is_empty() { json!({}) } else { json!({"only": only}) },
+            ));
+        }
+        if ready.total_for_hands > 0 {
+            actions.push(Action::call("ready_list", json!({"claim": true})));
+        }
+    }
+    let fields = json!({
+        "forRuns": ready.for_runs, "byHand": ready.for_hands, "totalForRuns": ready.total_for_runs, "totalByHand": ready.total_for_hands,
+    });
+    Ok(Answer::new(fields).with("forNobody", json!(ready.for_nobody)).long_if(limit.is_some()).next(actions))
+}
+
+fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Result<Answer, Refused> {
+    let manager = || caller.manager().with_capacities(options.run.resources.clone());
+    let id = if only.is_empty() {
+        manager().claim_next(options.lease)?
+    } else {
+        first_of(caller, manager, options, only)?
+    };
+    let task = caller.reads().get(id.as_str())?;
+    let done = json!({"id": id, "action": "done", "attempt": task.attempt});
+    let claimed = Value::Object(brief::whole(&task));
+    Ok(Answer::new(json!({"claimed": claimed})).next([Action::call("task_update", done)]))
+}
+
+/// Claims the first of a scope. Another agent may be faster: then the next one is tried. Each try is the same part of the request, so
+/// that a repetition gets what was got then.
+fn first_of(
+    caller: &Caller,
+    manager: impl Fn() -> Manager,
+    options: &ServerOptions,
+    only: &[Selector],
+) -> Result<TaskId, Refused> {
+    let ready = caller.reads().explain_ready(only, 0, &Means::default())?;
+    let mut refused = Refused::from(Refusal::NothingReady);
+    for task in ready.for_hands {
+        match manager().claim(task.task.as_str(), options.lease) {
+            Ok(id) => return Ok(id),
+            Err(error) => refused = error.into(),
+        }
+    }
+    Err(refused)
+}

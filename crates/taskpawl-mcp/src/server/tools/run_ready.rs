@@ -1,0 +1,287 @@
+//! Runs: started, waited for and stopped. What is said of a run is read from the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::{RequestContext, RoleServer};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::model::{RunId, RunRecord, Selector};
+use taskpawl::{Error, Manager, RunOptions, RunState};
+use tokio::time::Instant;
+
+use super::{Definition, answers, number, schema, switch, text, texts};
+use crate::server::actions::Action;
+use crate::server::answer::Answer;
+use crate::server::arguments::{self, OneOrMore};
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::digest::{Standing, standing};
+use crate::server::elicit;
+use crate::server::handler::{McpServer, blocking};
+use crate::server::refusal::Refused;
+use crate::server::runs::key_of;
+
+/// The longest that a call waits for a run, in seconds: clients give up after a minute.
+const MOST_WAIT: u64 = 45;
+
+/// How long a look for changes blocks a thread.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How many tasks that a run works on are named.
+const NAMED: usize = 5;
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Runs all that is ready or becomes so; answers at once with run_id. With run_id: how it stands; wait_s waits for its end; cancel starts nothing more, twice ends what runs. only: plan:NAME, label:NAME or id.",
+        input: schema(
+            json!({"only": texts(), "jobs": number(), "run_id": text(), "wait_s": {"type": "integer", "maximum": MOST_WAIT}, "cancel": switch()}),
+            &[],
+            true,
+        ),
+        output: answers(&[
+            ("run_id", "string"),
+            ("state", "string"),
+            ("exit", "integer"),
+            ("counts", "object"),
+        ]),
+        hints: super::Hints { reads_only: false, destroys: true, is_idempotent: false, is_open: true },
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::server) struct Arguments {
+    only: OneOrMore,
+    jobs: Option<usize>,
+    run_id: Option<String>,
+    wait_s: u64,
+    cancel: bool,
+}
+
+impl Arguments {
+    pub(in crate::server) fn read(arguments: Map<String, Value>) -> Result<Self, Refused> {
+        let arguments: Self = arguments::read(arguments)?;
+        if arguments.wait_s > MOST_WAIT {
+            return Err(Refused::argument("wait_s", format!("expected at most {MOST_WAIT}")));
+        }
+        let is_start = arguments.run_id.is_none();
+        let has_start = arguments.jobs.is_some() || !matches!(arguments.only, OneOrMore::None);
+        match (is_start, has_start, arguments.cancel) {
+            (true, _, true) => Err(Refused::argument("cancel", "it goes with run_id")),
+            (false, true, _) => {
+                Err(Refused::argument("run_id", "it goes without only and jobs: the run has begun"))
+            }
+            _ if arguments.jobs == Some(0) => Err(Refused::argument("jobs", "expected at least 1")),
+            _ => Ok(arguments),
+        }
+    }
+
+    /// Returns whether it starts a run.
+    pub(in crate::server) fn is_start(&self) -> bool {
+        self.run_id.is_none()
+    }
+
+    pub(in crate::server) fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait_s)
+    }
+}
+
+/// Starts a run, or finds or stops one, and returns its id.
+pub(in crate::server) async fn begin(
+    server: &McpServer,
+    caller: &Caller,
+    arguments: Arguments,
+    is_elicited: bool,
+) -> Result<RunId, Refused> {
+    let Arguments { only, jobs, run_id, cancel, .. } = arguments;
+    if let Some(text) = run_id {
+        let id = find(caller, text).await?;
+        if cancel {
+            stop(server, caller, &id).await?;
+        }
+        return Ok(id);
+    }
+    let only: Vec<Selector> =
+        only.into_vec().iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
+    let id = caller.run_id();
+    if is_there(caller, id.clone(), only.clone()).await? {
+        return Ok(id);
+    }
+    let mut options = RunOptions { only, ..server.options().run.clone() };
+    options.jobs = jobs.or(options.jobs);
+    options.params.extend(caller.digest().map(|digest| ("request".to_owned(), digest.into())));
+    server.runs().start(caller.plans.clone(), id.clone(), options, is_elicited).await?;
+    Ok(id)
+}
+
+/// Returns whether this request has started its run before; refuses selectors that select nothing.
+async fn is_there(caller: &Caller, id: RunId, only: Vec<Selector>) -> Result<bool, Refused> {
+    let (manager, digest) = (caller.reads().clone(), caller.digest().map(str::to_owned));
+    blocking(move || {
+        if digest.is_some()
+            && let Some(run) = manager.read(|view| Ok(view.run(&id)?))?
+        {
+            if run.params.get("request").and_then(Value::as_str) == digest.as_deref() {
+                return Ok(true);
+            }
+            let request = "this request_id".to_owned();
+            return Err(taskpawl::model::Refusal::RequestReused { request, at: run.started_at }.into());
+        }
+        manager.select(&only, &[])?;
+        Ok(false)
+    })
+    .await
+}
+
+pub(in crate::server) async fn find(caller: &Caller, text: String) -> Result<RunId, Refused> {
+    let manager = caller.reads().clone();
+    let found = blocking(move || manager.find_run(&text)).await?;
+    Ok(found)
+}
+
+async fn stop(server: &McpServer, caller: &Caller, id: &RunId) -> Result<(), Refused> {
+    if server.runs().stop(id) {
+        return Ok(());
+    }
+    let (manager, id) = (caller.reads().clone(), id.clone());
+    let (run, state) = blocking(move || -> Result<_, Error> {
+        let run = manager.run(&id)?;
+        let state = manager.run_state(&run);
+        Ok((run, state))
+    })
+    .await?;
+    if state != RunState::Running {
+        return Ok(());
+    }
+    let what = format!(
+        "run `{}` belongs to another process, which `{}` started on `{}`",
+        run.id, run.actor, run.host
+    );
+    let hint = Some("whoever started it can stop it; tasks of it can be cancelled one by one".to_owned());
+    Err(Refused::NotHere { what, hint })
+}
+
+/// Waits until a run is over, asks something, or the time is over.
+pub(in crate::server) async fn wait(
+    server: &McpServer,
+    caller: &Caller,
+    id: &RunId,
+    wait: Duration,
+    can_ask: bool,
+    context: &RequestContext<RoleServer>,
+) -> Result<(), Refused> {
+    let end = Instant::now() + wait;
+    let mut news = server.runs().news();
+    let mut told = Told { last: -1.0 };
+    loop {
+        let (seen, revision) = look(caller, id).await?;
+        told.tell(&seen, context).await;
+        let is_over = seen.state != RunState::Running && !server.runs().is_own(id);
+        // Questions that this client cannot pass on are no reason to come back.
+        let asks = can_ask && !elicit::requests(server, id).is_empty();
+        if is_over || asks || Instant::now() >= end {
+            return Ok(());
+        }
+        let store = Arc::clone(caller.reads().store());
+        let left = end.saturating_duration_since(Instant::now()).min(LOOK);
+        tokio::select! {
+            changed = blocking(move || store.wait_change(revision, left)) => drop(changed.map_err(Error::from)?),
+            _ = news.changed() => {}
+            () = context.ct.cancelled() => return Ok(()),
+        }
+    }
+}
+
+struct Seen {
+    state: RunState,
+    standing: Standing,
+}
+
+async fn look(caller: &Caller, id: &RunId) -> Result<(Seen, u64), Refused> {
+    let (manager, id) = (caller.reads().clone(), id.clone());
+    let seen = blocking(move || -> Result<_, Error> {
+        let revision = manager.revision()?;
+        let run = manager.run(&id)?;
+        let standing = standing(&manager, &scope(&run))?;
+        Ok((Seen { state: manager.run_state(&run), standing }, revision))
+    });
+    Ok(seen.await?)
+}
+
+/// What the client has heard of how far it is: it only hears of more.
+struct Told {
+    last: f64,
+}
+
+impl Told {
+    async fn tell(&mut self, seen: &Seen, context: &RequestContext<RoleServer>) {
+        let Some(token) = context.meta.get_progress_token() else { return };
+        let Standing { finished, total, running, .. } = &seen.standing;
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer tasks than that")]
+        let (done, total) = (*finished as f64, *total as f64);
+        if done <= self.last {
+            return;
+        }
+        self.last = done;
+        let message =
+            if running.is_empty() { String::new() } else { format!("running: {}", running.join(", ")) };
+        let progress = ProgressNotificationParam::new(token, done).with_total(total).with_message(message);
+        // A client that is gone hears nothing.
+        let _ = context.peer.notify_progress(progress).await;
+    }
+}
+
+fn scope(run: &RunRecord) -> Vec<Selector> {
+    run.scope.iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect()
+}
+
+/// Returns how a run stands; blocks.
+pub(in crate::server) fn describe(
+    server: &McpServer,
+    manager: &Manager,
+    id: &RunId,
+) -> Result<Answer, Error> {
+    let run = manager.run(id)?;
+    let state = manager.run_state(&run);
+    let only = scope(&run);
+    let Standing { counts, running, failed, .. } = standing(manager, &only)?;
+    let counts: Map<String, Value> =
+        counts.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
+    let waiting = manager.approval_requests(&only)?;
+    let asked = server.runs().questions(id);
+    let mut answer = Answer::new(brief::run(manager, &run))
+        .with("counts", json!(counts))
+        .with("running", if state == RunState::Running { json!(running) } else { Value::Null })
+        .with("failed", json!(failed.iter().map(brief::task).collect::<Vec<_>>()))
+        .with("waitForPerson", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))
+        .with("asks", json!(asked.iter().map(key_of).collect::<Vec<_>>()))
+        .with("problem", json!(server.runs().problem(id)));
+    let mut actions = Vec::new();
+    let scope = if run.scope.is_empty() { json!({}) } else { json!({"only": run.scope}) };
+    match state {
+        RunState::Running => {
+            actions.push(Action::call("run_ready", json!({"run_id": run.id, "wait_s": MOST_WAIT})));
+        }
+        RunState::Killed => actions.push(Action::call("run_ready", scope)),
+        RunState::Finished => {
+            let ready = manager.explain_ready(&only, 1, &taskpawl::model::Means::default())?;
+            if ready.total_for_hands > 0 {
+                actions.push(Action::call("ready_list", json!({"claim": true})));
+            }
+            if run.exit.is_some_and(|exit| exit >= 128) {
+                actions.push(Action::call("run_ready", scope));
+            }
+        }
+    }
+    actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
+    let person = |request: &taskpawl::model::ApprovalRequest| {
+        Action::Person(format!("taskpawl approve {}", request.task))
+    };
+    actions.extend(waiting.iter().take(2).map(person));
+    if !run.counts.is_empty() {
+        answer = answer.with("ended", json!(run.counts));
+    }
+    Ok(answer.next(actions))
+}

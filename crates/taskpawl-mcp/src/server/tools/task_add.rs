@@ -1,0 +1,54 @@
+use serde_json::{Map, Value, json};
+use taskpawl::model::{NewTask, PlanTask, task_from_json};
+
+use super::plan_write::{check_calls, warnings_of_task};
+use super::{Definition, WRITES, answers, schema, text, texts};
+use crate::server::actions::Action;
+use crate::server::answer::Answer;
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::refusal::Refused;
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Adds one task. Work: run, or call: {TOOL: {args}}, or none (by hand). Other plan fields too: when, dueDate, labels, retry.",
+        input: schema(
+            json!({
+                "name": text(), "id": text(), "description": text(), "needs": texts(), "parent": text(), "plan": text(),
+                "priority": text(),
+                "run": {"type": "string", "description": "shell command"}, "call": {"type": "object"},
+            }),
+            &["name"],
+            true,
+        ),
+        output: answers(&[("task", "object")]),
+        hints: WRITES,
+    }
+}
+
+pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    arguments.retain(|_, value| !value.is_null());
+    let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
+    let PlanTask { id, spec, context, calls, needs_outside, .. } = task_from_json(&Value::Object(arguments))?;
+    check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
+    let warnings = warnings_of_task(&caller.plans, &spec, &calls);
+    let is_for_runs = !calls.is_empty();
+    let dependencies = needs_outside.iter().map(ToString::to_string).collect();
+    let task = NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan };
+    let id = caller.manager().create(task)?;
+    let task = caller.reads().get(id.as_str())?;
+    let next = if is_for_runs {
+        Action::call("run_ready", json!({}))
+    } else {
+        Action::call("task_update", json!({"id": id, "action": "claim"}))
+    };
+    Ok(Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings)).next([next]))
+}
+
+fn word(arguments: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Refused> {
+    match arguments.remove(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Refused::argument(name, "expected text")),
+    }
+}

@@ -1,0 +1,33 @@
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Definition, WRITES, answers, schema, texts};
+use crate::server::answer::Answer;
+use crate::server::arguments::{self, OneOrMore};
+use crate::server::caller::Caller;
+use crate::server::refusal::Refused;
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Deletes tasks that nothing depends on. To give work up and keep the record: task_update with action cancel.",
+        input: schema(json!({"ids": texts()}), &["ids"], true),
+        output: answers(&[("deleted", "array")]),
+        hints: super::Hints { destroys: true, ..WRITES },
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    ids: OneOrMore,
+}
+
+pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    let Arguments { ids } = arguments::read(arguments)?;
+    let ids = ids.into_vec();
+    if ids.is_empty() {
+        return Err(Refused::argument("ids", "expected at least one"));
+    }
+    let deleted = caller.manager().delete(&ids)?;
+    Ok(Answer::new(json!({"deleted": deleted})))
+}

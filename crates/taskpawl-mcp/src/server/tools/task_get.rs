@@ -1,0 +1,152 @@
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::model::{CallId, Means, Status, Task};
+
+use super::{Definition, READS, answers, number, schema, text};
+use crate::server::actions::Action;
+use crate::server::answer::Answer;
+use crate::server::arguments;
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::refusal::Refused;
+
+/// How many bytes of a text are answered at a time where nobody says.
+const PAGE: usize = 2_000;
+
+/// How many bytes are answered at most.
+const MOST_PAGE: usize = 50_000;
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "A task with its calls, result, notes, why it does not run, and what to do. part pages through one long text of it.",
+        input: schema(
+            json!({
+                "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
+                "offset": number(), "limit": {"type": "integer", "description": "bytes"},
+            }),
+            &["id"],
+            false,
+        ),
+        output: answers(&[("task", "object"), ("text", "string"), ("nextOffset", "integer")]),
+        hints: READS,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    id: String,
+    #[serde(default)]
+    part: Option<Part>,
+    /// The call whose output it is; the last one that printed something without.
+    #[serde(default)]
+    call: Option<String>,
+    #[serde(default)]
+    offset: u64,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    Result,
+    Description,
+    Stdout,
+    Stderr,
+}
+
+pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
+    let arguments: Arguments = arguments::read(arguments)?;
+    let task = caller.reads().get(&arguments.id)?;
+    match arguments.part {
+        Some(part) => page(caller, &task, part, &arguments),
+        None => Ok(show(caller, &task)?),
+    }
+}
+
+/// Returns a task with why it is as it is.
+pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, taskpawl::Error> {
+    let id = task.id.as_str();
+    let mut answer = Answer::new(json!({"task": brief::whole(task)}));
+    let mut actions = Vec::new();
+    if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
+        let tools = caller.plans.engine().tools().names().map(str::to_owned).collect();
+        let means = Means { tools: Some(tools), ..Means::default() };
+        let why = caller.reads().explain(id, &means)?;
+        let chain: Vec<String> =
+            why.chain.iter().map(|link| format!("{}: {}", link.task, link.text)).collect();
+        answer = answer.with("why", json!(chain));
+        actions = Action::of_commands(why.next_actions.iter().map(String::as_str));
+    }
+    let printed = task.metadata.tool_calls.iter().any(|call| call.attempts > 0);
+    if printed && task.status == Status::Failed {
+        actions.push(Action::call("task_get", json!({"id": id, "part": "stderr"})));
+    }
+    Ok(answer.next(actions))
+}
+
+/// Returns a piece of one long text of a task.
+fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
+    let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MOST_PAGE);
+    let (text, total) = match part {
+        Part::Result => piece_of(&result_text(task), arguments.offset, limit),
+        Part::Description => piece_of(&task.description, arguments.offset, limit),
+        Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, limit)?,
+    };
+    let next = arguments.offset + text.len() as u64;
+    let mut answer = json!({"id": task.id, "text": String::from_utf8_lossy(&text), "totalBytes": total});
+    if next < total {
+        answer["nextOffset"] = json!(next);
+    }
+    Ok(Answer::new(answer).long_if(arguments.limit.is_some()))
+}
+
+fn result_text(task: &Task) -> String {
+    match &task.result {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
+}
+
+/// Returns some bytes from `offset`, up to the end of a character.
+fn piece_of(text: &str, offset: u64, limit: usize) -> (Vec<u8>, u64) {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+    let end = start.saturating_add(limit).min(text.len());
+    let (start, end) = (text.floor_char_boundary(start), text.ceil_char_boundary(end));
+    (text.as_bytes()[start..end].to_vec(), text.len() as u64)
+}
+
+/// Returns a piece of what the last start of a call printed.
+fn piece_of_output(
+    caller: &Caller,
+    task: &Task,
+    part: Part,
+    arguments: &Arguments,
+    limit: usize,
+) -> Result<(Vec<u8>, u64), Refused> {
+    let stream = if part == Part::Stdout { "stdout" } else { "stderr" };
+    let output = caller.plans.engine().output();
+    let calls = task.metadata.tool_calls.iter().rev();
+    let calls =
+        calls.filter(|call| arguments.call.as_ref().is_none_or(|id| call.id == CallId::from(id.as_str())));
+    let mut parts = calls.flat_map(|call| output.parts(&task.id, &call.id, call.attempts).into_iter().rev());
+    let Some(found) = parts.find(|part| part.stream == stream) else {
+        let what = format!("no call of task `{}` has printed to its {stream}", task.id);
+        return Err(Refused::NotHere { what, hint: None });
+    };
+    let read = || -> std::io::Result<(Vec<u8>, u64)> {
+        let mut file = File::open(&found.path)?;
+        let total = file.metadata()?.len();
+        file.seek(SeekFrom::Start(arguments.offset))?;
+        let mut bytes = Vec::new();
+        file.take(limit as u64).read_to_end(&mut bytes)?;
+        Ok((bytes, total))
+    };
+    read()
+        .map_err(|error| Refused::NotHere { what: format!("its output cannot be read: {error}"), hint: None })
+}

@@ -1,0 +1,177 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskpawl::model::{Period, Status, Task, TaskSpec, change_spec};
+use taskpawl::{Ending, Manager};
+
+use super::{Definition, WRITES, answers, number, schema, switch, text};
+use crate::server::actions::Action as Next;
+use crate::server::answer::Answer;
+use crate::server::arguments;
+use crate::server::brief;
+use crate::server::caller::Caller;
+use crate::server::options::ServerOptions;
+use crate::server::refusal::Refused;
+
+/// Fields that the store merges or links instead of replacing them.
+const MERGED: [&str; 3] = ["context", "metadata", "dependencies"];
+
+pub(super) fn definition() -> Definition {
+    Definition {
+        description: "Changes fields, adds a note, or changes the state. A claim keeps other agents away; done and fail end work by hand. cascade: retry/reopen also what ran after.",
+        input: schema(
+            json!({
+                "id": text(),
+                "action": {"enum": ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"]},
+                "result": {}, "note": text(),
+                "fields": {"type": "object", "description": "name, description, priority, dueDate, labels, dependencies, context …; null clears"},
+                "attempt": number(), "if_version": number(), "ttl": {"type": "string", "description": "claim: 2h"}, "cascade": switch(),
+            }),
+            &["id"],
+            true,
+        ),
+        output: answers(&[("task", "object")]),
+        hints: super::Hints { destroys: true, ..WRITES },
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    id: String,
+    #[serde(default)]
+    action: Option<Action>,
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    note: Option<String>,
+    #[serde(default)]
+    fields: Map<String, Value>,
+    #[serde(default)]
+    attempt: Option<u32>,
+    #[serde(default)]
+    if_version: Option<u64>,
+    #[serde(default)]
+    ttl: Option<Period>,
+    #[serde(default)]
+    cascade: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Claim,
+    Renew,
+    Release,
+    Done,
+    Fail,
+    Retry,
+    Reopen,
+    Cancel,
+    Skip,
+}
+
+pub(super) fn call(
+    caller: &Caller,
+    options: &ServerOptions,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Refused> {
+    let arguments: Arguments = arguments::read(arguments)?;
+    arguments.check()?;
+    let id = caller.reads().get(&arguments.id)?.id.to_string();
+    let manager = caller.manager().with_capacities(options.run.resources.clone());
+    // In an order that is always the same: a repetition goes on after the last part that was done.
+    if !arguments.fields.is_empty() {
+        manager.update(&id, arguments.fields.clone(), arguments.if_version)?;
+    }
+    match arguments.action {
+        Some(action) => arguments.act(&manager, &id, action, options.lease)?,
+        None => {
+            if let Some(note) = &arguments.note {
+                manager.note(&id, note)?;
+            }
+        }
+    }
+    let task = caller.reads().get(&id)?;
+    Ok(Answer::new(json!({"task": brief::task(&task)})).next(next(&task, arguments.action)))
+}
+
+impl Arguments {
+    /// Refuses what would do nothing, so that nobody takes it for done.
+    fn check(&self) -> Result<(), Refused> {
+        let ends = matches!(self.action, Some(Action::Done | Action::Fail));
+        let claims = matches!(self.action, Some(Action::Claim | Action::Renew));
+        let again = matches!(self.action, Some(Action::Retry | Action::Reopen));
+        let is_silent =
+            matches!(self.action, Some(Action::Release | Action::Retry | Action::Reopen)) || claims;
+        let useless = [
+            ("result", self.result.is_some() && !ends, "it goes with the actions done and fail"),
+            ("attempt", self.attempt.is_some() && !ends, "it goes with the actions done and fail"),
+            ("ttl", self.ttl.is_some() && !claims, "it goes with the actions claim and renew"),
+            ("cascade", self.cascade && !again, "it goes with the actions retry and reopen"),
+            ("if_version", self.if_version.is_some() && self.fields.is_empty(), "it goes with fields"),
+            (
+                "note",
+                self.note.is_some() && is_silent,
+                "this action takes no note: add it in a call of its own",
+            ),
+            (
+                "action",
+                self.action.is_none() && self.note.is_none() && self.fields.is_empty(),
+                "there is nothing to change: give action, fields or note",
+            ),
+        ];
+        if let Some((name, _, problem)) = useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
+            return Err(Refused::argument(name, problem));
+        }
+        let own: Map<String, Value> = self
+            .fields
+            .iter()
+            .filter(|(name, _)| !MERGED.contains(&name.as_str()))
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect();
+        // A misspelt field would be kept as one that nobody knows.
+        let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
+        let changed = change_spec(&some, &own)?;
+        match changed.extra.keys().next() {
+            Some(field) => Err(Refused::argument("fields", format!("`{field}` is no field of a task"))),
+            None => Ok(()),
+        }
+    }
+
+    fn act(&self, manager: &Manager, id: &str, action: Action, lease: Duration) -> Result<(), Refused> {
+        let (ids, note) = ([id.to_owned()], self.note.clone());
+        let lease = self.ttl.map_or(lease, |ttl| ttl.0);
+        let ending = Ending { result: self.result.clone(), note: note.clone(), attempt: self.attempt };
+        match action {
+            Action::Claim => drop(manager.claim(id, lease)?),
+            Action::Renew => drop(manager.renew(id, lease)?),
+            Action::Release => drop(manager.release(&ids)?),
+            Action::Done => drop(manager.done(&ids, ending)?),
+            Action::Fail => drop(manager.fail(&ids, ending)?),
+            Action::Retry => drop(manager.retry(&ids, self.cascade)?),
+            Action::Reopen => drop(manager.reopen(&ids, self.cascade)?),
+            Action::Cancel => drop(manager.cancel(&ids, note)?),
+            Action::Skip => drop(manager.skip(&ids, note)?),
+        }
+        Ok(())
+    }
+}
+
+/// Returns what usually follows.
+fn next(task: &Task, action: Option<Action>) -> Option<Next> {
+    let has_calls = !task.metadata.tool_calls.is_empty();
+    match (action?, task.status) {
+        (Action::Claim, Status::InProgress) => {
+            Some(Next::call("task_update", json!({"id": task.id, "action": "done", "attempt": task.attempt})))
+        }
+        (Action::Retry | Action::Reopen, Status::Todo) if has_calls => {
+            Some(Next::call("run_ready", json!({"only": [task.id]})))
+        }
+        (Action::Done | Action::Fail | Action::Skip | Action::Cancel, _) => {
+            Some(Next::call("ready_list", json!({})))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,66 @@
+use serde_json::{Value, json};
+
+use super::support::{ERAS, Scene, connect};
+
+/// Gives the same call to a server and, as after its end, to another one on the same store.
+async fn twice(scene: &Scene, tool: &str, arguments: &Value) -> (Value, Value) {
+    let first = connect(&scene.server(), ERAS[0]).await.call(tool, arguments.clone()).await;
+    let second = connect(&scene.server(), ERAS[1]).await.call(tool, arguments.clone()).await;
+    (first, second)
+}
+
+fn tasks(scene: &Scene) -> usize {
+    scene.plans().list_tasks(&taskpawl::model::Query::default()).unwrap().len()
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_is_done_once() {
+    let scene = Scene::new();
+    let add = json!({"name": "one", "agent": "ann", "request_id": "r1"});
+    let (first, second) = twice(&scene, "task_add", &add).await;
+    assert_eq!((&first["task"]["id"], tasks(&scene)), (&second["task"]["id"], 1));
+    // Without a name, and with one of another agent, it is another request.
+    twice(&scene, "task_add", &json!({"name": "two"})).await;
+    twice(&scene, "task_add", &json!({"name": "three", "agent": "bob", "request_id": "r1"})).await;
+    assert_eq!(tasks(&scene), 4);
+
+    let claim = json!({"claim": true, "agent": "ann", "request_id": "r2"});
+    let (first, second) = twice(&scene, "ready_list", &claim).await;
+    assert_eq!(first["claimed"]["id"], second["claimed"]["id"]);
+    // The control: a claim without a name takes another task.
+    let (first, second) = twice(&scene, "ready_list", &json!({"claim": true, "agent": "bob"})).await;
+    assert_ne!(first["claimed"]["id"], second["claimed"]["id"]);
+
+    let id = first["claimed"]["id"].clone();
+    let note = json!({"id": id, "note": "hello", "agent": "bob", "request_id": "r3"});
+    twice(&scene, "task_update", &note).await;
+    let notes = scene.plans().get_task(id.as_str().unwrap()).unwrap().notes;
+    assert_eq!(notes.len(), 1);
+    let both = json!({"id": id, "fields": {"priority": "high"}, "action": "done", "agent": "bob", "request_id": "r4"});
+    let (_, second) = twice(&scene, "task_update", &both).await;
+    assert_eq!(second["task"]["status"], "done");
+
+    let plan = json!({"plan": {"tasks": [{"name": "a"}, {"name": "b"}]}, "agent": "ann", "request_id": "r5"});
+    let (first, second) = twice(&scene, "plan_write", &plan).await;
+    assert_eq!(first["created"], second["created"]);
+    let delete = json!({"ids": [first["created"][0]], "agent": "ann", "request_id": "r6"});
+    let (first, second) = twice(&scene, "task_delete", &delete).await;
+    assert_eq!(first, second);
+    let run = json!({"agent": "ann", "request_id": "r7"});
+    let (first, second) = twice(&scene, "run_ready", &run).await;
+    assert_eq!(first["run_id"], second["run_id"]);
+    assert_eq!(scene.plans().manager().runs(&taskpawl::RunFilter::default()).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_name_is_for_one_request() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    client.call("task_add", json!({"name": "one", "request_id": "r"})).await;
+    let refused = client.refused("task_add", json!({"name": "two", "request_id": "r"})).await;
+    assert_eq!(refused["error"]["hint"], "give each request a name of its own", "{refused}");
+    assert_eq!(tasks(&scene), 1);
+    client.call("run_ready", json!({"request_id": "r"})).await;
+    let refused = client.refused("run_ready", json!({"request_id": "r", "jobs": 3})).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("other arguments"), "{refused}");
+}

@@ -1,0 +1,102 @@
+use serde_json::json;
+
+use super::support::{ERAS, Ears, Scene, appears, connect, connect_as};
+
+#[tokio::test]
+async fn what_comes_over_mcp_runs_only_by_the_policy() {
+    let scene = Scene::new();
+    let plan = json!({"plan": {"tasks": [{"id": "a", "call": {"write_file": {"path": "a.txt", "content": "x"}}}, {"id": "b", "call": {"log": {"message": "x"}}}]}});
+    let client = connect(&scene.server(), ERAS[0]).await;
+    client.call("plan_write", plan.clone()).await;
+    let run = client.run(json!({})).await;
+    assert_eq!((&run["exit"], &run["counts"]), (&json!(3), &json!({"blocked": 1, "done": 1})), "{run}");
+    assert_eq!(run["waitForPerson"][0]["id"], "a");
+    assert!(
+        run["nextActions"].as_array().unwrap().contains(&json!({"askPersonToRun": "taskpawl approve a"})),
+        "{run}"
+    );
+    assert!(!scene.file("a.txt").exists());
+    // Neither another plan nor an update takes the question away.
+    let around = json!({"plan": {"tasks": [{"id": "a", "call": {"write_file": {"path": "b.txt", "content": "x"}}}, {"id": "b", "call": {"log": {"message": "x"}}}]}});
+    client.raw("plan_write", around).await;
+    client.run(json!({})).await;
+    assert!(!scene.file("a.txt").exists() && !scene.file("b.txt").exists());
+}
+
+#[tokio::test]
+async fn the_user_may_let_it_run_inside_the_sandbox() {
+    let scene = Scene::new();
+    let client = connect(&scene.trusting_server(), ERAS[0]).await;
+    let plan = json!({"plan": {"tasks": [{"id": "a", "call": {"write_file": {"path": "a.txt", "content": "x"}}}, {"id": "p", "run": "true"}]}});
+    client.call("plan_write", plan).await;
+    let run = client.run(json!({})).await;
+    // A program runs inside the sandbox alone, and it is off in this test.
+    assert_eq!(run["counts"], json!({"blocked": 1, "done": 1}), "{run}");
+    assert!(scene.file("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_run_is_waited_for_with_progress_and_stopped() {
+    for era in ERAS {
+        let scene = Scene::new();
+        let ears = Ears::default();
+        let server = scene.server();
+        let client = connect_as(&server, era, ears.clone()).await;
+        let plan = json!({"plan": {"tasks": [
+            {"id": "quick", "call": {"log": {"message": "x"}}},
+            {"id": "slow", "call": {"sleep": {"duration": "10m"}}, "needs": ["quick"], "timeout": "20m"},
+        ]}});
+        client.call("plan_write", plan).await;
+        let started = client.call("run_ready", json!({})).await;
+        assert_eq!(started["state"], "running", "{started}");
+        let id = started["run_id"].clone();
+        while client.call("task_get", json!({"id": "slow"})).await["task"]["status"] != "in_progress" {}
+        let seen = client.call("run_ready", json!({"run_id": id, "wait_s": 1})).await;
+        assert_eq!((&seen["state"], &seen["running"]), (&json!("running"), &json!(["slow"])), "{seen}");
+        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
+        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
+        let over = client.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
+        assert_eq!((&over["state"], &over["exit"]), (&json!("finished"), &json!(130)), "{over}");
+        // Each call of this client has a token for progress.
+        let heard = ears.progress.lock().unwrap().clone();
+        assert!(heard.iter().any(|progress| progress.total == Some(2.0)), "{heard:?}");
+        server.wait_for_runs().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_run_is_the_same_after_the_server_is_gone() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    client
+        .call(
+            "plan_write",
+            json!({"plan": {"tasks": [{"id": "a", "call": {"fail": {"message": "broken"}}}]}}),
+        )
+        .await;
+    let run = client.run(json!({})).await;
+    assert_eq!((&run["exit"], &run["failed"][0]["id"]), (&json!(1), &json!("a")));
+    let other = connect(&scene.server(), ERAS[1]).await;
+    let later = other.call("run_ready", json!({"run_id": run["run_id"], "wait_s": 45})).await;
+    assert_eq!(later, run);
+}
+
+#[tokio::test]
+async fn a_run_of_another_process_is_seen_and_not_stopped() {
+    let scene = Scene::new();
+    let first = scene.server();
+    let client = connect(&first, ERAS[0]).await;
+    let plan = json!({"plan": {"tasks": [{"id": "slow", "call": {"sleep": {"duration": "10m"}}, "timeout": "20m"}]}});
+    client.call("plan_write", plan).await;
+    let id = client.call("run_ready", json!({})).await["run_id"].clone();
+    let other = connect(&scene.server(), ERAS[0]).await;
+    assert_eq!(other.call("plan_show", json!({})).await["runs"][0]["run_id"], id);
+    let refused = other.refused("run_ready", json!({"run_id": id, "cancel": true})).await;
+    assert_eq!(refused["error"]["kind"], "not_available", "{refused}");
+    appears(&scene.dir.path().join("tasks.db.files/runs")).await;
+    first.stop_runs();
+    first.stop_runs();
+    first.wait_for_runs().await;
+    let over = other.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
+    assert_eq!(over["state"], "finished");
+}

@@ -1,0 +1,173 @@
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
+    ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
+};
+use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt};
+use serde_json::{Value, json};
+use taskpawl::model::Origin;
+use taskpawl::tools::{CallOrigin, Policy};
+use taskpawl::{SandboxSettings, Taskpawl};
+use taskpawl_mcp::{McpServer, ServerOptions};
+use tokio::task::JoinSet;
+
+/// A directory with a store beside it.
+pub(crate) struct Scene {
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("project")).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.dir.path().join("tasks.db")
+    }
+
+    /// Opens the plan as another process does.
+    pub(crate) fn plans(&self) -> Taskpawl {
+        self.open(Policy::default())
+    }
+
+    pub(crate) fn open(&self, policy: Policy) -> Taskpawl {
+        Taskpawl::builder(self.store().to_str().unwrap())
+            .root(self.dir.path().join("project"))
+            .actor("somebody")
+            .origin(Origin::Mcp)
+            .sandbox(SandboxSettings::off())
+            .policy(policy)
+            .open()
+            .unwrap()
+    }
+
+    pub(crate) fn server(&self) -> McpServer {
+        McpServer::new(self.plans(), ServerOptions::default()).unwrap()
+    }
+
+    /// A server whose user has let calls over MCP run inside the sandbox.
+    pub(crate) fn trusting_server(&self) -> McpServer {
+        let policy = Policy::default().sandboxing(CallOrigin::Mcp);
+        McpServer::new(self.open(policy), ServerOptions::default()).unwrap()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join("project").join(name)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    Handshake,
+    Stateless,
+}
+
+pub(crate) const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+
+impl Era {
+    pub(crate) fn mode(self) -> ClientLifecycleMode {
+        match self {
+            Self::Handshake => ClientLifecycleMode::Initialize,
+            Self::Stateless => {
+                ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+            }
+        }
+    }
+}
+
+/// What a client hears.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ears {
+    pub(crate) progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
+    pub(crate) updated: Arc<Mutex<Vec<String>>>,
+    pub(crate) capabilities: ClientCapabilities,
+}
+
+impl ClientHandler for Ears {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = ClientConfig::new(self.capabilities.clone(), Implementation::new("test", "1"));
+        config.protocol_version = ProtocolVersion::V_2025_11_25;
+        config
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.lock().unwrap().push(progress);
+    }
+
+    async fn on_resource_updated(
+        &self,
+        updated: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.updated.lock().unwrap().push(updated.uri);
+    }
+}
+
+/// A client with a server of its own process: both end with it.
+pub(crate) struct Client<H: ClientHandler = Ears> {
+    pub(crate) running: RunningService<RoleClient, H>,
+    _serving: JoinSet<()>,
+}
+
+pub(crate) async fn connect(server: &McpServer, era: Era) -> Client {
+    connect_as(server, era, Ears::default()).await
+}
+
+pub(crate) async fn connect_as<H: ClientHandler>(server: &McpServer, era: Era, handler: H) -> Client<H> {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let server = server.clone();
+    let mut serving = JoinSet::new();
+    serving.spawn(async move {
+        let (input, output) = tokio::io::split(theirs);
+        server.serve_on(input, output).await.unwrap();
+    });
+    let running = handler.serve_with_lifecycle(ours, era.mode()).await.unwrap();
+    Client { running, _serving: serving }
+}
+
+impl<H: ClientHandler> Client<H> {
+    pub(crate) async fn raw(&self, tool: &str, arguments: Value) -> CallToolResult {
+        let arguments = arguments.as_object().unwrap().clone();
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        self.running.call_tool(params).await.unwrap()
+    }
+
+    /// Calls a tool that does what it is asked for.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.raw(tool, arguments).await;
+        assert_eq!(result.is_error, Some(false), "{tool}: {result:?}");
+        let value = result.structured_content.clone().unwrap();
+        assert_eq!(value.to_string(), result.content[0].as_text().unwrap().text);
+        assert!(serde_json::to_string(&result).unwrap().len() <= 8_000, "{value}");
+        value
+    }
+
+    /// Calls a tool that refuses.
+    pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.raw(tool, arguments).await;
+        assert_eq!(result.is_error, Some(true), "{tool}: {result:?}");
+        result.structured_content.unwrap()
+    }
+
+    /// Starts a run and waits until it is over.
+    pub(crate) async fn run(&self, mut arguments: Value) -> Value {
+        arguments["wait_s"] = json!(45);
+        let mut seen = self.call("run_ready", arguments).await;
+        while seen["state"] == "running" {
+            seen = self.call("run_ready", json!({"run_id": seen["run_id"], "wait_s": 45})).await;
+        }
+        seen
+    }
+}
+
+/// Waits for a file that something writes.
+pub(crate) async fn appears(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,166 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use taskpawl::tools::Registry;
+use taskpawl_mcp::{McpServer, ServerOptions, ToolSet};
+
+use super::support::{ERAS, Scene, connect};
+
+#[tokio::test]
+async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
+    for era in ERAS {
+        let scene = Scene::new();
+        let client = connect(&scene.server(), era).await;
+        let empty = client.call("plan_show", json!({})).await;
+        assert_eq!(empty["nextActions"][0]["tool"], "plan_write", "{empty}");
+
+        let plan = json!({"tasks": [
+            {"id": "read", "name": "Read the notes", "call": {"log": {"message": "read"}}},
+            {"id": "write", "name": "Write the text", "needs": ["read"]},
+            {"id": "check", "name": "Check it", "needs": ["write"], "priority": "high"},
+        ]});
+        let written = client.call("plan_write", json!({"plan": plan, "name": "text"})).await;
+        assert_eq!(written["created"], json!(["read", "write", "check"]));
+        assert_eq!(
+            written["nextActions"][0],
+            json!({"tool": "run_ready", "arguments": {"only": ["plan:text"]}})
+        );
+        let again = client.call("plan_write", json!({"plan": plan, "name": "text"})).await;
+        assert_eq!((&again["unchanged"], again.get("created")), (&json!(3), None));
+
+        let run = client.run(json!({"only": ["plan:text"]})).await;
+        assert_eq!((&run["state"], &run["exit"]), (&json!("finished"), &json!(3)), "{run}");
+        assert_eq!(run["counts"], json!({"done": 1, "todo": 2}));
+        let claimed = client.call("ready_list", json!({"claim": true, "agent": "ann"})).await;
+        assert_eq!(claimed["claimed"]["id"], "write");
+        let digest = client.call("plan_show", json!({"agent": "ann"})).await;
+        assert_eq!((&digest["you"], &digest["claimedByYou"][0]["id"]), (&json!("ann"), &json!("write")));
+        let foreign =
+            client.refused("task_update", json!({"id": "write", "action": "done", "agent": "bob"})).await;
+        assert_eq!(foreign["error"]["kind"], "refused", "{foreign}");
+        let done = json!({"id": "write", "action": "done", "result": {"words": 100}, "note": "in text.md", "agent": "ann"});
+        assert_eq!(client.call("task_update", done).await["task"]["status"], "done");
+
+        let task = client.call("task_get", json!({"id": "write"})).await;
+        assert_eq!(task["task"]["result"], json!({"words": 100}));
+        assert_eq!(task["task"]["notes"][0]["text"], "in text.md");
+        let list = client.call("plan_show", json!({"status": ["todo"]})).await;
+        assert_eq!(
+            list["tasks"],
+            json!([{"id": "check", "name": "Check it", "status": "todo", "priority": "high", "needs": ["write"], "plan": "text", "work": "by hand"}])
+        );
+        let added = client
+            .call("task_add", json!({"name": "Send it", "id": "send", "needs": ["check"], "plan": "text"}))
+            .await;
+        assert_eq!(added["task"]["id"], "send");
+        assert_eq!(client.call("task_delete", json!({"ids": ["send"]})).await["deleted"], json!(["send"]));
+    }
+}
+
+#[tokio::test]
+async fn a_merge_keeps_what_the_plan_says_beside_its_tasks() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let plan =
+        json!({"params": {"name": {"type": "string", "default": "x"}}, "tasks": [{"id": "a", "name": "a"}]});
+    client.call("plan_write", json!({"plan": plan})).await;
+    let part = json!({"tasks": [{"id": "b", "name": "b", "needs": ["a"], "call": {"log": {"message": "${{ params.name }}"}}}]});
+    let merged = client.call("plan_write", json!({"plan": part, "merge": true})).await;
+    assert_eq!((&merged["created"], merged.get("gone")), (&json!(["b"]), None));
+    let whole = client.call("plan_write", json!({"plan": plan, "dry_run": true})).await;
+    assert_eq!((&whole["gone"], &whole["dryRun"]), (&json!(["b"]), &json!(true)));
+    // Text that holds the object is taken for it.
+    let text = client.call("plan_write", json!({"plan": "tasks: [{id: c, name: c}]", "name": "other"})).await;
+    assert_eq!(text["created"], json!(["c"]));
+}
+
+#[tokio::test]
+async fn refusals_say_what_to_call_instead() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[1]).await;
+    client.call("plan_write", json!({"plan": {"tasks": [{"id": "build", "name": "b"}, {"id": "test", "name": "t", "needs": ["build"]}]}})).await;
+    let mut said = Vec::new();
+    for (tool, arguments) in [
+        ("task_get", json!({"id": "biuld"})),
+        ("task_get", json!({"id": "build", "colour": "red"})),
+        ("task_get", json!({"id": "build", "part": "stdout"})),
+        ("task_update", json!({"id": "test", "action": "done"})),
+        ("task_update", json!({"id": "build", "action": "retry"})),
+        ("task_update", json!({"id": "build", "fields": {"nmae": "x"}})),
+        ("task_update", json!({"id": "build", "result": 1})),
+        ("task_update", json!({"id": "build"})),
+        ("task_delete", json!({"ids": ["build"]})),
+        ("task_add", json!({"name": "x", "agent": ""})),
+        (
+            "plan_write",
+            json!({"plan": {"tasks": [{"id": "a", "needs": ["b"]}, {"id": "b", "needs": ["a"]}, {"id": "c", "call": {"log": {"mesage": 1}}}]}}),
+        ),
+        ("plan_write", json!({"plan": {"tasks": [{"id": "c", "call": {"log": {"mesage": 1}}}]}})),
+        ("run_ready", json!({"only": ["plan:none"]})),
+        ("run_ready", json!({"run_id": "none"})),
+        ("run_ready", json!({"cancel": true})),
+        ("run_ready", json!({"wait_s": 46})),
+    ] {
+        let refused = client.refused(tool, arguments.clone()).await;
+        said.push(format!("{tool} {arguments}\n  {refused}"));
+    }
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[tokio::test]
+async fn long_texts_are_cut_and_paged_through() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let text: String = (0..2_000).map(|n| format!("line {n} é\n")).collect();
+    client.call("task_add", json!({"name": "long", "id": "long", "description": text})).await;
+    let shown = client.call("task_get", json!({"id": "long"})).await;
+    assert!(shown["task"]["description"].as_str().unwrap().ends_with('…'));
+    let (mut read, mut offset) = (String::new(), json!(0));
+    while !offset.is_null() {
+        let page =
+            client.call("task_get", json!({"id": "long", "part": "description", "offset": offset})).await;
+        assert_eq!(page.get("shortened"), None, "{page}");
+        read.push_str(page["text"].as_str().unwrap());
+        offset = page["nextOffset"].clone();
+    }
+    assert_eq!(read, text);
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads_writes_nothing() {
+    let scene = Scene::new();
+    let options = ServerOptions { read_only: true, ..ServerOptions::default() };
+    let client = connect(&McpServer::new(scene.plans(), options).unwrap(), ERAS[0]).await;
+    let tools = client.running.list_all_tools().await.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["plan_show", "task_get", "ready_list"]);
+    assert!(tools.iter().all(|tool| tool.annotations.as_ref().unwrap().read_only_hint == Some(true)));
+    client.call("plan_show", json!({})).await;
+    client.call("ready_list", json!({})).await;
+    client.refused("ready_list", json!({"claim": true})).await;
+    assert!(!scene.store().exists());
+}
+
+#[tokio::test]
+async fn tools_from_outside_are_served_beside_those_of_the_plan() {
+    let scene = Scene::new();
+    let others = Registry::builtin();
+    let set = |names: &[&str]| ToolSet {
+        tools: names.iter().map(|name| Arc::clone(others.get(name).unwrap().tool())).collect(),
+        ..ToolSet::default()
+    };
+    let options = ServerOptions { sets: vec![set(&["list_dir", "fail"])], ..ServerOptions::default() };
+    let client = connect(&McpServer::new(scene.plans(), options).unwrap(), ERAS[1]).await;
+    let tools = client.running.list_all_tools().await.unwrap();
+    let tool = tools.iter().find(|tool| tool.name == "list_dir").unwrap();
+    assert_eq!((tools.len(), tool.annotations.as_ref().unwrap().read_only_hint), (10, Some(true)));
+    std::fs::write(scene.file("a.txt"), "x").unwrap();
+    let listed = client.raw("list_dir", json!({"path": "."})).await;
+    assert!(serde_json::to_string(&listed).unwrap().contains("a.txt"), "{listed:?}");
+    for (tool, arguments) in [("fail", json!({"message": "broken"})), ("list_dir", json!({"pth": "."}))] {
+        assert_eq!(client.raw(tool, arguments).await.is_error, Some(true));
+    }
+    // Names are unique.
+    let twice = ServerOptions { sets: vec![set(&["fail"]), set(&["fail"])], ..ServerOptions::default() };
+    McpServer::new(scene.plans(), twice).unwrap_err();
+}
