@@ -12,6 +12,7 @@ use taskpawl::store::{PlacementError, StoreError};
 use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
 
+use crate::agents::Trouble;
 use crate::commands::history;
 use crate::config::ConfigError;
 use crate::environment::Terminal;
@@ -45,6 +46,13 @@ pub(crate) enum CliError {
     /// A file that the command line names cannot be read or written.
     #[error("failed to {action} `{}`", .path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
+    /// A file that an agent reads cannot be changed as it is.
+    #[error("failed to change `{path}`")]
+    AgentFile {
+        path: String,
+        #[source]
+        trouble: Box<Trouble>,
+    },
     /// A plan file is wrong.
     #[error("the plan `{file}` has {}", if .errors.errors().len() == 1 { "an error".to_owned() } else { format!("{} errors", .errors.errors().len()) })]
     Plan { file: String, errors: PlanErrors },
@@ -220,6 +228,7 @@ impl CliError {
             | Self::Servers(_)
             | Self::Policy(_)
             | Self::Open(OpenError::Policy(_))
+            | Self::AgentFile { .. }
             | Self::File { .. } => Class::Usage,
             Self::Plan { .. }
             | Self::Foreign { .. }
@@ -263,6 +272,9 @@ impl CliError {
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
+            Self::AgentFile { .. } => {
+                Some("nothing was changed; put the file in order, or move it away, and try again".to_owned())
+            }
             Self::Clap(error) => Some(clap_hint(error)),
             Self::Plan { .. }
             | Self::Foreign { .. }
@@ -293,6 +305,7 @@ impl CliError {
             | Self::NoTerminal { .. }
             | Self::Forbidden { .. }
             | Self::Servers(_)
+            | Self::AgentFile { .. }
             | Self::File { .. }
             | Self::Command(_)
             | Self::Place(_)

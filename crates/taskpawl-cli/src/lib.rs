@@ -7,8 +7,10 @@
 //!
 //! Invariant: no text that comes from a task or a tool reaches a terminal except through `text`.
 
+mod agents;
 mod app;
 mod args;
+mod checklist;
 mod commands;
 mod config;
 mod environment;

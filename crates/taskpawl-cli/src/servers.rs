@@ -10,7 +10,9 @@ use taskpawl::RunOptions;
 use taskpawl::model::{CallSpec, NewCall, NewTask, Query, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash};
-use taskpawl_mcp::{ServerConfig, ServerProblem, Servers, ServersOptions, read_servers, server_of};
+use taskpawl_mcp::{
+    ServerConfig, ServerProblem, Servers, ServersOptions, Transport, read_servers, server_of,
+};
 
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
@@ -176,7 +178,7 @@ impl Reading<'_> {
         for problem in found.problems {
             self.warn(&problem);
         }
-        for server in found.servers {
+        for server in found.servers.into_iter().filter(|server| !is_ours(server)) {
             self.take(server, hash.as_deref())?;
         }
         Ok(())
@@ -199,6 +201,12 @@ impl Reading<'_> {
     fn warn(&self, problem: &ServerProblem) {
         self.app.out().warn(&problem.to_string());
     }
+}
+
+/// Returns whether a server is the one by which agents reach this plan: it is named for them, and its tools are no work of a plan.
+fn is_ours(server: &ServerConfig) -> bool {
+    matches!(&server.transport, Transport::Stdio { command, args, .. }
+        if command == "taskpawl" && args.first().is_some_and(|word| word == "mcp"))
 }
 
 /// Adds what the user's own file allows servers beyond the sandbox of the run.

@@ -39,6 +39,7 @@ fn beyond(command: &Command) -> Option<String> {
         | Command::CriticalPath(_)
         | Command::Graph(_)
         | Command::History(_)
+        | Command::Prime(_)
         | Command::Plan(_)
         | Command::Where(_)
         | Command::Config(_)
@@ -76,6 +77,7 @@ fn beyond(command: &Command) -> Option<String> {
         Command::Mcp(_) => "mcp",
         Command::Trust(_) => "trust",
         Command::RemoveDependency(_) => "remove-dependency",
+        Command::Watch(_) => "watch",
         Command::Undo(_) => "undo",
         Command::Prune(_) => "prune",
         Command::Import(_) => "import",

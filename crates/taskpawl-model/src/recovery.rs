@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::command::{CallEnd, Command, Report, Round};
-use crate::record::{CallRecord, Phase, TaskRecord};
+use crate::record::{CallRecord, TaskRecord};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
 use crate::{CallId, Key, RunId, TaskId, Timestamp};
@@ -213,11 +213,7 @@ impl Orphan {
 /// The view cannot be read.
 pub fn open_questions(view: &dyn View) -> ViewResult<Vec<(Key, Option<Timestamp>)>> {
     let mut open = Vec::new();
-    for key in view.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
-        // Most of those that are blocked wait for another task: their texts are not read.
-        if view.node(key)?.is_none_or(|node| node.phase != Phase::BlockedOther) {
-            continue;
-        }
+    for key in view.on_hold(0)? {
         let task = view.task(key)?;
         let reason = task.as_ref().and_then(|task| task.body.state.blocked_reason());
         if let Some(BlockedReason::Approval { expires_at, .. }) = reason {

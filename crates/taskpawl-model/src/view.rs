@@ -108,6 +108,20 @@ pub trait View {
         Ok(running)
     }
 
+    /// Returns the tasks that are blocked for a reason of their own and not because of other tasks, by key, at most `limit` (0: all).
+    fn on_hold(&self, limit: usize) -> ViewResult<Vec<Key>> {
+        let mut keys = Vec::new();
+        for key in self.find(&Query { status: vec![Status::Blocked], ..Query::default() })? {
+            if limit > 0 && keys.len() == limit {
+                break;
+            }
+            if self.node(key)?.is_some_and(|node| node.phase == Phase::BlockedOther) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
     /// Calls `each` with every node, by key: how a run loads its graph.
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()>;
 

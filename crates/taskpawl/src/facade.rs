@@ -13,6 +13,7 @@ use taskpawl_store::{Door, Finding, Location, Severity};
 use taskpawl_tools::{CallContext, inherited};
 
 use crate::builder::Builder;
+use crate::digest::Digest;
 use crate::error::OpenError;
 
 /// How long a claim lasts unless its holder renews it.
@@ -113,6 +114,14 @@ impl Taskpawl {
         }
         found.extend(self.engine.examine(mend)?);
         Ok(found)
+    }
+
+    /// Returns where the plan stands, as the actor of this handle sees it, with at most `most` of everything.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn digest(&self, most: usize) -> Result<Digest, Error> {
+        Digest::gather(self.manager(), most)
     }
 
     /// Makes a task and returns it. An empty id stands for a new random one.

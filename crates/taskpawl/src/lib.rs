@@ -23,12 +23,14 @@
 //! I/O and time drivers enabled. Handles are cheap to clone.
 
 mod builder;
+pub mod digest;
 mod error;
 mod facade;
 mod keeper;
 
 pub use async_trait::async_trait;
 pub use builder::Builder;
+pub use digest::Digest;
 pub use error::OpenError;
 pub use facade::{StatusChange, Taskpawl};
 pub use taskpawl_engine::{

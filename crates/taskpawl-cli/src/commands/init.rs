@@ -4,18 +4,25 @@ use taskpawl::store::{CopyChoice, Place, PlacementError, initialize, locate, res
 
 use crate::app::App;
 use crate::commands::create::ask;
-use crate::commands::placement;
+use crate::commands::{agents, placement};
 use crate::error::CliError;
 
-/// Make this directory a project, with a store outside everything that its tools may write
+/// Make this directory a project, with a store outside everything that its tools may write; and tell agents of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The store lies in the state directory of the user; `--store PATH` puts it elsewhere. A project stays as it is.
 
+With --agent, the files that the agent reads in this project get an entry for `taskpawl mcp` and a marked block of
+instructions. The changes are shown first. All else in the files stays byte for byte, doing it again changes nothing,
+and --remove takes back what was added. docs/agents.md says which files these are.
+
 Examples:
   taskpawl init
   taskpawl init --store /srv/plans/tasks.db
-  taskpawl init --new    in a copy of a project: gives it tasks of its own")]
+  taskpawl init --new    in a copy of a project: gives it tasks of its own
+  taskpawl init --agent claude --hooks
+  taskpawl init --agent codex,cursor --yes
+  taskpawl init --agent claude --remove")]
 pub(crate) struct Args {
     /// In a copy of a project: work on the tasks of the original
     #[arg(long, conflicts_with = "new")]
@@ -23,10 +30,27 @@ pub(crate) struct Args {
     /// In a copy of a project: give it a store of its own
     #[arg(long)]
     new: bool,
+    #[command(flatten)]
+    agents: agents::AgentArgs,
 }
 
 /// Makes a project.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    if args.agents.is_asked() {
+        let without_store = store_of_project(app);
+        let root = match locate(&without_store) {
+            Ok(place) => place.root,
+            Err(PlacementError::NoProject { directory }) => directory,
+            Err(_) => make(app, args)?.root,
+        };
+        return agents::run(app, &args.agents, &root, || make(app, args).map(drop));
+    }
+    let place = make(app, args)?;
+    placement::print(app, &place)
+}
+
+/// Makes or keeps the project.
+fn make(app: &App, args: &Args) -> Result<Place, CliError> {
     let environment = app.placement();
     let without_store = store_of_project(app);
     let place = match locate(&without_store) {
@@ -45,7 +69,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         _ => initialize(&environment, &app.source()?.new_id(), environment.store_flag.as_deref())?,
     };
     remark(app, &place);
-    placement::print(app, &place)
+    Ok(place)
 }
 
 /// The project counts here, not what `--store` or the environment name for other commands.

@@ -161,7 +161,7 @@ pub(super) fn ending(run: &RunId) -> String {
 }
 
 /// Says why a task is blocked.
-pub(super) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
+pub(crate) fn reason(reason: &taskpawl::model::BlockedReason) -> String {
     use taskpawl::model::BlockedReason as Reason;
     match reason {
         Reason::Dependency { ids } => format!("because of {}", some(ids)),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
+mod agents;
 mod approvals;
 mod commands;
 mod config;
@@ -23,6 +24,7 @@ mod own_tools;
 mod placement;
 mod plans;
 mod policy;
+mod prime;
 mod prune;
 mod reading;
 mod running;
@@ -35,4 +37,5 @@ mod todo;
 mod trust;
 mod turns;
 mod undo;
+mod watch;
 mod within;

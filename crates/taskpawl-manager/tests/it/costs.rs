@@ -77,6 +77,7 @@ impl View for Counting<'_> {
         find(query: &Query) -> Vec<Key>;
         leases(actor: Option<&str>) -> Vec<Key>;
         running() -> Vec<Key>;
+        on_hold(limit: usize) -> Vec<Key>;
         to_be_opened() -> Vec<Key>;
         each_node(each: &mut dyn FnMut(Node)) -> ();
         each_dependency(each: &mut dyn FnMut(Key, Key)) -> ();

@@ -120,6 +120,7 @@ fn statements_look_only_at_what_they_return() {
         sql::CALLS,
         sql::UNDOABLES,
         sql::LAST_UNDOABLE,
+        sql::ON_HOLD,
     ] {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
     }

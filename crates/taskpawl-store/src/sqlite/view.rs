@@ -49,6 +49,9 @@ pub(super) mod sql {
          AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
     pub(crate) const RUNNING: &str = "SELECT slot >> ?1 FROM calls INDEXED BY calls_running \
          WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running' ORDER BY slot";
+    /// A literal stands where a parameter would hide from SQLite how many there are of each phase.
+    pub(crate) const ON_HOLD: &str =
+        "SELECT key FROM nodes INDEXED BY nodes_by_phase WHERE phase = 4 ORDER BY key LIMIT ?1";
     /// Tasks that are `todo` and undecided, but for most of those that cannot start yet: the first entry is `open`, and the first
     /// trigger waits for all dependencies.
     pub(crate) const UNDECIDED: &str = rows::select_node!(
@@ -167,6 +170,10 @@ impl View for Session {
         let mut keys = self.all(sql::RUNNING, [POSITION_BITS], |row| Ok(Key(row.get(0)?)))?;
         keys.dedup();
         Ok(keys)
+    }
+
+    fn on_hold(&self, limit: usize) -> ViewResult<Vec<Key>> {
+        self.all(sql::ON_HOLD, [or_all(limit)], |row| Ok(Key(row.get(0)?)))
     }
 
     fn to_be_opened(&self) -> ViewResult<Vec<Key>> {

@@ -1,0 +1,37 @@
+//! What would change in a file, as people read it.
+
+use crate::text::{Paint, Style, clean_block, style};
+use clap::builder::styling::AnsiColor;
+
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+
+/// How many lines that stay are shown around those that change.
+const AROUND: usize = 3;
+
+/// Returns the lines that change, with some around them. Changes are at one place, or near each other.
+pub(super) fn diff(path: &str, before: &str, after: &str, paint: Paint) -> String {
+    let (old, new) = (lines(before), lines(after));
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let most = old.len().min(new.len()) - same;
+    let same_end =
+        old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(old, new)| old == new).count();
+    let mut text = paint.style(style::BOLD, &clean_block(path)) + "\n";
+    let mut add = |mark: &str, lines: &[&str], of: Style| {
+        for line in lines {
+            let line = format!("{mark} {}", line.trim_end_matches('\r'));
+            text.push_str(&paint.style(of, &clean_block(line.trim_end())));
+            text.push('\n');
+        }
+    };
+    add(" ", &old[same.saturating_sub(AROUND)..same], style::PLAIN);
+    add("-", &old[same..old.len() - same_end], REMOVED);
+    add("+", &new[same..new.len() - same_end], ADDED);
+    let rest = &old[old.len() - same_end..];
+    add(" ", &rest[..rest.len().min(AROUND)], style::PLAIN);
+    text
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    if text.is_empty() { Vec::new() } else { text.strip_suffix('\n').unwrap_or(text).split('\n').collect() }
+}

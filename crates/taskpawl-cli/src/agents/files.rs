@@ -1,0 +1,207 @@
+//! The files of a project as they are and as they are to be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::diff::diff;
+use super::known::{Agent, Part, Piece, Wish};
+use crate::error::CliError;
+use crate::text::Paint;
+
+/// What is to become of files. All of it is known before anything is written.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// By the path from the root of the project on, as it is shown.
+    files: BTreeMap<String, File>,
+    /// What stays although it was to be removed, and why.
+    pub(crate) kept: Vec<String>,
+}
+
+#[derive(Debug)]
+struct File {
+    /// Where it is, behind links.
+    path: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Change {
+    /// It is made.
+    Created,
+    /// It is changed.
+    Changed,
+    /// It is deleted: there was nothing else in it.
+    Deleted,
+    /// It stays as it is.
+    Unchanged,
+}
+
+impl Changes {
+    /// Returns what it takes to set agents up.
+    pub(crate) fn adding(root: &Path, agents: &[Agent], wish: Wish) -> Result<Self, CliError> {
+        let mut changes = Self::default();
+        for piece in agents.iter().flat_map(|agent| agent.pieces(root, wish)) {
+            changes.edit(root, &piece, |part, text| part.add(text).map(Some))?;
+        }
+        Ok(changes)
+    }
+
+    /// Returns what it takes to undo that.
+    pub(crate) fn removing(root: &Path, agents: &[Agent]) -> Result<Self, CliError> {
+        let mut changes = Self::default();
+        for piece in agents.iter().flat_map(|agent| agent.all_pieces(root)) {
+            let has_it = read(&root.join(&piece.path))?.is_some_and(|text| piece.part.is_in(&text));
+            if has_it && let Some(other) = other_reader(root, &piece, agents)? {
+                changes.kept.push(format!("`{}` stays as it is: {} reads it, too", piece.path, other.word()));
+                continue;
+            }
+            changes.edit(root, &piece, |part, text| text.map_or(Ok(None), |text| part.remove(text)))?;
+        }
+        Ok(changes)
+    }
+
+    fn edit(
+        &mut self,
+        root: &Path,
+        piece: &Piece,
+        edit: impl FnOnce(&Part, Option<&str>) -> Result<Option<String>, super::Trouble>,
+    ) -> Result<(), CliError> {
+        let name = self.name_of(root, &piece.path)?;
+        let file = self.files.get_mut(&name).expect("BUG: it was just read");
+        file.after = edit(&piece.part, file.after.as_deref())
+            .map_err(|trouble| CliError::AgentFile { path: name.clone(), trouble: Box::new(trouble) })?;
+        Ok(())
+    }
+
+    /// Reads a file, unless that was done under another name that leads to it.
+    fn name_of(&mut self, root: &Path, name: &str) -> Result<String, CliError> {
+        let path = root.join(name);
+        // What a link leads to is changed, and the link stays.
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        if let Some((known, _)) = self.files.iter().find(|(_, file)| file.path == path) {
+            return Ok(known.clone());
+        }
+        let before = read(&path)?;
+        self.files.insert(name.to_owned(), File { path, after: before.clone(), before });
+        Ok(name.to_owned())
+    }
+
+    /// Returns what becomes of each file.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (&str, Change)> {
+        self.files.iter().map(|(name, file)| (name.as_str(), file.change()))
+    }
+
+    /// Returns whether nothing is to be changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list().all(|(_, change)| change == Change::Unchanged)
+    }
+
+    /// Returns the lines that change.
+    pub(crate) fn diff(&self, paint: Paint) -> String {
+        let changed = self.files.iter().filter(|(_, file)| file.change() != Change::Unchanged);
+        let diffs = changed.map(|(name, file)| {
+            let remark = match file.change() {
+                Change::Created => " (new)",
+                Change::Deleted => " (deleted)",
+                Change::Changed | Change::Unchanged => "",
+            };
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            diff(&format!("{name}{remark}"), &text(&file.before), &text(&file.after), paint)
+        });
+        diffs.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Writes everything.
+    pub(crate) fn write(&self, root: &Path) -> Result<(), CliError> {
+        for file in self.files.values().filter(|file| file.change() != Change::Unchanged) {
+            let failed = |source| CliError::File { action: "write", path: file.path.clone(), source };
+            if let Some(text) = &file.after {
+                write(&file.path, text).map_err(failed)?;
+            } else {
+                fs::remove_file(&file.path).map_err(failed)?;
+                clear_up(root, &file.path);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn change(&self) -> Change {
+        match (&self.before, &self.after) {
+            (before, after) if before == after => Change::Unchanged,
+            (None, _) => Change::Created,
+            (_, None) => Change::Deleted,
+            (Some(_), Some(_)) => Change::Changed,
+        }
+    }
+}
+
+/// Returns an agent that stays and needs instructions which several read.
+fn other_reader(root: &Path, piece: &Piece, leaving: &[Agent]) -> Result<Option<Agent>, CliError> {
+    use clap::ValueEnum as _;
+    if !matches!(piece.part, Part::Text(_)) {
+        return Ok(None);
+    }
+    for agent in Agent::value_variants().iter().filter(|agent| !leaving.contains(agent)) {
+        let pieces = agent.pieces(root, Wish::default());
+        let reads_it = pieces.iter().any(|other| is_same(root, &other.path, &piece.path));
+        let entry = agent.entry(root, Wish::default());
+        if reads_it && read(&root.join(&entry.path))?.is_some_and(|text| entry.part.is_in(&text)) {
+            return Ok(Some(*agent));
+        }
+    }
+    Ok(None)
+}
+
+fn is_same(root: &Path, one: &str, other: &str) -> bool {
+    let real = |name: &str| fs::canonicalize(root.join(name)).unwrap_or_else(|_| root.join(name));
+    one == other || real(one) == real(other)
+}
+
+fn read(path: &Path) -> Result<Option<String>, CliError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(CliError::File { action: "read", path: path.to_owned(), source }),
+    }
+}
+
+/// Writes a file whole or not at all, with the mode that it had.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    let permissions = match fs::metadata(path) {
+        Ok(metadata) => metadata.permissions(),
+        Err(_) => usual_permissions(),
+    };
+    file.as_file().set_permissions(permissions)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Returns what a new file gets that everybody who works on the project reads.
+fn usual_permissions() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::Permissions::from_mode(0o644)
+}
+
+/// Removes the directories of a deleted file that are empty now, up to the root of the project.
+fn clear_up(root: &Path, path: &Path) {
+    let above =
+        path.ancestors().skip(1).take_while(|directory| *directory != root && directory.starts_with(root));
+    for directory in above {
+        // One that is not empty stays, and so do those above it.
+        if fs::remove_dir(directory).is_err() {
+            return;
+        }
+    }
+}

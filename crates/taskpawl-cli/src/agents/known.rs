@@ -1,0 +1,272 @@
+//! The agents that are known: which files they read, and in which form.
+
+use std::path::Path;
+
+use super::Trouble;
+use super::block::Block;
+use super::json::{Addition, Json, What};
+
+/// An agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code: .mcp.json, CLAUDE.md
+    Claude,
+    /// Gemini CLI: .gemini/settings.json, GEMINI.md
+    Gemini,
+    /// Codex: .codex/config.toml, AGENTS.md
+    Codex,
+    /// Cursor: .cursor/mcp.json, .cursor/rules/taskpawl.mdc
+    Cursor,
+    /// VS Code with Copilot: .vscode/mcp.json, .github/copilot-instructions.md
+    Vscode,
+    /// Zed: .zed/settings.json, and the first file of instructions that it finds
+    Zed,
+    /// opencode: opencode.json, AGENTS.md
+    Opencode,
+}
+
+/// What is asked for beside the entry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wish {
+    /// Calls that models add may run in the sandbox without being asked about.
+    pub(crate) allow_sandboxed: bool,
+    /// The state of the plan is told at the start of each session.
+    pub(crate) hooks: bool,
+}
+
+/// One thing in one file.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    /// The file, from the root of the project on.
+    pub(super) path: String,
+    pub(super) part: Part,
+}
+
+/// What is put into a file.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    /// Something in a JSON file.
+    Json(Addition),
+    /// A table at the end of a TOML file.
+    Toml(Block),
+    /// Instructions at the end of a text.
+    Text(Block),
+}
+
+/// The name of our entry.
+const NAME: &str = "taskpawl";
+
+const COMMAND: &str = "taskpawl";
+
+impl Agent {
+    /// Returns the word of the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Gemini => "gemini",
+            Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::Vscode => "vscode",
+            Self::Zed => "zed",
+            Self::Opencode => "opencode",
+        }
+    }
+
+    /// Returns everything that the agent is to read in the project at `root`.
+    pub(super) fn pieces(self, root: &Path, wish: Wish) -> Vec<Piece> {
+        let mut pieces = vec![self.entry(root, wish), self.instructions(root)];
+        if wish.hooks && self == Self::Claude {
+            pieces.push(hook());
+        }
+        pieces
+    }
+
+    /// Returns everything that may have been written for the agent.
+    pub(super) fn all_pieces(self, root: &Path) -> Vec<Piece> {
+        let mut pieces = self.pieces(root, Wish { hooks: true, ..Wish::default() });
+        if self == Self::Zed {
+            // What it reads now may be another file than when it was told.
+            pieces.truncate(1);
+            pieces.extend(READ_BY_ZED.map(|path| text_piece(path, "")));
+        }
+        pieces
+    }
+
+    /// Returns the entry that names our server.
+    pub(super) fn entry(self, root: &Path, wish: Wish) -> Piece {
+        let json = |path: &str, way: &[&'static str], fields| {
+            let addition = Addition { path: way.to_vec(), what: What::Entry(NAME, fields) };
+            Piece { path: path.to_owned(), part: Part::Json(addition) }
+        };
+        let text = |text: &str| Json::Text(text.to_owned());
+        let words = self.words(wish);
+        let args = || ("args", Json::List(words.iter().map(|word| text(word)).collect()));
+        let command = || ("command", text(COMMAND));
+        match self {
+            Self::Claude => json(".mcp.json", &["mcpServers"], vec![command(), args()]),
+            Self::Gemini => json(".gemini/settings.json", &["mcpServers"], vec![command(), args()]),
+            Self::Cursor => json(".cursor/mcp.json", &["mcpServers"], vec![command(), args()]),
+            Self::Vscode => {
+                let fields = vec![("type", text("stdio")), command(), args()];
+                json(".vscode/mcp.json", &["servers"], fields)
+            }
+            Self::Zed => {
+                let fields = vec![("source", text("custom")), command(), args()];
+                json(".zed/settings.json", &["context_servers"], fields)
+            }
+            Self::Opencode => {
+                let all = std::iter::once(COMMAND).chain(words.iter().copied());
+                let command = ("command", Json::List(all.map(text).collect()));
+                let fields = vec![("type", text("local")), command, ("enabled", Json::Bool(true))];
+                opencode(root, fields)
+            }
+            Self::Codex => Piece { path: ".codex/config.toml".to_owned(), part: Part::Toml(table(&words)) },
+        }
+    }
+
+    /// Returns the words that our program is started with.
+    fn words(self, wish: Wish) -> Vec<&'static str> {
+        let mut words = vec!["mcp"];
+        // These two may start servers anywhere, and know this word for the project.
+        if matches!(self, Self::Cursor | Self::Vscode) {
+            words.extend(["--project", "${workspaceFolder}"]);
+        }
+        if wish.allow_sandboxed {
+            words.extend(["--allow", "sandboxed"]);
+        }
+        words
+    }
+
+    fn instructions(self, root: &Path) -> Piece {
+        let (path, head) = match self {
+            Self::Claude => ("CLAUDE.md", ""),
+            Self::Gemini => ("GEMINI.md", ""),
+            Self::Codex | Self::Opencode => ("AGENTS.md", ""),
+            Self::Cursor => (".cursor/rules/taskpawl.mdc", CURSOR_HEAD),
+            Self::Vscode => (".github/copilot-instructions.md", ""),
+            Self::Zed => (zed_instructions(root), ""),
+        };
+        text_piece(path, head)
+    }
+}
+
+fn text_piece(path: &str, head: &'static str) -> Piece {
+    let block = Block { begin: BEGIN, end: END, text: GUIDE.to_owned(), head };
+    Piece { path: path.to_owned(), part: Part::Text(block) }
+}
+
+/// Zed reads the first of these files that there is, and no other.
+const READ_BY_ZED: [&str; 9] = [
+    ".rules",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
+    "AGENT.md",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+];
+
+fn zed_instructions(root: &Path) -> &'static str {
+    READ_BY_ZED.into_iter().find(|name| root.join(name).is_file()).unwrap_or("AGENTS.md")
+}
+
+/// opencode reads `opencode.json` or `opencode.jsonc`. Its second version keeps servers one level deeper, where a file has that level.
+fn opencode(root: &Path, fields: Vec<(&'static str, Json)>) -> Piece {
+    let path = if root.join("opencode.jsonc").is_file() { "opencode.jsonc" } else { "opencode.json" };
+    let deeper = Addition { path: vec!["mcp"], what: What::Entry("servers", Vec::new()) };
+    let is_deeper = std::fs::read_to_string(root.join(path)).is_ok_and(|text| deeper.is_in(&text));
+    let way = if is_deeper { vec!["mcp", "servers"] } else { vec!["mcp"] };
+    Piece { path: path.to_owned(), part: Part::Json(Addition { path: way, what: What::Entry(NAME, fields) }) }
+}
+
+fn table(words: &[&str]) -> Block {
+    let args: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let text = format!("[mcp_servers.{NAME}]\ncommand = \"{COMMAND}\"\nargs = [{}]", args.join(", "));
+    Block { begin: TOML_BEGIN, end: TOML_END, text, head: "" }
+}
+
+/// What tells our hook from others.
+const HOOK: &str = "taskpawl prime";
+
+/// Only what `SessionStart` prints comes into the context, and it comes after each compaction, too; what `PreCompact` prints does not.
+fn hook() -> Piece {
+    let text = |text: &str| Json::Text(text.to_owned());
+    let command = Json::Object(vec![("type", text("command")), ("command", text(HOOK))]);
+    let group = Json::Object(vec![("hooks", Json::List(vec![command]))]);
+    let what = What::Element(group, HOOK);
+    let addition = Addition { path: vec!["hooks", "SessionStart"], what };
+    Piece { path: ".claude/settings.json".to_owned(), part: Part::Json(addition) }
+}
+
+impl Part {
+    /// Returns the file with this in it.
+    pub(super) fn add(&self, file: Option<&str>) -> Result<String, Trouble> {
+        match self {
+            Self::Json(addition) => addition.add(file),
+            Self::Text(block) => block.add(file),
+            Self::Toml(block) => {
+                if let Some(file) = file
+                    && !block.is_in(file)
+                    && parsed(file)?.get("mcp_servers").is_some_and(|all| all.get(NAME).is_some())
+                {
+                    return Err(Trouble::Taken { name: "mcp_servers.taskpawl" });
+                }
+                let added = block.add(file)?;
+                parsed(&added)?;
+                Ok(added)
+            }
+        }
+    }
+
+    /// Returns the file without this; `None` where nothing is left.
+    pub(super) fn remove(&self, file: &str) -> Result<Option<String>, Trouble> {
+        match self {
+            Self::Json(addition) => addition.remove(file),
+            Self::Text(block) => block.remove(file),
+            Self::Toml(block) => {
+                parsed(file)?;
+                block.remove(file)
+            }
+        }
+    }
+
+    /// Returns whether the file has this.
+    pub(super) fn is_in(&self, file: &str) -> bool {
+        match self {
+            Self::Json(addition) => addition.is_in(file),
+            Self::Text(block) | Self::Toml(block) => block.is_in(file),
+        }
+    }
+}
+
+fn parsed(text: &str) -> Result<toml::Table, Trouble> {
+    text.parse()
+        .map_err(|error: toml::de::Error| Trouble::Toml { problem: error.to_string().trim_end().to_owned() })
+}
+
+const BEGIN: &str = "<!-- taskpawl:begin -->";
+const END: &str = "<!-- taskpawl:end -->";
+const TOML_BEGIN: &str = "# taskpawl:begin";
+const TOML_END: &str = "# taskpawl:end";
+
+const CURSOR_HEAD: &str =
+    "---\ndescription: How to plan and run work with taskpawl\nalwaysApply: true\n---\n\n";
+
+/// What every agent is told. It is read in every session, so it is short.
+const GUIDE: &str = "\
+## Plan and work with taskpawl
+
+This project keeps its plan in taskpawl: tasks with dependencies and tool calls, shared by all agents, kept across sessions.
+
+- At the start of a session, and when you have lost the thread, call the MCP tool `plan_show` without arguments (in a shell:
+  `taskpawl prime`). It says what you hold, what waits for whom, what failed, and what to do next.
+- Write work of several steps as a plan with `plan_write` (in a shell: `taskpawl apply FILE`): one task for each result, with
+  what it depends on, and with the tool calls that do it where programs do.
+- Take work with `ready_list` or `task_update` and `action: claim`; say how it ended with `done` and a result, or with `fail` and
+  the reason. Name yourself in `agent`, always the same, so that others see who is at it.
+- `run_ready` runs what is ready and has tool calls. The state of such a task comes from what ran: it is not for you to say.
+- What waits for an approval is for a person, who gives it in a terminal with `taskpawl approve ID`. Say so, and go on with
+  something else.
+";

@@ -1,0 +1,252 @@
+//! What is added is taken back to the byte, whatever the file looks like.
+
+use std::fs;
+use std::path::Path;
+
+use super::block::Block;
+use super::json::{Addition, Json, What};
+use super::{Agent, Change, Changes, Wish};
+
+fn entry(path: &[&'static str], args: &[&str]) -> Addition {
+    let args = args.iter().map(|word| Json::Text((*word).to_owned())).collect();
+    let fields = vec![("command", Json::Text("taskpawl".to_owned())), ("args", Json::List(args))];
+    Addition { path: path.to_vec(), what: What::Entry("taskpawl", fields) }
+}
+
+fn hook() -> Addition {
+    let element = Json::Object(vec![("command", Json::Text("taskpawl prime".to_owned()))]);
+    Addition { path: vec!["hooks", "SessionStart"], what: What::Element(element, "taskpawl prime") }
+}
+
+/// Files as people and programs write them.
+const FILES: &[&str] = &[
+    "",
+    "\n",
+    "{}",
+    "{}\n",
+    "{ }",
+    "{\n}\n",
+    "{\n  // nothing yet\n}\n",
+    "{ /* nothing */ }",
+    "// all about servers\n{}\n",
+    "{\"mcpServers\":{}}",
+    "{\"mcpServers\": { }, \"x\": 1}",
+    "{\"a\":1}",
+    "{\"a\":1,}",
+    "{\n  \"a\": 1\n}\n",
+    "{\n  \"a\": 1,\n}\n",
+    "{\n\t\"a\": 1 // one\n\t// \"b\": 2\n}\n",
+    "{\n\t\"a\": 1, // one\n\t/* \"b\": 2 */\n}\n",
+    "{\r\n    \"a\": [1,\r\n 2]\r\n}\r\n",
+    "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  },\n  \"z\": null\n}",
+    "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}, // keep\n  }\n}",
+    "{\n  \"mcpServers\": {},\n  \"hooks\": {\"SessionStart\": []}\n}\n",
+    "{\n  \"mcpServers\": {\n  }\n}\n",
+    "{\n  \"hooks\": {\n    \"SessionStart\": [\n      {\"command\": \"mine\"}\n    ],\n    \"Stop\": []\n  }\n}\n",
+    "{ // servers\n  \"mcpServers\": { // of mine\n    \"o\": {} }\n}\n",
+    "\u{feff}{\"a\": \"ü\"}\n",
+];
+
+#[test]
+fn json_is_as_before_when_the_addition_is_taken_back() {
+    for addition in [entry(&["mcpServers"], &["mcp"]), entry(&["mcp", "servers"], &[]), hook()] {
+        for file in FILES {
+            let added = addition.add(Some(file)).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+            assert!(addition.is_in(&added), "{file:?} became\n{added}");
+            assert_eq!(addition.add(Some(&added)).unwrap(), added, "twice is once: {file:?}");
+            let removed = addition.remove(&added).unwrap();
+            assert_eq!(removed.as_deref(), Some(*file), "by way of\n{added}");
+        }
+        let made = addition.add(None).unwrap();
+        assert_eq!(addition.remove(&made).unwrap(), None, "{made}");
+        assert_eq!(addition.add(Some(&made)).unwrap(), made);
+    }
+}
+
+#[test]
+fn an_entry_looks_as_if_it_had_been_written_by_hand() {
+    let file = "{\n    // the servers\n    \"mcpServers\": {\n        \"other\": { \"command\": \"x\" } // mine\n    }\n}\n";
+    insta::assert_snapshot!(entry(&["mcpServers"], &["mcp", "--allow", "sandboxed"]).add(Some(file)).unwrap(), @r#"
+    {
+        // the servers
+        "mcpServers": {
+            "other": { "command": "x" }, // mine
+            "taskpawl": {
+                "command": "taskpawl",
+                "args": ["mcp", "--allow", "sandboxed"]
+            }
+        }
+    }
+    "#);
+    insta::assert_snapshot!(hook().add(None).unwrap(), @r#"
+    {
+      "hooks": {
+        "SessionStart": [
+          {
+            "command": "taskpawl prime"
+          }
+        ]
+      }
+    }
+    "#);
+}
+
+#[test]
+fn fields_that_are_not_ours_stay_in_the_entry() {
+    let file = "{\"mcpServers\": {\"taskpawl\": {\"command\": \"old\", \"env\": {\"A\": \"b\"}}}}";
+    let changed = entry(&["mcpServers"], &["mcp"]).add(Some(file)).unwrap();
+    assert_eq!(
+        changed,
+        "{\"mcpServers\": {\"taskpawl\": {\"command\": \"taskpawl\", \"env\": {\"A\": \"b\"}, \"args\": [\"mcp\"]}}}"
+    );
+}
+
+#[test]
+fn broken_files_are_refused() {
+    let entry = entry(&["mcpServers"], &["mcp"]);
+    for file in [
+        "{",
+        "[]",
+        "{\"mcpServers\": []}",
+        "{\"mcpServers\": {\"taskpawl\": 1}}",
+        "{'a': 1}",
+        "{\"a\" 1}",
+        "{} {}",
+        "null",
+    ] {
+        assert!(entry.add(Some(file)).is_err(), "{file}");
+    }
+    let error = entry.add(Some("{\n  \"a\": oops\n}")).unwrap_err().to_string();
+    assert!(error.starts_with("line 2, column 8: "), "{error}");
+}
+
+#[test]
+fn text_is_as_before_when_the_block_is_taken_back() {
+    let block = Block { begin: "<begin>", end: "<end>", text: "one\ntwo\n".to_owned(), head: "" };
+    for file in ["", "\n", "a", "a\n", "a\n\n", "# Head\r\n\r\ntext\r\n", "text\r\nno end", "ü"] {
+        let added = block.add(Some(file)).unwrap();
+        assert_eq!(block.add(Some(&added)).unwrap(), added);
+        assert_eq!(block.remove(&added).unwrap().as_deref(), Some(file), "{added:?}");
+    }
+    let made = block.add(None).unwrap();
+    assert_eq!(made, "<begin>\none\ntwo\n<end>\n");
+    assert_eq!(block.remove(&made).unwrap(), None);
+    let newer = Block { text: "three".to_owned(), ..block.clone() };
+    assert_eq!(newer.add(Some("a\n\n<begin>\nold\n<end>\nb\n")).unwrap(), "a\n\n<begin>\nthree\n<end>\nb\n");
+    assert!(block.add(Some("<begin>\nno end")).is_err());
+    assert!(block.add(Some("<end><begin>")).is_err());
+}
+
+/// Returns every file below a directory with its content.
+fn files(root: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                found.push((name, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn put(root: &Path, name: &str, text: &str) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+const ALL: [Agent; 7] =
+    [Agent::Claude, Agent::Gemini, Agent::Codex, Agent::Cursor, Agent::Vscode, Agent::Zed, Agent::Opencode];
+
+#[test]
+fn a_project_is_as_before_when_all_agents_are_taken_back() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    put(root, "CLAUDE.md", "# Mine\n");
+    put(root, ".zed/settings.json", "{\n  // tabs\n  \"tab_size\": 2,\n}\n");
+    put(root, ".codex/config.toml", "model = \"x\" # the best\n\n[mcp_servers.other]\ncommand = \"y\"");
+    let before = files(root);
+    let wish = Wish { allow_sandboxed: true, hooks: true };
+    Changes::adding(root, &ALL, wish).unwrap().write(root).unwrap();
+    let after = files(root);
+    assert_eq!(after.len(), 13, "{:?}", after.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    let again = Changes::adding(root, &ALL, wish).unwrap();
+    assert!(again.is_empty(), "{:?}", again.list().collect::<Vec<_>>());
+    Changes::removing(root, &ALL).unwrap().write(root).unwrap();
+    assert_eq!(files(root), before);
+    assert!(!root.join(".cursor").exists(), "directories that were made are gone");
+}
+
+#[test]
+fn instructions_that_several_read_stay_until_the_last_one_is_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    Changes::adding(root, &[Agent::Codex, Agent::Opencode], Wish::default()).unwrap().write(root).unwrap();
+    let changes = Changes::removing(root, &[Agent::Codex]).unwrap();
+    assert_eq!(changes.kept, ["`AGENTS.md` stays as it is: opencode reads it, too"]);
+    changes.write(root).unwrap();
+    assert!(root.join("AGENTS.md").exists() && !root.join(".codex").exists());
+    Changes::removing(root, &[Agent::Opencode]).unwrap().write(root).unwrap();
+    assert_eq!(files(root), []);
+}
+
+#[test]
+fn what_a_link_leads_to_is_written_once_and_the_link_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    put(root, "AGENTS.md", "# All\n");
+    std::os::unix::fs::symlink("AGENTS.md", root.join("CLAUDE.md")).unwrap();
+    let changes = Changes::adding(root, &[Agent::Claude, Agent::Codex], Wish::default()).unwrap();
+    changes.write(root).unwrap();
+    assert!(root.join("CLAUDE.md").is_symlink());
+    assert_eq!(fs::read_to_string(root.join("AGENTS.md")).unwrap().matches("taskpawl:begin").count(), 1);
+    let names: Vec<_> = changes.list().filter(|(_, change)| *change != Change::Unchanged).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+#[test]
+fn zed_is_told_in_the_file_that_it_reads() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    put(root, "CLAUDE.md", "# Mine\n");
+    let path = |root: &Path| {
+        let changes = Changes::adding(root, &[Agent::Zed], Wish::default()).unwrap();
+        changes.list().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(path(root), [".zed/settings.json", "CLAUDE.md"]);
+    Changes::adding(root, &[Agent::Zed], Wish::default()).unwrap().write(root).unwrap();
+    put(root, ".rules", "");
+    assert_eq!(path(root), [".rules", ".zed/settings.json"]);
+    Changes::removing(root, &[Agent::Zed]).unwrap().write(root).unwrap();
+    let left = [(".rules".to_owned(), String::new()), ("CLAUDE.md".to_owned(), "# Mine\n".to_owned())];
+    assert_eq!(files(root), left, "it is taken out of where it was put");
+}
+
+#[test]
+fn a_table_of_somebody_else_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    for text in ["[mcp_servers.taskpawl]\ncommand = \"mine\"\n", "mcp_servers = {}\n", "not toml"] {
+        put(root, ".codex/config.toml", text);
+        assert!(Changes::adding(root, &[Agent::Codex], Wish::default()).is_err(), "{text}");
+        assert_eq!(fs::read_to_string(root.join(".codex/config.toml")).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_newer_version_of_opencode_keeps_servers_one_level_deeper() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    put(root, "opencode.json", "{\"mcp\": {\"servers\": {\"o\": {}}}}");
+    Changes::adding(root, &[Agent::Opencode], Wish::default()).unwrap().write(root).unwrap();
+    let text = fs::read_to_string(root.join("opencode.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["mcp"]["servers"]["taskpawl"]["command"], serde_json::json!(["taskpawl", "mcp"]));
+}

@@ -1,0 +1,286 @@
+//! The checklist of a plan: read once, and then kept in step with the events of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use taskpawl::model::{
+    BlockedReason, CallRecord, CallStatus, Claim, EventKind, Key, Map, Query, RunId, Status, TaskId,
+    TaskState, Timestamp, View, ViewResult, Work, blocked_reason, format_time,
+};
+use taskpawl::{Error, Manager, RunState};
+
+use super::{Checklist, Item, Mark};
+use crate::commands::print;
+
+/// So many tasks are all kept; of more only those that matter.
+const ALL: u64 = 1_000;
+
+/// How many tasks of each kind are kept where not all are.
+const OF_EACH: usize = 100;
+
+/// How many events are followed one by one; after more everything is read anew.
+const FOLLOWED: usize = 500;
+
+/// What is known of the tasks of a plan, as far as it is drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    /// Everything that has happened up to here is on it.
+    revision: u64,
+    counts: BTreeMap<Status, u64>,
+    tasks: BTreeMap<Key, Entry>,
+    keys: BTreeMap<TaskId, Key>,
+    /// Runs that hold tasks and were killed.
+    dead: BTreeSet<RunId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: TaskId,
+    name: String,
+    parent: Option<Key>,
+    status: Status,
+    /// Whether it is only blocked because of other tasks.
+    is_behind: bool,
+    assignee: Option<String>,
+    claim: Option<Claim>,
+    detail: Option<String>,
+}
+
+impl Board {
+    /// Reads a plan.
+    pub(crate) fn read(manager: &Manager) -> Result<Self, Error> {
+        let mut board = manager.read(|view| Ok(Self::of(view)?))?;
+        board.look_after_runs(manager)?;
+        Ok(board)
+    }
+
+    fn of(view: &dyn View) -> ViewResult<Self> {
+        let mut board = Self { revision: view.revision()?, counts: view.counts()?, ..Self::default() };
+        let all: u64 = board.counts.values().sum();
+        let keys =
+            if all <= ALL { view.find(&Query::default())? } else { those_that_matter(view, board.revision)? };
+        for key in keys {
+            board.take(view, key)?;
+        }
+        Ok(board)
+    }
+
+    /// Returns up to which revision of the store it tells.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Returns whether something is held: whether its holder is still there is no event.
+    pub(crate) fn is_held(&self) -> bool {
+        self.counts.get(&Status::InProgress).is_some_and(|count| *count > 0)
+    }
+
+    /// Takes over what has happened since.
+    pub(crate) fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
+        let is_followed = manager.read(|view| Ok(self.take_events(view)?))?;
+        if is_followed {
+            self.look_after_runs(manager)
+        } else {
+            *self = Self::read(manager)?;
+            Ok(())
+        }
+    }
+
+    /// Returns false where there are too many events, or some that do not say what they changed.
+    fn take_events(&mut self, view: &dyn View) -> ViewResult<bool> {
+        let events = view.events(self.revision, None, FOLLOWED)?;
+        let is_opaque = events.iter().any(|event| matches!(event.kind, EventKind::ExternalEdit { .. }));
+        let is_crowded = self.tasks.len() as u64 > 2 * ALL;
+        if events.len() == FOLLOWED || is_opaque || is_crowded {
+            return Ok(false);
+        }
+        let touched: BTreeSet<TaskId> = events.into_iter().filter_map(|event| event.task).collect();
+        for id in touched {
+            match view.key(id.as_str())? {
+                Some(key) => self.take(view, key)?,
+                None => self.forget(&id),
+            }
+        }
+        self.revision = view.revision()?;
+        self.counts = view.counts()?;
+        Ok(true)
+    }
+
+    fn forget(&mut self, id: &TaskId) {
+        if let Some(key) = self.keys.remove(id) {
+            self.tasks.remove(&key);
+        }
+    }
+
+    /// Reads a task as it is now, and those above it that are not known.
+    fn take(&mut self, view: &dyn View, key: Key) -> ViewResult<()> {
+        let mut next = Some(key);
+        while let Some(key) = next {
+            let Some(entry) = Entry::read(view, key)? else { break };
+            next = entry.parent.filter(|parent| !self.tasks.contains_key(parent));
+            self.keys.insert(entry.id.clone(), key);
+            self.tasks.insert(key, entry);
+        }
+        Ok(())
+    }
+
+    fn look_after_runs(&mut self, manager: &Manager) -> Result<(), Error> {
+        let open = manager.read(|view| Ok(view.open_runs()?))?;
+        let dead = open.into_iter().filter(|run| manager.run_state(run) == RunState::Killed);
+        self.dead = dead.map(|run| run.id).collect();
+        Ok(())
+    }
+
+    /// Returns the checklist as it is at a time.
+    pub(crate) fn checklist(&self, now: Timestamp) -> Checklist {
+        let count = |status: Status| self.counts.get(&status).copied().unwrap_or_default();
+        let dropped = count(Status::Cancelled) + count(Status::Skipped);
+        let all: u64 = self.counts.values().sum();
+        Checklist {
+            completed: count(Status::Done),
+            total: all.saturating_sub(dropped),
+            items: self.items(now),
+            unlisted: self.unlisted(),
+        }
+    }
+
+    /// Returns the items, each after the one that it is below, by age.
+    fn items(&self, now: Timestamp) -> Vec<Item> {
+        let mut below: BTreeMap<Option<Key>, Vec<Key>> = BTreeMap::new();
+        for (key, entry) in &self.tasks {
+            let parent = entry.parent.filter(|parent| self.tasks.contains_key(parent));
+            below.entry(parent).or_default().push(*key);
+        }
+        let mut items = Vec::with_capacity(self.tasks.len());
+        let mut open: Vec<(Key, usize)> = Vec::new();
+        let add = |keys: Option<Vec<Key>>, depth: usize, open: &mut Vec<(Key, usize)>| {
+            open.extend(keys.unwrap_or_default().into_iter().rev().map(|key| (key, depth)));
+        };
+        add(below.remove(&None), 0, &mut open);
+        while let Some((key, depth)) = open.pop() {
+            items.push(self.tasks[&key].item(depth, now, &self.dead));
+            add(below.remove(&Some(key)), depth + 1, &mut open);
+        }
+        items
+    }
+
+    fn unlisted(&self) -> BTreeMap<Mark, u64> {
+        let mut left = self.counts.clone();
+        for entry in self.tasks.values() {
+            let count = left.entry(entry.status).or_default();
+            *count = count.saturating_sub(1);
+        }
+        let mut unlisted = BTreeMap::new();
+        for (status, count) in left.into_iter().filter(|(_, count)| *count > 0) {
+            // Nearly all that are blocked are so because of others; those that wait for somebody are among the first to be read.
+            let mark = if status == Status::Blocked { Mark::Blocked } else { mark_of(status) };
+            *unlisted.entry(mark).or_default() += count;
+        }
+        unlisted
+    }
+}
+
+/// Returns what runs, failed, waits, is ready, or was touched last; of each some.
+fn those_that_matter(view: &dyn View, revision: u64) -> ViewResult<Vec<Key>> {
+    let find = |query: Query| view.find(&Query { limit: OF_EACH, ..query });
+    let mut keys = find(Query { status: vec![Status::InProgress], ..Query::default() })?;
+    keys.extend(find(Query { status: vec![Status::Failed], ..Query::default() })?);
+    keys.extend(view.on_hold(OF_EACH)?);
+    keys.extend(find(Query { ready: Some(vec![Work::Calls, Work::Manual]), ..Query::default() })?);
+    let latest = view.events(revision.saturating_sub(OF_EACH as u64), None, 0)?;
+    let ids: BTreeSet<TaskId> = latest.into_iter().filter_map(|event| event.task).collect();
+    for id in ids {
+        keys.extend(view.key(id.as_str())?);
+    }
+    Ok(keys)
+}
+
+impl Entry {
+    fn read(view: &dyn View, key: Key) -> ViewResult<Option<Self>> {
+        let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
+        let state = task.body.state;
+        let detail = match &state {
+            TaskState::InProgress { .. } => now_doing(&view.calls(key)?),
+            TaskState::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
+            TaskState::Failed { error, .. } => error.lines().next().map(str::to_owned),
+            TaskState::Todo | TaskState::Done | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => {
+                None
+            }
+        };
+        let is_behind = matches!(
+            &state,
+            TaskState::Blocked { reason: BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } }
+        );
+        let status = state.status();
+        let claim = if let TaskState::InProgress { claim } = state { Some(claim) } else { None };
+        let (name, assignee) = (task.spec.name, task.spec.assignee);
+        let parent = node.parent;
+        Ok(Some(Self { id: task.id, name, parent, status, is_behind, assignee, claim, detail }))
+    }
+
+    fn item(&self, depth: usize, now: Timestamp, dead: &BTreeSet<RunId>) -> Item {
+        let ended = self.claim.as_ref().and_then(|claim| {
+            let is_dead = claim.run.as_ref().is_some_and(|run| dead.contains(run));
+            let end = if is_dead { Some("its run was killed") } else { None };
+            end.or_else(|| claim.is_expired(now).then_some("the claim is over"))
+        });
+        let status = match (ended, self.is_behind) {
+            (Some(_), _) => Mark::Waiting,
+            (None, true) => Mark::Blocked,
+            (None, false) => mark_of(self.status),
+        };
+        let assignee = if self.status.is_finished() { None } else { self.assignee.as_ref() };
+        let owner = self.claim.as_ref().map(|claim| claim.actor.clone());
+        Item {
+            id: self.id.to_string(),
+            title: self.name.clone(),
+            status,
+            owner: owner.or_else(|| assignee.map(|name| format!("for {name}"))),
+            detail: ended.map(str::to_owned).or_else(|| self.detail.clone()),
+            depth,
+        }
+    }
+}
+
+fn mark_of(status: Status) -> Mark {
+    match status {
+        Status::Todo => Mark::NotStarted,
+        Status::InProgress => Mark::InProgress,
+        Status::Blocked => Mark::Waiting,
+        Status::Done => Mark::Completed,
+        Status::Failed => Mark::Failed,
+        Status::Cancelled | Status::Skipped => Mark::Dropped,
+    }
+}
+
+/// Returns the call that runs, or the one that is started again later.
+fn now_doing(calls: &[CallRecord]) -> Option<String> {
+    let running = calls.iter().find(|call| call.body.status == CallStatus::Running);
+    if let Some(call) = running {
+        let work = work(call.body.args.as_ref().unwrap_or(&call.spec.args));
+        return Some(
+            work.map_or_else(
+                || call.spec.tool_name.clone(),
+                |work| format!("{}: {work}", call.spec.tool_name),
+            ),
+        );
+    }
+    calls.iter().find_map(|call| {
+        let due = call.body.due?;
+        Some(format!("{} again at {}", call.spec.tool_name, format_time(due)))
+    })
+}
+
+/// Returns the argument that tells most about a call.
+fn work(args: &Map) -> Option<String> {
+    let named = ["command", "argv", "path", "url", "pattern", "message", "duration"];
+    let value = named.iter().find_map(|name| args.get(*name))?;
+    match value {
+        Value::String(text) => text.lines().next().map(str::to_owned),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            Some(words.join(" "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}

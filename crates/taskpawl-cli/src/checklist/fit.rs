@@ -1,0 +1,71 @@
+//! Which items are drawn where there is no room for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Checklist, Mark};
+
+/// What is drawn.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// The positions of the items, in order.
+    pub(super) items: Vec<usize>,
+    /// How many are left out.
+    pub(super) hidden: BTreeMap<Mark, u64>,
+}
+
+/// Chooses the items that matter most, for `room` lines with the one that tells what is left out; without it all of them.
+pub(super) fn fit(list: &Checklist, room: Option<usize>) -> Fit {
+    let whole = list.items.len() + usize::from(!list.unlisted.is_empty());
+    let Some(room) = room.filter(|room| *room < whole) else {
+        return Fit { items: (0..list.items.len()).collect(), hidden: list.unlisted.clone() };
+    };
+    let room = room.saturating_sub(1);
+    let mut chosen = BTreeSet::new();
+    for position in by_weight(list) {
+        let mut needed = above(list, position);
+        needed.insert(position);
+        needed.retain(|position| !chosen.contains(position));
+        // What it is below is context, and no reason to leave it out.
+        if chosen.len() + needed.len() <= room {
+            chosen.append(&mut needed);
+        } else if chosen.len() < room {
+            chosen.insert(position);
+        } else {
+            break;
+        }
+    }
+    let mut hidden = list.unlisted.clone();
+    for (position, item) in list.items.iter().enumerate() {
+        if !chosen.contains(&position) {
+            *hidden.entry(item.status).or_default() += 1;
+        }
+    }
+    Fit { items: chosen.into_iter().collect(), hidden }
+}
+
+/// Returns the positions of all items, those that matter most first; of those that are over the latest.
+fn by_weight(list: &Checklist) -> Vec<usize> {
+    let mut positions: Vec<usize> = (0..list.items.len()).collect();
+    positions.sort_by_key(|position| {
+        let status = list.items[*position].status;
+        let is_over = status >= Mark::Completed;
+        (status, if is_over { usize::MAX - position } else { *position })
+    });
+    positions
+}
+
+/// Returns the positions of what an item is below.
+fn above(list: &Checklist, position: usize) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut depth = list.items[position].depth;
+    for earlier in (0..position).rev() {
+        if depth == 0 {
+            break;
+        }
+        if list.items[earlier].depth < depth {
+            depth = list.items[earlier].depth;
+            found.insert(earlier);
+        }
+    }
+    found
+}

@@ -1,0 +1,175 @@
+//! A checklist as lines of text.
+
+use clap::builder::styling::{Ansi256Color, AnsiColor};
+use unicode_width::UnicodeWidthStr;
+
+use super::fit::fit;
+use super::markdown::plain;
+use super::{Checklist, Item, Mark};
+use crate::text::{Paint, Style, clean, cut, style};
+
+/// What turns while something runs; one of them is drawn for [`TURN`](super::screen::TURN).
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+const GREY: Style = AnsiColor::BrightBlack.on_default();
+const ORANGE: Style = Ansi256Color(208).on_default();
+const GREEN: Style = AnsiColor::Green.on_default();
+
+/// How a checklist is looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct View {
+    /// The columns there are; as many as it takes without it.
+    pub(crate) width: Option<usize>,
+    /// The lines there are; as many as it takes without it.
+    pub(crate) height: Option<usize>,
+    /// How often the spinner has turned.
+    pub(crate) turn: usize,
+    /// Whether only the header is shown.
+    pub(crate) is_collapsed: bool,
+    /// Whether all items are shown and not only those that matter most.
+    pub(crate) shows_all: bool,
+    /// How many lines of all items are above those that are seen.
+    pub(crate) scroll: usize,
+    /// Whether somebody can press keys.
+    pub(crate) has_keys: bool,
+}
+
+impl View {
+    /// Returns how many lines there are for items.
+    pub(crate) fn room(&self) -> Option<usize> {
+        let others = 1 + usize::from(self.has_keys);
+        self.height.map(|height| height.saturating_sub(others))
+    }
+
+    /// Returns how far all items can be scrolled.
+    pub(crate) fn furthest(&self, list: &Checklist) -> usize {
+        let lines = list.items.len() + usize::from(!list.unlisted.is_empty());
+        self.room().map_or(0, |room| lines.saturating_sub(room))
+    }
+}
+
+/// Returns the lines of a frame: none is wider than `width`, and there are at most `height`.
+pub(crate) fn frame(list: &Checklist, view: &View, paint: Paint) -> Vec<String> {
+    let mut lines = vec![header(list, view, paint)];
+    if !view.is_collapsed {
+        lines.extend(rows(list, view, paint));
+    }
+    if view.has_keys && view.height.is_none_or(|height| height > 1) {
+        lines.push(paint.style(GREY, &fitted(&keys(list, view), view.width)));
+    }
+    lines
+}
+
+fn header(list: &Checklist, view: &View, paint: Paint) -> String {
+    const LONGEST: usize = 24;
+    const SHORTEST: usize = 8;
+    let chevron = if view.is_collapsed { "▸" } else { "▾" };
+    let title = format!("{chevron} Tasks ({}/{} completed)", list.completed, list.total);
+    let width = view.width.unwrap_or(usize::MAX);
+    let room = width.saturating_sub(title.width());
+    let state = state(list, room.saturating_sub(SHORTEST + 2));
+    let bar = room.saturating_sub(state.width() + 2).min(LONGEST);
+    let mut line = paint.style(style::BOLD, &cut(&title, width));
+    if bar >= SHORTEST {
+        line = format!("{line}  {}", self::bar(list, bar, paint));
+    }
+    line + &paint.style(GREY, &state)
+}
+
+/// Returns how many items need somebody or run, as far as there is room for it; what is bad comes first.
+fn state(list: &Checklist, room: usize) -> String {
+    let mut text = String::new();
+    for mark in [Mark::Failed, Mark::Waiting, Mark::InProgress] {
+        let count = list.count(mark);
+        let part = format!("{}{count} {}", if text.is_empty() { "  " } else { ", " }, mark.words());
+        if count > 0 && text.width() + part.width() <= room {
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+fn bar(list: &Checklist, width: usize, paint: Paint) -> String {
+    let share = list.completed.saturating_mul(width as u64).checked_div(list.total).unwrap_or(0);
+    let full = usize::try_from(share).unwrap_or(width).min(width);
+    format!("{}{}", paint.style(GREEN, &"━".repeat(full)), paint.style(GREY, &"─".repeat(width - full)))
+}
+
+fn rows(list: &Checklist, view: &View, paint: Paint) -> Vec<String> {
+    let room = view.room();
+    let fit = fit(list, if view.shows_all { None } else { room });
+    let shown = fit.items.iter().map(|position| row(&list.items[*position], view, paint));
+    let hidden: Vec<String> =
+        fit.hidden.iter().map(|(mark, count)| format!("{count} {}", mark.words())).collect();
+    let rest = (!hidden.is_empty()).then(|| {
+        let text = format!("  … and {}", hidden.join(", "));
+        paint.style(GREY, &fitted(&text, view.width))
+    });
+    let lines = shown.chain(rest);
+    match room {
+        None => lines.collect(),
+        Some(room) if view.shows_all => lines.skip(view.scroll.min(view.furthest(list))).take(room).collect(),
+        Some(room) => lines.take(room).collect(),
+    }
+}
+
+/// How many columns a level is to the right of the one above, and how many levels are shown so.
+const INDENT: usize = 2;
+const DEEPEST: usize = 8;
+
+fn row(item: &Item, view: &View, paint: Paint) -> String {
+    let indent = " ".repeat(2 + INDENT * item.depth.min(DEEPEST));
+    let (glyph, glyph_style, title_style) = look(item.status, view.turn);
+    let room = view.width.unwrap_or(usize::MAX).saturating_sub(indent.len() + 2);
+    let title = plain(&clean(if item.title.is_empty() { &item.id } else { &item.title }));
+    let beside: Vec<String> =
+        [&item.owner, &item.detail].into_iter().flatten().map(|text| clean(text)).collect();
+    let (title, beside) = share(&title, &beside.join(" · "), room);
+    let mut line =
+        format!("{indent}{} {}", paint.style(glyph_style, glyph), paint.style(title_style, &title));
+    if !beside.is_empty() {
+        line = format!("{line}  {}", paint.style(GREY, &beside));
+    }
+    if room == 0 { cut(&format!("{indent}{glyph}"), view.width.unwrap_or_default()) } else { line }
+}
+
+/// Shares the columns of a line: the title gets what it needs, but for some where there is much to be said beside it.
+fn share(title: &str, beside: &str, room: usize) -> (String, String) {
+    const LEAST: usize = 6;
+    let most =
+        if beside.is_empty() { room } else { room.saturating_sub(beside.width() + 2).max(room / 5 * 3) };
+    let title = cut(title, most);
+    let left = room.saturating_sub(title.width() + 2);
+    let beside = if left >= LEAST.min(beside.width()) { cut(beside, left) } else { String::new() };
+    (title, beside)
+}
+
+fn look(mark: Mark, turn: usize) -> (&'static str, Style, Style) {
+    match mark {
+        Mark::NotStarted => ("○", GREY, style::PLAIN),
+        Mark::InProgress => (SPINNER[turn % SPINNER.len()], ORANGE, style::BOLD),
+        Mark::Completed => ("✓", GREEN, style::DIM),
+        Mark::Failed => ("✗", style::ERROR, style::PLAIN),
+        Mark::Waiting => ("!", style::WARNING, style::PLAIN),
+        Mark::Blocked => ("◌", GREY, style::DIM),
+        Mark::Dropped => ("–", GREY, style::DIM),
+    }
+}
+
+fn keys(list: &Checklist, view: &View) -> String {
+    let lines = list.items.len() + usize::from(!list.unlisted.is_empty());
+    let place = match view.room().filter(|_| view.shows_all && !view.is_collapsed) {
+        Some(room) if lines > room => {
+            let first = view.scroll.min(view.furthest(list));
+            format!("{}-{} of {lines}  ", first + 1, first + room)
+        }
+        _ => String::new(),
+    };
+    let all = if view.shows_all { "a what matters" } else { "a all" };
+    let fold = if view.is_collapsed { "c open" } else { "c fold" };
+    format!("{place}q quit  {fold}  {all}  ↑↓ scroll")
+}
+
+fn fitted(text: &str, width: Option<usize>) -> String {
+    width.map_or_else(|| text.to_owned(), |width| cut(text, width))
+}

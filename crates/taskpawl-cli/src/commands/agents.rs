@@ -1,0 +1,140 @@
+//! `init --agent`: what agents read in a project is shown, and written or taken back.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::agents::{Agent, Change, Changes, Wish};
+use crate::app::App;
+use crate::error::CliError;
+
+/// Which agents are told of the project, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct AgentArgs {
+    /// Tell this agent of the project; may be given several times
+    #[arg(long = "agent", value_name = "AGENT", value_delimiter = ',', value_enum)]
+    agents: Vec<Agent>,
+    /// Let tool calls that the agent adds run in the sandbox without being asked about, as far as the policy has nothing against it
+    #[arg(long, value_name = "WHAT", value_enum, requires = "agents")]
+    allow: Option<Allow>,
+    /// Tell the state of the plan at the start of each session and after each compaction (claude)
+    #[arg(long, requires = "agents")]
+    hooks: bool,
+    /// Take back what was written for the agent
+    #[arg(long, requires = "agents", conflicts_with_all = ["allow", "hooks", "share", "new"])]
+    remove: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "agents")]
+    yes: bool,
+}
+
+/// What may run without being asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Allow {
+    /// Whatever runs in the sandbox
+    Sandboxed,
+}
+
+/// What became of the files, as `--json` shows it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    root: String,
+    files: Vec<ShownFile<'a>>,
+    written: bool,
+}
+
+#[derive(Serialize)]
+struct ShownFile<'a> {
+    path: &'a str,
+    change: Change,
+}
+
+impl AgentArgs {
+    /// Returns whether this is about agents at all.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    fn changes(&self, root: &Path) -> Result<Changes, CliError> {
+        let mut agents = self.agents.clone();
+        agents.sort_unstable();
+        agents.dedup();
+        if self.remove {
+            return Changes::removing(root, &agents);
+        }
+        if self.hooks && !agents.contains(&Agent::Claude) {
+            let hint = "the others have the instructions, and the MCP tool `plan_show`";
+            return Err(CliError::usage_with("only claude has hooks that tell the state of the plan", hint));
+        }
+        Changes::adding(root, &agents, Wish { allow_sandboxed: self.allow.is_some(), hooks: self.hooks })
+    }
+}
+
+/// Shows what would change and, with the consent of whoever is asked, changes it. `make` makes the project first.
+pub(super) fn run(
+    app: &App,
+    args: &AgentArgs,
+    root: &Path,
+    make: impl FnOnce() -> Result<(), CliError>,
+) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let changes = args.changes(root)?;
+    for kept in &changes.kept {
+        out.remark(kept);
+    }
+    if !changes.is_empty() {
+        if !out.is_json {
+            out.print(&changes.diff(out.paint))?;
+        }
+        consent(app, args)?;
+    }
+    if !args.remove {
+        make()?;
+        remark_on_path(app);
+    }
+    changes.write(root)?;
+    let written = !changes.is_empty();
+    if out.is_json {
+        let files = changes.list().map(|(path, change)| ShownFile { path, change }).collect();
+        return out.data(&Shown { root: root.display().to_string(), files, written });
+    }
+    out.remark(match (written, args.remove) {
+        (false, false) => "everything is there already: nothing was changed",
+        (false, true) => "there is nothing to take back",
+        (true, false) => "written; start the agent anew, and allow its server `taskpawl` where it asks",
+        (true, true) => "taken back",
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether that is to be done, unless that was said before.
+fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
+    if args.yes {
+        return Ok(());
+    }
+    let refused = |message: &str| CliError::usage_with(message, "`--yes` does it without asking");
+    if app.is_json() || !app.terminal().can_ask() {
+        return Err(refused("nothing was changed: nobody can be asked whether to"));
+    }
+    let mut stderr = std::io::stderr().lock();
+    // A question that nobody sees is answered by the end of the input below.
+    let _ = write!(stderr, "\nchange these files? [y/N] ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(refused("nothing was changed")),
+    }
+}
+
+/// Agents start the program by its name.
+fn remark_on_path(app: &App) {
+    let path = app.environment().text("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|directory| directory.join("taskpawl").is_file());
+    if !is_there {
+        app.out().warn("`taskpawl` is not on the PATH: agents that start it by this name will not find it");
+    }
+}

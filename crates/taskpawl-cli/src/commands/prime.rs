@@ -1,0 +1,229 @@
+use std::process::ExitCode;
+
+use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
+use taskpawl::model::{Status, format_time};
+use taskpawl::store::PlacementError;
+use taskpawl::{Digest, RunState};
+
+use crate::app::App;
+use crate::commands::print;
+use crate::error::CliError;
+use crate::output::{Output, say};
+use crate::text::{clean, clean_block, count, cut};
+
+/// Tell a model where the plan stands, in at most 1,000 tokens: for the start of a session, and after its context was compacted
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Claims and advice are those of the actor: `--actor NAME` or TASKPAWL_ACTOR. A token is counted as 4 ASCII characters
+or as one other character. Where there is no project nothing is printed, and whatever goes wrong the exit code is 0:
+it never disturbs the session that it is called by. `taskpawl init --agent claude --hooks` calls it from a hook.
+
+Examples:
+  taskpawl prime
+  taskpawl prime --actor agent-7
+  taskpawl prime --json")]
+pub(crate) struct Args {}
+
+/// How many of everything are looked at.
+const MOST: usize = 10;
+
+/// Tells where the plan stands.
+pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    match app.place() {
+        Err(CliError::Place(PlacementError::NoProject { .. })) if out.is_json => {
+            return out.data(&None::<()>);
+        }
+        Err(CliError::Place(PlacementError::NoProject { .. })) => return Ok(ExitCode::SUCCESS),
+        Err(_) | Ok(_) => {}
+    }
+    match digest(app) {
+        Ok(digest) if out.is_json => out.data(&digest),
+        Ok(digest) => out.print(&text(&digest)),
+        Err(error) => unread(&out, &error),
+    }
+}
+
+fn digest(app: &App) -> Result<Digest, CliError> {
+    let mut digest = app.reader()?.digest(MOST)?;
+    let mut commands: Vec<String> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
+    app.name_store(&mut commands)?;
+    digest.next_actions.truncate(commands.len());
+    for (next, command) in digest.next_actions.iter_mut().zip(commands) {
+        next.command = command;
+    }
+    Ok(digest)
+}
+
+/// Says that the plan cannot be read, where the model and its user see it.
+fn unread(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
+    let line = format!("taskpawl: the plan cannot be read now: {}", error.message());
+    if out.is_json {
+        say(&clean_block(&line));
+        return out.data(&None::<()>);
+    }
+    out.print(&format!("{}\n", cut(&clean(&line), 500)))
+}
+
+/// How many tokens the text may have.
+const BUDGET: usize = 1_000;
+
+/// Returns how many tokens a text has, rather more than less: models share longer pieces of ASCII than 4 characters among
+/// ordinary words, and split other scripts more finely.
+fn tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let other = text.chars().filter(|c| !c.is_ascii()).count();
+    ascii.div_ceil(4) + other
+}
+
+/// A text that stays within the budget.
+struct Page {
+    text: String,
+    budget: usize,
+}
+
+impl Page {
+    /// Adds a line if there is room for it.
+    fn line(&mut self, line: &str) -> bool {
+        let fits = tokens(&self.text) + tokens(line) < self.budget;
+        if fits {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+        fits
+    }
+
+    /// Adds a heading with its items, as many as there is room for; `rest` shows those that are left out.
+    fn list<T>(&mut self, heading: &str, list: &Listed<T>, rest: &str, line: impl Fn(&T) -> String) {
+        let mut lines = list.items.iter().map(|item| format!("- {}", line(item)));
+        let Some(first) = lines.next() else { return };
+        if !self.line(&format!("{heading}\n{first}")) {
+            return;
+        }
+        let is_whole = lines.all(|line| self.line(&line));
+        if !is_whole || list.truncated {
+            self.line(&format!("- and more: `{rest}`"));
+        }
+    }
+}
+
+fn text(digest: &Digest) -> String {
+    if digest.total == 0 {
+        return "taskpawl: the plan has no tasks yet; `taskpawl apply FILE` or `taskpawl create NAME` adds some.\n"
+            .to_owned();
+    }
+    let mut page = Page { text: String::new(), budget: BUDGET };
+    page.line(&summary(digest));
+    page.list("You hold:", &digest.mine, "taskpawl list --status in_progress", mine);
+    for run in &digest.runs {
+        page.line(&run_line(run));
+    }
+    let next = Listed { items: digest.next_actions.clone(), truncated: false };
+    page.list("Next:", &next, "taskpawl explain --ready", next_line);
+    page.list("Waits for a decision:", &digest.on_hold, "taskpawl list --status blocked", on_hold);
+    page.list("Failed:", &digest.failed, "taskpawl list --status failed", failure);
+    page.list("Ready for you:", &digest.ready, "taskpawl ready", ready);
+    page.list("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready);
+    page.list("Runs now:", &digest.running, "taskpawl list --status in_progress", running);
+    page.list("Held by others:", &digest.held, "taskpawl list --status in_progress", theirs);
+    if let Some(run) = digest.last_run.as_ref().filter(|_| digest.runs.is_empty()) {
+        page.line(&run_line(run));
+    }
+    page.text
+}
+
+fn summary(digest: &Digest) -> String {
+    let counts: Vec<String> = digest
+        .counts
+        .iter()
+        .map(|(status, count)| format!("{count} {}", status.as_str().replace('_', " ")))
+        .collect();
+    let tasks = count(digest.total, "task");
+    let is_over = digest.finished() == digest.total && digest.count(Status::Failed) == 0;
+    let end = if is_over { ". Everything is finished." } else { "." };
+    format!(
+        "taskpawl, where the plan stands for {}: {tasks}: {}{end}",
+        short(&digest.actor),
+        counts.join(", ")
+    )
+}
+
+/// How many columns of a text are shown.
+const SHOWN: usize = 80;
+
+fn short(text: &str) -> String {
+    cut(&clean(text), SHOWN)
+}
+
+fn named(id: &str, name: &str) -> String {
+    if id == name || name.is_empty() { clean(id) } else { format!("{} ({})", clean(id), short(name)) }
+}
+
+fn mine(held: &Held) -> String {
+    let until = held.lease_until.map(|end| format!(", until {}", format_time(end))).unwrap_or_default();
+    let over = if held.expired { " (that is over: `claim` it again)" } else { "" };
+    let note = held.note.as_deref().map(|note| format!("; noted: {}", short(note))).unwrap_or_default();
+    format!("{}{until}{over}{note}", named(held.task.as_str(), &held.name))
+}
+
+fn theirs(held: &Held) -> String {
+    let over = if held.expired { ", whose claim is over" } else { "" };
+    format!("{}: {}{over}", named(held.task.as_str(), &held.name), short(&held.actor))
+}
+
+fn next_line(next: &NextAction) -> String {
+    format!("`{}`: {}", next.command, next.why)
+}
+
+fn on_hold(held: &OnHold) -> String {
+    format!("{}: {}", named(held.task.as_str(), &held.name), short(&print::reason(&held.reason)))
+}
+
+fn failure(group: &Failures) -> String {
+    let tool = if group.tool.is_empty() { String::new() } else { format!("{}, ", group.tool) };
+    let more = if group.count > 1 { format!(" and {} like it", group.count - 1) } else { String::new() };
+    format!("{}{more}: {tool}{}: {}", clean(group.task.as_str()), clean(&group.class), short(&group.error))
+}
+
+fn ready(ready: &Ready) -> String {
+    let assignee = ready.assignee.as_deref().map(|name| format!(", for {}", short(name))).unwrap_or_default();
+    format!("{}{assignee}", named(ready.task.as_str(), &ready.name))
+}
+
+fn running(running: &Running) -> String {
+    format!("{}: {}", named(running.task.as_str(), &running.name), clean(&running.tool))
+}
+
+fn run_line(run: &RunNow) -> String {
+    let id: String = clean(run.run.as_str()).chars().take(8).collect();
+    let state = match (run.state, run.exit) {
+        (RunState::Running, _) => "goes on".to_owned(),
+        (RunState::Finished, Some(exit)) => format!("ended with exit code {exit}"),
+        (RunState::Killed | RunState::Finished, _) => "was killed".to_owned(),
+    };
+    let scope =
+        if run.scope.is_empty() { String::new() } else { format!(" ({})", short(&run.scope.join(" "))) };
+    format!("Run {id}{scope} by {}, started {}, {state}.", short(&run.actor), format_time(run.started_at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_rather_over_than_underestimated() {
+        assert_eq!(tokens(""), 0);
+        assert_eq!(tokens("four"), 1);
+        assert_eq!(tokens("five5"), 2);
+        assert_eq!(tokens("漢字"), 2);
+    }
+
+    #[test]
+    fn a_page_stays_within_its_budget() {
+        let mut page = Page { text: String::new(), budget: 20 };
+        let list = Listed { items: vec!["word word"; 50], truncated: false };
+        page.list("Heading:", &list, "more", |item| (*item).to_owned());
+        assert!(tokens(&page.text) <= 20, "{}", page.text);
+        assert!(page.text.starts_with("Heading:\n- word word\n"));
+    }
+}

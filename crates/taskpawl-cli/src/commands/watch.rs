@@ -1,0 +1,270 @@
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use taskpawl::{HistoryFilter, Manager};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::app::App;
+use crate::checklist::{Board, Checklist, Screen, TURN, View, frame};
+use crate::commands::history;
+use crate::error::CliError;
+use crate::text::Paint;
+
+/// Show the plan as a live checklist: what is done, what runs and who is at it, in whatever process
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed,
+! waits for somebody, ◌ blocked by others, – not needed any more. Where there is no room for everything, what matters
+most is shown, and the rest counted. Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
+Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is
+in it. It goes on until it is stopped.
+
+Examples:
+  taskpawl watch
+  taskpawl watch --once
+  taskpawl watch --json > changes.ndjson")]
+pub(crate) struct Args {
+    /// Print the checklist as it is now, and end; with --json as data
+    #[arg(long)]
+    once: bool,
+    /// Of a stream of changes: begin with what came after this revision
+    #[arg(long, value_name = "REVISION", conflicts_with = "once")]
+    since: Option<u64>,
+}
+
+/// Shows the plan.
+pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let manager = app.reader()?.manager();
+    let out = app.out();
+    if args.once {
+        let list = Board::read(manager)?.checklist(manager.source().now());
+        if out.is_json {
+            return out.data(&list);
+        }
+        let view = View { width: out.width, ..View::default() };
+        let lines = frame(&list, &view, out.paint);
+        return out.print(&(lines.join("\n") + "\n"));
+    }
+    if out.is_json || !has_screen(app) {
+        return stream(app, manager, args.since);
+    }
+    if args.since.is_some() {
+        let hint = "add `--json`, or send the output to a file or a program";
+        return Err(CliError::usage_with("`--since` is for a stream of changes", hint));
+    }
+    draw(manager, out.paint)
+}
+
+/// Returns whether there is a terminal to draw on and to be told keys by.
+fn has_screen(app: &App) -> bool {
+    let is_dumb = app.environment().text("TERM").is_none_or(|term| term == "dumb");
+    app.terminal().stdin && app.terminal().stdout && !is_dumb
+}
+
+/// How long nothing has to happen before the store is asked again; who waits is woken by every change.
+const LONG: Duration = Duration::from_hours(1);
+
+/// Prints every change, until nobody reads any more.
+fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, CliError> {
+    let out = app.out();
+    let mut after = since.map_or_else(|| manager.revision(), Ok)?;
+    loop {
+        let mut result = Ok(());
+        let filter = HistoryFilter { after, ..HistoryFilter::default() };
+        manager.each_history(&filter, |entries| {
+            after = entries.last().map_or(after, |entry| entry.event.revision);
+            result = if out.is_json {
+                out.lines(&entries)
+            } else {
+                out.print(&history::lines(&out, &entries)).map(drop)
+            };
+            result.is_ok()
+        })?;
+        result?;
+        manager.store().wait_change(after, LONG)?;
+    }
+}
+
+/// What can happen.
+enum Happening {
+    /// The plan changed, or could not be read.
+    Plan(Result<Checklist, taskpawl::Error>),
+    /// Somebody pressed a key, or changed the size of the terminal.
+    Terminal(Event),
+    /// It is time for the next picture.
+    Turn,
+    /// A signal came, with this exit code.
+    Signal(u8),
+}
+
+/// Draws the plan until somebody quits, and leaves its last state behind on the terminal.
+fn draw(manager: &Manager, paint: Paint) -> Result<ExitCode, CliError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let mut drawing = Drawing { list: Checklist::default(), view: View::default(), paint };
+    let exit = runtime.block_on(async {
+        let mut sources = Sources::open(manager)?;
+        let mut screen = Screen::enter().map_err(CliError::Output)?;
+        loop {
+            if let Some(exit) = drawing.handle(sources.next(drawing.list.is_moving()).await, &mut screen)? {
+                return Ok::<_, CliError>(exit);
+            }
+            screen.draw(drawing.frame()).map_err(CliError::Output)?;
+        }
+    })?;
+    // Whoever reads keys waits for one that does not come.
+    runtime.shutdown_background();
+    let header = frame(&drawing.list, &View { is_collapsed: true, ..View::default() }, paint);
+    crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
+    Ok(ExitCode::from(exit))
+}
+
+/// Where things happen.
+struct Sources {
+    /// Sent by the thread that follows the store, until nobody listens.
+    plan: mpsc::Receiver<Result<Checklist, taskpawl::Error>>,
+    /// Sent by the thread that reads the terminal, until nobody listens or the terminal is gone.
+    terminal: mpsc::Receiver<Event>,
+    turns: Interval,
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Sources {
+    fn open(manager: &Manager) -> Result<Self, CliError> {
+        let (plan_sender, plan) = mpsc::channel(1);
+        let (terminal_sender, terminal) = mpsc::channel(64);
+        let manager = manager.clone();
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(CliError::Runtime)
+        };
+        spawn("taskpawl-follow", Box::new(move || follow(&manager, &plan_sender)))?;
+        spawn("taskpawl-keyboard", Box::new(move || read_terminal(&terminal_sender)))?;
+        let mut turns = interval(TURN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let listen = |kind| signal(kind).map_err(CliError::Runtime);
+        Ok(Self {
+            plan,
+            terminal,
+            turns,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for what happens next.
+    async fn next(&mut self, is_moving: bool) -> Happening {
+        tokio::select! {
+            Some(list) = self.plan.recv() => Happening::Plan(list),
+            Some(event) = self.terminal.recv() => Happening::Terminal(event),
+            _ = self.turns.tick(), if is_moving => Happening::Turn,
+            _ = self.interrupt.recv() => Happening::Signal(130),
+            _ = self.terminate.recv() => Happening::Signal(143),
+            _ = self.hang_up.recv() => Happening::Signal(129),
+        }
+    }
+}
+
+/// Sends the checklist whenever the plan has changed.
+fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Checklist, taskpawl::Error>>) {
+    /// Between two pictures of a plan that changes all the time.
+    const PACE: Duration = Duration::from_millis(100);
+    /// The end of a run that is killed, and of a lease, is no event.
+    const LOOK_AGAIN: Duration = Duration::from_secs(2);
+    let mut board = None;
+    loop {
+        let list = step(manager, &mut board);
+        let is_error = list.is_err();
+        if sender.blocking_send(list).is_err() || is_error {
+            return;
+        }
+        std::thread::sleep(PACE);
+        let held = board.as_ref().is_some_and(Board::is_held);
+        let revision = board.as_ref().map(Board::revision).unwrap_or_default();
+        let waited = manager.store().wait_change(revision, if held { LOOK_AGAIN } else { LONG });
+        if let Err(error) = waited {
+            let _ = sender.blocking_send(Err(error.into()));
+            return;
+        }
+    }
+}
+
+fn step(manager: &Manager, board: &mut Option<Board>) -> Result<Checklist, taskpawl::Error> {
+    match board {
+        Some(board) => board.follow(manager)?,
+        None => *board = Some(Board::read(manager)?),
+    }
+    let now = manager.source().now();
+    Ok(board.as_ref().map(|board| board.checklist(now)).unwrap_or_default())
+}
+
+fn read_terminal(sender: &mpsc::Sender<Event>) {
+    while let Ok(event) = crossterm::event::read() {
+        if sender.blocking_send(event).is_err() {
+            return;
+        }
+    }
+}
+
+/// What is drawn, and how.
+struct Drawing {
+    list: Checklist,
+    view: View,
+    paint: Paint,
+}
+
+impl Drawing {
+    /// Takes note of what happened, and returns the exit code where it is the end.
+    fn handle(&mut self, happening: Happening, screen: &mut Screen) -> Result<Option<u8>, CliError> {
+        match happening {
+            Happening::Plan(list) => self.list = list?,
+            Happening::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                return Ok(self.press(key));
+            }
+            Happening::Terminal(Event::Resize(..)) => screen.forget(),
+            Happening::Terminal(_) => {}
+            Happening::Turn => self.view.turn += 1,
+            Happening::Signal(exit) => return Ok(Some(exit)),
+        }
+        Ok(None)
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys do nothing")]
+    fn press(&mut self, key: KeyEvent) -> Option<u8> {
+        let page = self.view.room().unwrap_or(1).max(1);
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return Some(0),
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Some(130),
+            KeyCode::Char('c' | ' ') | KeyCode::Enter => self.view.is_collapsed = !self.view.is_collapsed,
+            KeyCode::Char('a') => self.view.shows_all = !self.view.shows_all,
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(|at| at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(|at| at + 1),
+            KeyCode::PageUp => self.scroll(|at| at.saturating_sub(page)),
+            KeyCode::PageDown => self.scroll(|at| at + page),
+            KeyCode::Home => self.scroll(|_| 0),
+            KeyCode::End => self.scroll(|_| usize::MAX),
+            _ => {}
+        }
+        None
+    }
+
+    /// Who scrolls wants to see everything.
+    fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
+        self.view.shows_all = true;
+        self.view.scroll = to(self.view.scroll).min(self.view.furthest(&self.list));
+    }
+
+    fn frame(&mut self) -> Vec<String> {
+        let (columns, lines) = Screen::size();
+        // A full line would leave the cursor in the next one on some terminals.
+        self.view.width = Some(columns.saturating_sub(1).max(1));
+        self.view.height = Some(lines);
+        self.view.has_keys = true;
+        frame(&self.list, &self.view, self.paint)
+    }
+}

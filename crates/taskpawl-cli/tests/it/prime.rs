@@ -1,0 +1,94 @@
+//! What a model is told at the start of a session: short, true, and never a nuisance.
+
+use serde_json::{Value, json};
+
+use crate::harness::Cli;
+
+#[test]
+fn where_there_is_no_project_it_says_nothing() {
+    let cli = Cli::without_store();
+    let run = cli.run(&["prime"]).ok();
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+    assert_eq!(cli.run(&["prime", "--json"]).ok().json()["data"], Value::Null);
+}
+
+#[test]
+fn it_never_fails() {
+    let cli = Cli::new();
+    std::fs::write(cli.path("tasks.db"), "no database at all, but a text that is long enough").unwrap();
+    let run = cli.run(&["prime"]).ok();
+    assert!(run.stdout.starts_with("taskpawl: the plan cannot be read now: "), "{run}");
+    assert_eq!(run.stdout.lines().count(), 1);
+    assert_eq!(cli.run(&["prime", "--json"]).ok().json()["data"], Value::Null);
+}
+
+#[test]
+fn it_says_where_the_plan_stands() {
+    let cli = Cli::new().with_programs();
+    cli.file(
+        "plan.yaml",
+        "tasks: [{id: good, call: {log: {message: x}}}, {id: bad, call: {fail: {message: no luck}}},
+          {id: later, needs: bad, call: {log: {message: y}}}, {id: look, name: Look at the list, needs: good},
+          {id: ask, approval: {ask: 'Publish?'}, call: {log: {message: z}}}, {id: taken, name: Write it}]",
+    );
+    insta::assert_snapshot!(cli.run(&["prime"]).ok());
+    cli.run(&["apply", "plan.yaml"]).ok();
+    cli.run(&["claim", "taken"]).ok();
+    cli.run(&["note", "taken", "half of it is written"]).ok();
+    cli.run(&["run-all-ready"]);
+    let text = cli.run(&["prime"]).ok().to_string();
+    let run = text.find("Run ").unwrap();
+    insta::assert_snapshot!(text.replace(&text[run + 4..run + 12], "[RUN-ID]"));
+    let json = cli.run(&["prime", "--json", "--actor", "somebody"]).ok().json();
+    assert_eq!(json["data"]["mine"]["items"], json!([]));
+    assert_eq!(json["data"]["held"]["items"][0]["task"], "taken");
+    assert_eq!(json["data"]["nextActions"][0]["action"], "approve");
+}
+
+/// Counts as the help says.
+fn tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    ascii.div_ceil(4) + text.chars().filter(|c| !c.is_ascii()).count()
+}
+
+#[test]
+fn huge_plans_fit_into_a_thousand_tokens() {
+    let cli = Cli::new();
+    for name in ["a rather long name of a task ".repeat(30), "漢字".repeat(300), "\u{1b}[31m\n".repeat(200)]
+    {
+        let task = |kind: &str, number: usize| json!({"id": format!("{kind}-{number}"), "name": name});
+        let mut tasks: Vec<Value> = (0..300).map(|number| task("hand", number)).collect();
+        tasks.extend((0..300).map(|number| {
+            let mut task = task("call", number);
+            task["call"] = json!({"log": {"message": "x"}});
+            task
+        }));
+        let plan = json!({"name": format!("p{}", name.len()), "tasks": tasks}).to_string();
+        let plan = plan
+            .replace("hand-", &format!("h{}-", name.len()))
+            .replace("call-", &format!("c{}-", name.len()));
+        cli.file("plan.json", &plan);
+        cli.run(&["apply", "plan.json"]).ok();
+        for kind in ["claim", "block", "fail"] {
+            let ids: Vec<String> = cli.run(&["ready", "--limit", "30", "--json"]).ok().json()["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|task| task["id"].as_str().unwrap().to_owned())
+                .filter(|id| id.starts_with('h'))
+                .collect();
+            for id in ids.iter().take(12) {
+                let reason = name.chars().take(2_000).collect::<String>();
+                match kind {
+                    "claim" => cli.run(&["claim", id]),
+                    "block" => cli.run(&["block", id, "--reason", &reason]),
+                    _ => cli.run(&["fail", id, "--note", &reason]),
+                };
+            }
+        }
+        let text = cli.run(&["prime"]).ok().stdout;
+        assert!(tokens(&text) <= 1_000, "{} tokens:\n{text}", tokens(&text));
+        assert!(text.contains("You hold:") && text.contains("Next:"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+}

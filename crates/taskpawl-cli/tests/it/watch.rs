@@ -1,0 +1,197 @@
+//! The live checklist: as data, as a stream, and on a real terminal.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::Cli;
+
+const PLAN: &str = "tasks: [
+    {id: fetch, name: Fetch the sources, call: {log: {message: x}}},
+    {id: check, name: Check everything, needs: fetch, subtasks: [
+        {id: unit, name: Unit **tests**, call: {log: {message: x}}}, {id: look, name: Look at it}]},
+    {id: asks, name: Publish, approval: {ask: 'Publish?'}, call: {log: {message: x}}},
+    {id: bad, name: Break, call: {fail: {message: no luck}}}]";
+
+fn begun(cli: &Cli) {
+    cli.file("plan.yaml", PLAN);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    cli.run(&["run-all-ready"]);
+    cli.run(&["claim", "look", "--actor", "ann"]).ok();
+}
+
+#[test]
+fn once_is_a_picture_or_data() {
+    let cli = Cli::new();
+    insta::assert_snapshot!(cli.run(&["watch", "--once"]).ok());
+    begun(&cli);
+    insta::assert_snapshot!(cli.run(&["watch", "--once"]).ok());
+    insta::assert_snapshot!(cli.run(&["watch", "--once", "--json"]).ok());
+}
+
+#[test]
+fn changes_of_other_processes_are_lines_of_a_stream() {
+    let cli = Cli::new();
+    cli.run(&["create", "First", "--id", "first"]).ok();
+    for json in [true, false] {
+        let mut command = cli.command(&cli.path("work"), &["watch", "--since", "0"]);
+        command.args(json.then_some("--json")).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let id = format!("later-{json}");
+        cli.run(&["create", "Later", "--id", &id]).ok();
+        // Before it came those of the round before.
+        let later = lines.map(Result::unwrap).find(|line| line.contains(&id)).unwrap();
+        if json {
+            let event: Value = serde_json::from_str(&later).unwrap();
+            assert_eq!(
+                (event["type"].as_str(), event["task"].as_str()),
+                (Some("created"), Some(id.as_str()))
+            );
+            assert!(first.contains("\"task\":\"first\""), "{first}");
+        } else {
+            assert!(first.contains("first") && later.contains("created"), "{first}\n{later}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn since_needs_a_stream() {
+    let run = Cli::new().run(&["watch", "--once", "--since", "3"]);
+    assert_eq!(run.code, Some(2), "{run}");
+}
+
+/// A program on a screen of tmux, on a server of its own, which is gone with this.
+struct Stage {
+    socket: PathBuf,
+}
+
+impl Stage {
+    /// Starts the program on a screen of 60 columns; `None` where there is no tmux, which is said.
+    #[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
+    fn start(cli: &Cli, lines: &str, args: &[&str]) -> Option<Self> {
+        // A server that is being ended still has its socket.
+        static STAGES: AtomicU32 = AtomicU32::new(0);
+        let number = STAGES.fetch_add(1, Ordering::Relaxed);
+        let stage = Self { socket: cli.path(&format!("tmux-{number}")) };
+        let command = cli.command(&cli.path("work"), args);
+        let mut tmux = stage.tmux();
+        tmux.env_clear();
+        for (name, value) in command.get_envs() {
+            tmux.env(name, value.unwrap());
+        }
+        tmux.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LC_ALL", "C.UTF-8");
+        tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", "60", "-y", lines, "-c"]);
+        tmux.arg(cli.path("work"));
+        // The shell remains, so that what the program leaves on the screen can be seen.
+        let program = command.get_program().to_str().unwrap().to_owned();
+        tmux.arg(format!("{program} {}; echo [exit $?]; read x", args.join(" ")));
+        let Ok(output) = tmux.output() else {
+            eprintln!("SKIPPED: the checklist on a terminal: tmux is not installed");
+            return None;
+        };
+        assert!(output.status.success(), "{output:?}");
+        Some(stage)
+    }
+
+    fn tmux(&self) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(&self.socket).stdin(Stdio::null());
+        tmux
+    }
+
+    fn screen(&self, colours: bool) -> String {
+        let output = self.tmux().args(["capture-pane", "-p"]).args(colours.then_some("-e")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Waits until the screen shows something.
+    fn until(&self, what: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let screen = self.screen(false);
+            if what(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < end, "it never came:\n{screen}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn press(&self, key: &str) {
+        assert!(self.tmux().args(["send-keys", key]).status().unwrap().success());
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // It ends the server that was started here: it has a socket of its own.
+        let _ = self.tmux().arg("kill-server").stderr(Stdio::null()).status();
+    }
+}
+
+#[test]
+fn it_is_drawn_in_place_and_the_terminal_is_as_before() {
+    let cli = Cli::new().with("TERM", "screen");
+    begun(&cli);
+    let Some(stage) = Stage::start(&cli, "14", &["watch"]) else { return };
+    let screen = stage.until(|screen| screen.contains("Break"));
+    assert!(screen.starts_with("▾ Tasks (2/6 completed)"), "{screen}");
+    assert!(screen.contains("✓ Unit tests") && screen.contains("Look at it  ann"), "{screen}");
+    assert!(
+        screen.contains("✗ Break  call `c1` (fail): no luck") && screen.contains("! Publish"),
+        "{screen}"
+    );
+    let colours = stage.screen(true);
+    assert!(colours.contains("\u{1b}[38;5;208m"), "the spinner is orange: {colours:?}");
+
+    cli.run(&["done", "look", "--actor", "ann"]).ok();
+    stage.until(|screen| screen.contains("✓ Look at it"));
+
+    stage.press("c");
+    stage.until(|screen| screen.starts_with('▸') && !screen.contains("Break"));
+    stage.press("c");
+    assert!(stage.tmux().args(["resize-window", "-x", "30", "-y", "5"]).status().unwrap().success());
+    let small = stage.until(|screen| screen.contains("… and"));
+    assert!(small.contains("Break") && !small.contains("Fetch"), "{small}");
+    assert!(stage.tmux().args(["resize-window", "-x", "60", "-y", "14"]).status().unwrap().success());
+    stage.until(|screen| screen.contains("Fetch"));
+
+    stage.press("q");
+    let screen = stage.until(|screen| screen.contains("[exit 0]"));
+    assert!(!screen.contains("Fetch"), "the other screen is left: {screen}");
+    assert!(screen.contains("Tasks (4/6 completed)"), "{screen}");
+    let cursor =
+        stage.tmux().args(["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&cursor.stdout).trim(), "1 0");
+}
+
+#[test]
+fn ctrl_c_and_signals_give_the_terminal_back() {
+    let cli = Cli::new().with("TERM", "screen");
+    begun(&cli);
+    let Some(stage) = Stage::start(&cli, "14", &["watch"]) else { return };
+    stage.until(|screen| screen.contains("Break"));
+    stage.press("C-c");
+    let screen = stage.until(|screen| screen.contains("[exit 130]"));
+    assert!(!screen.contains("Fetch"), "{screen}");
+    drop(stage);
+
+    let Some(stage) = Stage::start(&cli, "14", &["watch"]) else { return };
+    stage.until(|screen| screen.contains("Break"));
+    let shell = stage.tmux().args(["display-message", "-p", "#{pane_pid}"]).output().unwrap();
+    let shell = String::from_utf8(shell.stdout).unwrap();
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.trim())).unwrap();
+    let program: i32 = children.trim().parse().unwrap();
+    let program = rustix::process::Pid::from_raw(program).unwrap();
+    rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
+    let screen = stage.until(|screen| screen.contains("[exit 143]"));
+    assert!(!screen.contains("Fetch"), "{screen}");
+}

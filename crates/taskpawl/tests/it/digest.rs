@@ -1,0 +1,90 @@
+//! The digest says where a plan stands, in short lists, and what to do next.
+
+use serde_json::{Value, json};
+use taskpawl::digest::Action;
+use taskpawl::model::Status;
+use taskpawl::{Digest, RunOptions, Taskpawl};
+
+use crate::support::{Count, block_on, memory, with_plan};
+
+fn actions(digest: &Digest) -> Vec<&str> {
+    digest.next_actions.iter().map(|next| next.command.as_str()).collect()
+}
+
+#[test]
+fn an_empty_store_has_an_empty_digest() {
+    let digest = memory().open().unwrap().digest(10).unwrap();
+    assert_eq!((digest.total, digest.finished(), actions(&digest)), (0, 0, vec![]));
+    assert!(digest.runs.is_empty() && digest.last_run.is_none());
+}
+
+/// Runs a plan in which everything has happened that can happen to a task.
+fn eventful() -> Taskpawl {
+    let plans = memory().tool(Count::new()).open().unwrap();
+    let text = "tasks: [
+        {id: good, call: {count: {}}},
+        {id: bad, call: {fail: {message: no such luck}}},
+        {id: worse, call: {fail: {message: nor here}}},
+        {id: behind, needs: bad, call: {count: {}}},
+        {id: asks, approval: {ask: 'Publish?'}, call: {count: {}}},
+        {id: colour, approval: {ask: 'Which?', options: [red, blue]}, call: {count: {}}},
+        {id: look, name: Look at it}, {id: taken}, {id: theirs, assignee: somebody else}, {id: stuck}]";
+    plans.apply_text(text, "plan").unwrap();
+    let manager = plans.manager();
+    manager.claim("taken", std::time::Duration::from_mins(1)).unwrap();
+    manager.note("taken", "half done").unwrap();
+    manager.block(&["stuck".to_owned()], "the key is lost").unwrap();
+    block_on(plans.run_all_ready(RunOptions::default())).unwrap();
+    plans
+}
+
+#[test]
+fn it_says_what_is_held_what_waits_what_failed_and_what_to_do() {
+    let digest = eventful().digest(10).unwrap();
+    let ids = |value: &Value| -> Vec<String> {
+        let items = value["items"].as_array().unwrap();
+        items.iter().map(|item| item["task"].as_str().unwrap().to_owned()).collect()
+    };
+    let json = serde_json::to_value(&digest).unwrap();
+    assert_eq!(json["counts"], json!({"done": 1, "failed": 2, "blocked": 4, "todo": 2, "in_progress": 1}));
+    assert_eq!(digest.mine.items[0].note.as_deref(), Some("half done"));
+    assert_eq!(ids(&json["mine"]), ["taken"]);
+    assert_eq!(ids(&json["ready"]), ["look"], "what is assigned to somebody else is not for this actor");
+    assert_eq!(ids(&json["onHold"]), ["asks", "colour", "stuck"]);
+    let failed = &digest.failed.items;
+    assert_eq!((failed.len(), failed[0].tool.as_str(), failed[0].count), (1, "fail", 2));
+    assert_eq!(digest.last_run.as_ref().unwrap().exit, Some(1));
+    assert_eq!(
+        actions(&digest),
+        [
+            "taskpawl done taken",
+            "taskpawl approve asks",
+            "taskpawl show colour",
+            "taskpawl show stuck",
+            "taskpawl logs bad",
+            "taskpawl retry --failed && taskpawl run-all-ready",
+            "taskpawl claim look",
+        ]
+    );
+}
+
+#[test]
+fn another_actor_sees_its_own_claims() {
+    let plans = eventful();
+    let digest = Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10).unwrap();
+    assert!(digest.mine.is_empty());
+    assert_eq!(digest.held.items[0].actor, "library");
+    let ready: Vec<_> = digest.ready.items.iter().map(|ready| ready.task.as_str()).collect();
+    assert_eq!(ready, ["look", "theirs"]);
+}
+
+#[test]
+fn lists_are_cut_and_say_so_and_counts_are_whole() {
+    let tasks: Vec<Value> = (0..300).map(|number| json!({"id": format!("t{number}")})).collect();
+    let plans = with_plan(&json!({ "tasks": tasks }).to_string());
+    let digest = plans.digest(5).unwrap();
+    assert_eq!((digest.ready.items.len(), digest.ready.truncated), (5, true));
+    assert_eq!((digest.count(Status::Todo), digest.ready_to_run.truncated), (300, false));
+    let next: Vec<Action> = digest.next_actions.iter().map(|next| next.action).collect();
+    assert_eq!(next, [Action::Claim]);
+}
