@@ -75,7 +75,7 @@ impl Calls {
         serde_json::from_str(&text).unwrap_or(Value::String(text))
     }
 
-    fn task(&self, operation: &str, item: Option<String>) -> Value {
+    fn task(&self, operation: &str, item: Option<&str>) -> Value {
         self.call("task", json!({"agent_id": "a", "operation": operation, "item": item}))
     }
 
@@ -91,9 +91,7 @@ impl Calls {
                 assert_eq!(self.call("DeleteTask", json!({"taskId": id})), json!({"ok": true}));
                 id
             }
-            Work::Push => {
-                self.task(if item.len().is_multiple_of(2) { "lpush" } else { "rpush" }, Some(item.to_owned()))
-            }
+            Work::Push => self.task(if item.len().is_multiple_of(2) { "lpush" } else { "rpush" }, Some(item)),
             Work::Pop => self.task("lpop", None)["item"].clone(),
         };
         said.as_str().map(str::to_owned)
