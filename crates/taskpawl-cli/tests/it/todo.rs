@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use taskpawl::Taskpawl;
-use taskpawl::tools::{CallContext, Tool};
+use taskpawl::tools::CallContext;
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
 
 use crate::harness::Cli;
