@@ -196,6 +196,12 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         return write_todos(tasks, name);
     }
     let theirs = names(tasks);
+    let id = |(file, text): (&str, &str)| {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let id = value.get("id")?;
+        Some((id.as_str().map_or_else(|| id.to_string(), str::to_owned), file.to_owned()))
+    };
+    let present: BTreeMap<String, String> = before.iter().filter_map(id).collect();
     let mut blocks: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
     for task in tasks {
         for on in task.dependencies.iter().filter(|on| theirs.contains_key(on)) {
@@ -207,7 +213,9 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         let blocks = blocks.remove(&task.id).unwrap_or_default();
         let out = record_of(task, &theirs, &blocks, &mut written.left_out);
         let text = serde_json::to_string_pretty(&out).expect("BUG: values are always valid JSON");
-        written.files.insert(format!("{}.json", theirs[&task.id]), text);
+        let name = &theirs[&task.id];
+        let file = present.get(name).cloned().unwrap_or_else(|| format!("{name}.json"));
+        written.files.insert(file, text);
     }
     written
 }

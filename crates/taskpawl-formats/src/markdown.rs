@@ -130,6 +130,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
         }
         let above = open.last().map(|(_, position)| *position);
         let (text, ours) = take_ours(rest);
+        let text = one_line(&text);
         let theirs = name_of(&text, &mut names);
         if open.len() < MAX_NESTING {
             open.push((depth, items.len()));
