@@ -49,7 +49,9 @@ impl Draft<'_> {
             | Command::RemoveDependency { .. }
             | Command::Move { .. }
             | Command::Undo { .. }
+            | Command::Import(_)
             | Command::Grow(_) => is_within_call,
+            Command::Once(once) => self.is_kept_from_deciding(&once.command),
             // They make tasks and calls, report, or only follow what the plan says.
             Command::Create(_)
             | Command::AddCall { .. }
@@ -74,6 +76,7 @@ impl Draft<'_> {
             | Command::ReturnExpired { .. }
             | Command::ExpireApprovals { .. }
             | Command::ToolsKnown { .. }
+            | Command::Checklist { .. }
             | Command::PolicyKnown { .. } => false,
         }
     }

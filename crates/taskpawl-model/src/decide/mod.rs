@@ -134,10 +134,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Once(once) => dispatch(draft, &once.command),
         Command::Grow(grow) => draft.grow(grow),
         Command::Checklist { scope, items, cleared } => draft.checklist(scope, items, *cleared),
-        Command::Import(import) => {
-            draft.import(import)?;
-            draft.refuse_loosened(false)
-        }
+        Command::Import(import) => draft.import(import),
     }
 }
 

@@ -67,7 +67,7 @@ fn list(
     limit: Option<usize>,
 ) -> Result<Answer, Refused> {
     let tools = caller.plans.engine().tools().names().map(str::to_owned).collect();
-    let means = Means { tools: Some(tools), capacities: options.run.resources.clone() };
+    let means = Means { tools: Some(tools), capacities: options.run.resources.clone(), ..Means::default() };
     let ready = caller.reads().explain_ready(only, limit.unwrap_or(LIMIT), &means)?;
     let mut actions = Vec::new();
     if !options.read_only {
