@@ -135,8 +135,8 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
 async fn until_it_ends(app: &App, args: &Args, server: &McpServer) -> Result<ExitCode, CliError> {
     let mut signals = Signals::listen().map_err(CliError::Runtime)?;
     let mut exit = tokio::select! {
-        served = serve_client(app, args, server) => {
-            served?;
+        ended = serve_client(app, args, server) => {
+            ended?;
             server.stop_runs();
             None
         }

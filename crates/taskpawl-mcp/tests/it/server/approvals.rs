@@ -118,10 +118,9 @@ async fn start(client: &Client) -> String {
 
 async fn get(client: &Client, id: &str) -> Result<GetTaskResult, rmcp::ServiceError> {
     let request = GetTaskRequest::new(GetTaskParams::new(id));
-    match client.running.send_request(ClientRequest::GetTaskRequest(request)).await? {
-        ServerResult::GetTaskResult(result) => Ok(result),
-        other => panic!("{other:?}"),
-    }
+    let answer = client.running.send_request(ClientRequest::GetTaskRequest(request)).await?;
+    let ServerResult::GetTaskResult(result) = answer else { panic!("{answer:?}") };
+    Ok(result)
 }
 
 async fn ended(client: &Client, id: &str) -> GetTaskResult {

@@ -130,18 +130,14 @@ async fn changes_by_others_are_told_in_both_eras() {
         while !wanted.iter().all(|uri| {
             heard.iter().filter(|heard| heard == uri).count() >= if stream.is_some() { 2 } else { 1 }
         }) {
-            match &mut stream {
-                Some(stream) => {
-                    if let Some(ServerNotification::ResourceUpdatedNotification(updated)) =
-                        stream.next().await.unwrap()
-                    {
-                        heard.push(updated.params.uri);
-                    }
+            if let Some(stream) = &mut stream {
+                let told = stream.next().await.unwrap();
+                if let Some(ServerNotification::ResourceUpdatedNotification(updated)) = told {
+                    heard.push(updated.params.uri);
                 }
-                None => {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                    heard = ears.updated.lock().unwrap().clone();
-                }
+            } else {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                heard = ears.updated.lock().unwrap().clone();
             }
         }
         assert!(!heard.contains(&"taskpawl://task/b".to_owned()), "{heard:?}");

@@ -111,7 +111,8 @@ async fn refusals_say_what_to_call_instead() {
 async fn long_texts_are_cut_and_paged_through() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[0]).await;
-    let text: String = (0..2_000).map(|n| format!("line {n} é\n")).collect();
+    let lines: Vec<String> = (0..2_000).map(|n| format!("line {n} é\n")).collect();
+    let text = lines.concat();
     client.call("task_add", json!({"name": "long", "id": "long", "description": text})).await;
     let shown = client.call("task_get", json!({"id": "long"})).await;
     assert!(shown["task"]["description"].as_str().unwrap().ends_with('…'));
