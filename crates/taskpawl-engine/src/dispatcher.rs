@@ -87,8 +87,7 @@ impl Dispatcher {
         notifier: Notifier,
     ) -> Self {
         let scope = options.scope.clone().or_else(taskpawl_tools::current_scope);
-        let executor =
-            Executor::new(engine, (run.clone(), &manager), held, scope, options.observer.clone());
+        let executor = Executor::new(engine, (run.clone(), &manager), held, scope, options.observer.clone());
         let tools = engine.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         Self {
             intake: Intake::new(run.clone(), options.only.clone(), tools).with_rules(options.rules()),

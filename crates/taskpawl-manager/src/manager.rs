@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask, Once,
-    Origin, Plan, Request, RunId, TaskId, Undone,
+    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
+    Once, Origin, Plan, Request, RunId, TaskId, Undone,
 };
 use taskpawl_store::{Outcome, Store};
 

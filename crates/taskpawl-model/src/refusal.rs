@@ -485,16 +485,7 @@ impl Refusal {
             Self::NotManual { .. } => {
                 Some("`taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself".to_owned())
             }
-            Self::HeldByOther { id, lease_until: None, holder, .. } if !holder.starts_with("run ") => {
-                let name = holder.trim_matches('`');
-                Some(format!("it was imported so; `taskpawl release {id} --actor {name}` gives it back in the name of its holder"))
-            }
-            Self::HeldByOther { lease_until: None, .. } => {
-                Some("it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back".to_owned())
-            }
-            Self::HeldByOther { id, .. } => {
-                Some(format!("take another one with `claim --next`, or ask the holder to `release {id}`"))
-            }
+            Self::HeldByOther { id, lease_until, holder, .. } => Some(held_hint(id, lease_until.is_some(), holder)),
             Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => {
                 Some(format!("`taskpawl history {id}` shows what happened since; the report was not recorded"))
             }
@@ -599,6 +590,21 @@ impl Refusal {
                 | Self::UnknownRun { .. }
                 | Self::NothingSelected { .. }
                 | Self::Relayed { is_about_ids: true, .. }
+        )
+    }
+}
+
+/// Says how to come to a task that somebody else holds.
+fn held_hint(id: &TaskId, has_lease: bool, holder: &str) -> String {
+    if has_lease {
+        format!("take another one with `claim --next`, or ask the holder to `release {id}`")
+    } else if holder.starts_with("run ") {
+        "it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back"
+            .to_owned()
+    } else {
+        let name = holder.trim_matches('`');
+        format!(
+            "it was imported so; `taskpawl release {id} --actor {name}` gives it back in the name of its holder"
         )
     }
 }

@@ -205,7 +205,7 @@ fn expand(app: &App, plan: &Plan) -> Result<ExitCode, CliError> {
 }
 
 /// A look at what would be needs no project: without one it is a look at an empty store.
-fn preview_manager(app: &App) -> Result<Manager, CliError> {
+pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     match app.place() {
         Err(CliError::Place(PlacementError::NoProject { .. })) => {
             app.out().remark("there is no project here; compared with an empty store");

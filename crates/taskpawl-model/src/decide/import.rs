@@ -144,7 +144,9 @@ impl<'i> Importing<'i> {
         let keys: BTreeMap<&TaskId, Key> =
             (0..).map(Key).zip(&self.found).map(|(key, found)| (&found.task.id, key)).collect();
         let mut graph = Graph::default();
-        keys.values().for_each(|key| graph.add_task(*key));
+        for key in keys.values() {
+            graph.add_task(*key);
+        }
         for found in &self.found {
             let key = keys[&found.task.id];
             for on in &found.task.dependencies {
@@ -372,7 +374,7 @@ impl<'i> Importing<'i> {
         for position in self.positions(true) {
             self.found[position].state = Some(self.parts(position)?.record.body.state);
         }
-        for position in self.from_below(draft)? {
+        for position in self.lowest_first(draft)? {
             let Some(state) = self.found[position].state.take() else { continue };
             let parts = self.parts(position)?;
             let key = self.key(position);
@@ -415,7 +417,7 @@ impl<'i> Importing<'i> {
     }
 
     /// Returns the positions of the tasks, each before the one above it.
-    fn from_below(&self, draft: &Draft<'_>) -> Decided<Vec<usize>> {
+    fn lowest_first(&self, draft: &Draft<'_>) -> Decided<Vec<usize>> {
         let positions: BTreeMap<Key, usize> = self
             .found
             .iter()
@@ -476,34 +478,22 @@ impl<'i> Importing<'i> {
         let interrupted = interrupted.map(|call| BlockedReason::Interrupted { call: call.id.clone() });
         let work = draft.node(key)?.work;
         Ok(match (state, interrupted) {
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason)) => {
+            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason))
+            | (TaskState::Blocked { reason: reason @ BlockedReason::Manual { .. } }, None) => {
                 TaskState::Blocked { reason }
             }
             (TaskState::InProgress { claim }, None) if work == Work::Manual => {
                 let actor = if claim.actor.is_empty() { draft.context.actor.clone() } else { claim.actor };
                 TaskState::InProgress { claim: Claim { run: None, actor, lease_until: None, lease: None } }
             }
-            (TaskState::InProgress { .. }, None) => TaskState::Todo,
-            (TaskState::Blocked { reason: reason @ BlockedReason::Manual { .. } }, None) => {
-                TaskState::Blocked { reason }
-            }
-            (TaskState::Blocked { .. }, None) => TaskState::Todo,
-            (TaskState::Done, _) if self.has_open_subtask(draft, key)? => {
+            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, None) => TaskState::Todo,
+            (TaskState::Done, _) if has_open_subtask(draft, key)? => {
                 let id = self.found[position].task.id.clone();
                 self.keep(&id, "status", "it is `done` there; here it is so once everything below it is");
                 TaskState::Todo
             }
             (state, _) => state,
         })
-    }
-
-    fn has_open_subtask(&self, draft: &Draft<'_>, key: Key) -> Decided<bool> {
-        for subtask in draft.subtasks(key)? {
-            if matches!(draft.node(subtask)?.phase.outcome_above(), Outcome::Open | Outcome::Failed) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     fn body(
@@ -684,4 +674,13 @@ pub(super) fn write_applied(draft: &mut Draft<'_>, key: Key, applied: Value) -> 
     applied.extend(said.map(|said| (IMPORTED.to_owned(), said)));
     draft.changes.applied.insert(key, Value::Object(applied).to_string());
     Ok(())
+}
+
+fn has_open_subtask(draft: &Draft<'_>, key: Key) -> Decided<bool> {
+    for subtask in draft.subtasks(key)? {
+        if matches!(draft.node(subtask)?.phase.outcome_above(), Outcome::Open | Outcome::Failed) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

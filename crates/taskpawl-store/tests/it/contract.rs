@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Once, Priority,
-    Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View, ViewResult,
-    Work,
+    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Once,
+    Priority, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View,
+    ViewResult, Work,
 };
 use taskpawl_store::{Location, Store, open};
 
