@@ -213,12 +213,11 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".taskpawl-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    match fs::metadata(path) {
-        Ok(before) => file.as_file().set_permissions(before.permissions())?,
-        Err(_) => {
-            use std::os::unix::fs::PermissionsExt as _;
-            file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-        }
+    if let Ok(before) = fs::metadata(path) {
+        file.as_file().set_permissions(before.permissions())?;
+    } else {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
     }
     file.persist(path)?;
     Ok(())
