@@ -114,7 +114,7 @@ impl Stage {
 
     /// Waits until the screen shows something.
     fn until(&self, what: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_mins(1);
         loop {
             let screen = self.screen(false);
             if what(&screen) {
