@@ -198,11 +198,15 @@ fn hostile_arguments_panic_nothing_and_leave_the_folder_alone() {
 fn hostile_files_panic_nothing_and_stay_as_they_are_where_they_are_refused() {
     let prey = Prey::new();
     let files = prey.files();
-    files.iter().for_each(|file| std::fs::create_dir_all(file.parent().unwrap()).unwrap());
+    for file in &files {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    }
     let pop = serde_json::json!({"agent_id": "a", "operation": "lpop"});
     let add = serde_json::json!({"title": "a"});
     FILES.fuzz(|input| {
-        files.iter().for_each(|file| std::fs::write(file, input).unwrap());
+        for file in &files {
+            std::fs::write(file, input).unwrap();
+        }
         let said = [prey.call("AddTask", add.clone()).unwrap(), prey.call("task", pop.clone()).unwrap()];
         for (file, said) in files.iter().zip(&said) {
             let content = std::fs::read_to_string(file).unwrap();
