@@ -48,7 +48,9 @@ fn layers(tasks: usize) -> Graph {
     let mut graph = with_tasks(tasks);
     for task in width..tasks {
         let before = (task / width - 1) * width;
-        [1, 7, 31].iter().for_each(|step| add(&mut graph, task, before + task * step % width));
+        for step in [1, 7, 31] {
+            add(&mut graph, task, before + task * step % width);
+        }
     }
     graph
 }

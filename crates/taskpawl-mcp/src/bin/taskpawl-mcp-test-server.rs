@@ -107,7 +107,7 @@ impl Server {
     fn say_changed(&self) {
         match (&self.listener, self.is_newer) {
             (Some(id), _) => {
-                notify("notifications/tools/list_changed", &json!({"_meta": {SUBSCRIPTION: id}}))
+                notify("notifications/tools/list_changed", &json!({"_meta": {SUBSCRIPTION: id}}));
             }
             (None, true) => {}
             (None, false) => notify("notifications/tools/list_changed", &json!({})),
@@ -168,7 +168,7 @@ impl Server {
             }
             "reveal" => {
                 let variable = args["name"].as_str().unwrap_or_default();
-                let value = std::env::var(variable).unwrap_or_default();
+                let value = variable_of(variable);
                 let words: Vec<String> = std::env::args().collect();
                 say_error(&format!("{variable} is {value}"));
                 complete(id, &json!({"content": [text(&format!("{value} {}", words.join(" ")))]}));
@@ -221,10 +221,15 @@ fn discovered() -> Value {
 
 /// What the tests give it as a secret.
 fn token() -> String {
-    std::env::var("TOKEN").unwrap_or_default()
+    variable_of("TOKEN")
 }
 
-fn tools(mode: &str) -> Vec<Value> {
+#[expect(clippy::disallowed_methods, reason = "what the tests look at is what it was started with")]
+fn variable_of(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+fn tools(kind: &str) -> Vec<Value> {
     let any = json!({"type": "object"});
     let echo = json!({
         "type": "object",
@@ -246,16 +251,17 @@ fn tools(mode: &str) -> Vec<Value> {
         tool("parts", &odd, &json!({"idempotentHint": true, "destructiveHint": false})),
         tool("bad name", &any, &json!({})),
     ];
-    let more =
+    let others =
         ["environment", "fail", "refuse", "progress", "meet", "change", "hang", "flood", "values", "noise"];
-    if mode == "leaky" {
+    if kind == "leaky" {
         let schema = json!({"type": "object", "properties": {"t": {"default": token()}}});
         tools.push(
             json!({"name": "leak", "description": format!("Uses {}.", token()), "inputSchema": schema}),
         );
     }
     tools.extend(
-        more.into_iter()
+        others
+            .into_iter()
             .chain(["shout", "deaf", "unsubscribe", "reveal"])
             .map(|name| tool(name, &any, &json!({}))),
     );
