@@ -143,12 +143,13 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let (mut record, body) = head(file, text)?;
         let theirs = record.id("id")?;
         let (body, ours) = body::take_ours(body);
-        let Some(id) =
-            ids.add(&theirs.to_uppercase(), Some(ours.id.as_deref().unwrap_or(&own_id(&theirs, options))))
-        else {
+        let own = own_id(&theirs, options);
+        let known = ours.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
+        let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("id", problem, "`backlog doctor` mends that"));
         };
+        let ours = ours.settle(&id);
         items.push(Item { record, body, id, ours, theirs });
     }
     for item in items {
@@ -302,7 +303,12 @@ fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
         let (mut record, body) = head(name, text).ok()?;
         Some((body::take_ours(body).1.id?, record.id("id").ok()?))
     };
-    tasks.filter_map(id).collect()
+    let mut ids = BTreeMap::new();
+    // The first one has it, as in reading.
+    for (ours, theirs) in tasks.filter_map(id) {
+        ids.entry(ours).or_insert(theirs);
+    }
+    ids
 }
 
 /// Returns the names of the files of tasks, by the ids that stand in them.

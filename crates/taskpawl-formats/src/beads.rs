@@ -9,7 +9,7 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word, kept, put};
+use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -62,6 +62,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
             let problem = format!("issue `{theirs}` is there twice, the second time in line {line}");
             return Err(record.place.error("id", problem, "remove one of the two lines"));
         };
+        let ours = ours.settle(&id);
         records.push((record, theirs, id, ours));
     }
     for (record, theirs, id, ours) in records {
@@ -415,7 +416,7 @@ fn issue_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<
     }
     write_links(task, theirs, &mut out, &mut kept, left_out);
     write_comments(task, theirs, &mut out, &mut kept);
-    out.extend(kept);
+    put_rest(&mut out, kept);
     out
 }
 

@@ -9,8 +9,8 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, kept, put};
-use crate::ours::{NAME, Ours};
+use crate::kept::{keep, keep_if_other, kept, put, put_rest};
+use crate::ours::{NAME, Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
 
@@ -70,6 +70,7 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("id", problem, "remove one of the two files"));
         };
+        let ours = ours.settle(&id);
         items.push(Item { record, id, ours, theirs });
     }
     let mut blocks = Vec::new();
@@ -88,12 +89,7 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
 }
 
 fn take_ours(record: &mut Record) -> Ours {
-    let Some(Value::Object(metadata)) = record.map.get_mut("metadata") else { return Ours::default() };
-    let text = metadata.remove(NAME);
-    if metadata.is_empty() {
-        record.map.remove("metadata");
-    }
-    text.as_ref().and_then(Value::as_str).map(Ours::parse).unwrap_or_default()
+    take_text(&mut record.map).map(|text| Ours::parse(&text)).unwrap_or_default()
 }
 
 fn task(
@@ -195,13 +191,15 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     if is_list && before.iter().nth(1).is_none() {
         return write_todos(tasks, name);
     }
-    let theirs = names(tasks);
-    let id = |(file, text): (&str, &str)| {
-        let value: Value = serde_json::from_str(text).ok()?;
-        let id = value.get("id")?;
-        Some((id.as_str().map_or_else(|| id.to_string(), str::to_owned), file.to_owned()))
-    };
-    let present: BTreeMap<String, String> = before.iter().filter_map(id).collect();
+    let (mut present, mut ours) = (BTreeMap::new(), BTreeMap::new());
+    for (file, text) in before.iter() {
+        let Some((id, own)) = ids_of(text) else { continue };
+        if let Some(own) = own {
+            ours.entry(own).or_insert_with(|| id.clone());
+        }
+        present.insert(id, file.to_owned());
+    }
+    let theirs = names(tasks, &present, &ours);
     let mut blocks: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
     for task in tasks {
         for on in task.dependencies.iter().filter(|on| theirs.contains_key(on)) {
@@ -220,12 +218,24 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     written
 }
 
+/// Returns the id that stands in a file, and the one that we gave it.
+fn ids_of(text: &str) -> Option<(String, Option<String>)> {
+    let mut record = Record::new(serde_json::from_str(text).ok()?, Place::default()).ok()?;
+    Some((record.id("id").ok()?, take_ours(&mut record).id))
+}
+
 /// Returns the id of each task there: also the name of its file.
-fn names(tasks: &[Task]) -> BTreeMap<&TaskId, String> {
+fn names<'t>(
+    tasks: &'t [Task],
+    present: &BTreeMap<String, String>,
+    ours: &BTreeMap<String, String>,
+) -> BTreeMap<&'t TaskId, String> {
     let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for task in tasks {
         let kept = kept(task, FORMAT);
-        let own = kept.get("id").and_then(Value::as_str).filter(|id| is_file_name(id));
+        let known = ours.get(task.id.as_str()).map(String::as_str);
+        let own = kept.get("id").and_then(Value::as_str).or(known);
+        let own = own.filter(|id| is_file_name(id) || present.contains_key(*id));
         let name = own.unwrap_or(task.id.as_str()).to_owned();
         let name = if taken.contains(&name) { task.id.to_string() } else { name };
         taken.insert(name.clone());
@@ -269,12 +279,9 @@ fn record_of(
     out.insert("blockedBy".to_owned(), json!(by));
     let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), task.priority);
     if let Some(text) = ours.text() {
-        let metadata = kept.entry("metadata").or_insert_with(|| json!({}));
-        if let Value::Object(metadata) = metadata {
-            metadata.insert(NAME.to_owned(), json!(text));
-        }
+        put_text(&mut kept, text);
     }
-    out.extend(kept);
+    put_rest(&mut out, kept);
     out
 }
 
@@ -295,7 +302,7 @@ fn write_todos(tasks: &[Task], name: &str) -> Written {
         if let Some(text) = Ours::of(task, has_id, plain(own), task.priority).text() {
             out.insert(NAME.to_owned(), json!(text));
         }
-        out.extend(kept);
+        put_rest(&mut out, kept);
         list.push(Value::Object(out));
         if !task.dependencies.is_empty() || task.parent.is_some() {
             written.left_out.push(LeftOut::new(task.id.to_string(), "a list of to-dos has no links"));

@@ -166,6 +166,7 @@ fn plain(text: &str) -> Value {
 
 /// Returns the lines of one entry of a head.
 pub(crate) fn entry(name: &str, value: &Value) -> String {
+    let name = &scalar(&Value::String(name.to_owned()));
     match value {
         Value::Array(list)
             if !list.is_empty() && list.iter().all(|item| !item.is_array() && !item.is_object()) =>

@@ -33,6 +33,11 @@ impl Ids {
         Some(id)
     }
 
+    /// Returns whether a record could have an id.
+    pub(crate) fn is_free(&self, id: &str) -> bool {
+        check_id(id).is_ok() && !self.taken.contains(id)
+    }
+
     /// Returns the id of a record that was added.
     pub(crate) fn get(&self, theirs: &str) -> Option<&TaskId> {
         self.ours.get(theirs)

@@ -41,3 +41,10 @@ pub(crate) fn keep_word(kept: &mut Map, field: &str, word: &str, usual: &str, st
         keep_if_other(kept, field, Value::String(word.to_owned()), &Value::String(usual.to_owned()));
     }
 }
+
+/// Writes what is left of what was kept; what is written already counts.
+pub(crate) fn put_rest(out: &mut Map, kept: Map) {
+    for (field, value) in kept {
+        out.entry(field).or_insert(value);
+    }
+}

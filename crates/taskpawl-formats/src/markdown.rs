@@ -61,15 +61,15 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         })
         .collect();
     for (item, id) in items.iter().zip(&own) {
-        let name = if item.text.is_empty() { "(empty)".to_owned() } else { item.text.clone() };
-        let mut task = blank(id.clone(), name, options.now);
+        let is_ours = item.ours.id.as_deref() == Some(id.as_str());
+        let mut task = blank(id.clone(), item.text.clone(), options.now);
         let status = status_of(item.mark);
         let status = item.ours.status.filter(|own| mark_of(*own) == mark_of(status)).unwrap_or(status);
         states::set(&mut task, status, None);
         task.priority = item.ours.priority.unwrap_or_default();
         task.parent = item.above.map(|above| own[above].clone());
         let mut kept = Map::new();
-        if item.ours.id.is_none() && id.as_str() != item.theirs {
+        if !is_ours && id.as_str() != item.theirs {
             kept.insert("id".to_owned(), json!(item.theirs));
         }
         if item.mark != mark_of(status) || status == Status::InProgress {
@@ -129,8 +129,8 @@ fn items(text: &str) -> Vec<Item<'_>> {
             open.pop();
         }
         let above = open.last().map(|(_, position)| *position);
-        let (text, ours) = take_ours(rest);
-        let text = one_line(&text);
+        let (text, ours) = take_ours(&one_line(rest));
+        let text = if text.is_empty() { "(empty)".to_owned() } else { text };
         let theirs = name_of(&text, &mut names);
         if open.len() < MAX_NESTING {
             open.push((depth, items.len()));
@@ -219,10 +219,10 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
             }
         }
     }
-    let (mut lines, shown) = in_place(tasks, text);
+    let (mut lines, shown, names) = in_place(tasks, text);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains(&task.id)).collect();
     if !left.is_empty() {
-        append(&mut lines, &left, text);
+        append(&mut lines, &left, names);
     }
     let mut out = lines.join("\n");
     if !out.is_empty() {
@@ -232,30 +232,38 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     written
 }
 
-/// Writes the tasks that a text has into its lines, and returns which these are.
-fn in_place(tasks: &[Task], text: &str) -> (Vec<String>, BTreeSet<TaskId>) {
+/// Writes the tasks that a text has into its lines, and returns which these are, and the names that are taken then.
+fn in_place(tasks: &[Task], text: &str) -> (Vec<String>, BTreeSet<TaskId>, BTreeSet<String>) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let own = |task: &Task| kept(task, FORMAT).get("id").and_then(Value::as_str).map(str::to_owned);
     let by_id: BTreeMap<String, &Task> =
         tasks.iter().map(|task| (own(task).unwrap_or_else(|| task.id.to_string()), task)).collect();
-    let mut shown = BTreeSet::new();
+    let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let (mut shown, mut names) = (BTreeSet::new(), BTreeSet::new());
     for item in &items(text) {
-        let name = item.ours.id.as_ref().unwrap_or(&item.theirs);
-        let Some(task) = by_id.get(name) else { continue };
-        let named = slug(&task.name, ID_CHARS) == slug(&item.text, ID_CHARS);
-        lines[item.line] = line_of(task, item.lead, named && item.ours.id.is_none());
+        // An id that is none, or that an item before has, counts as little as in reading.
+        let ours = item.ours.id.as_deref().and_then(|id| with_id.get(id)).copied();
+        let ours = ours.filter(|task| !shown.contains(&task.id));
+        let task = ours.or_else(|| by_id.get(&item.theirs).copied());
+        let Some(task) = task.filter(|task| !shown.contains(&task.id)) else {
+            name_of(&item.text, &mut names);
+            continue;
+        };
+        // Numbers of equal names are those that the new text has, where one was renamed.
+        let name = name_of(&one_line(&task.name), &mut names);
+        let named = name == own(task).unwrap_or_else(|| task.id.to_string());
+        lines[item.line] = line_of(task, item.lead, named && ours.is_none());
         shown.insert(task.id.clone());
     }
-    (lines, shown)
+    (lines, shown, names)
 }
 
 /// Adds tasks at the end, what is below another one below it.
-fn append(lines: &mut Vec<String>, tasks: &[&Task], before: &str) {
+fn append(lines: &mut Vec<String>, tasks: &[&Task], mut names: BTreeSet<String>) {
     if lines.last().is_some_and(|line| !line.trim().is_empty()) {
         lines.push(String::new());
     }
     let present: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
-    let mut names: BTreeSet<String> = items(before).into_iter().map(|item| item.theirs).collect();
     let mut below: BTreeMap<Option<&TaskId>, Vec<&Task>> = BTreeMap::new();
     for task in tasks {
         let parent = task.parent.as_ref().filter(|parent| present.contains(parent));
@@ -285,9 +293,12 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     let before = before.filter(|mark| states::fits(task, status_of(*mark)));
     let mark = before.unwrap_or(mark_of(own));
     let said = before.map_or(status_of(mark), |_| own);
+    let name = one_line(&task.name);
+    // A name that ends as our words do is told from them by these after it.
+    let has_id = has_id && take_ours(&name).0 == name;
     let ours = Ours::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
     let ours = ours.map(|text| format!(" <!-- {NAME} {text} -->")).unwrap_or_default();
-    format!("{lead}[{mark}] {}{ours}", one_line(&task.name))
+    format!("{lead}[{mark}] {name}{ours}")
 }
 
 fn one_line(text: &str) -> String {

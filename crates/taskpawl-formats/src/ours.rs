@@ -1,7 +1,8 @@
 //! What only taskpawl knows of a task, in one short text where a format has room for foreign ones: so that its own id comes back, and
 //! a state or a priority for which the format has no word.
 
-use taskpawl_model::{Priority, Status, Task};
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 
 /// The name under which it stands.
 pub(crate) const NAME: &str = "taskpawl";
@@ -29,6 +30,12 @@ impl Ours {
         ours
     }
 
+    /// Forgets an id that the task could not get: it is none, or another record has it.
+    pub(crate) fn settle(mut self, id: &TaskId) -> Self {
+        self.id = self.id.filter(|own| own == id.as_str());
+        self
+    }
+
     /// Returns what has to be said of a task: its id unless the format has it, and what the words of the format do not say.
     pub(crate) fn of(task: &Task, has_id: bool, status: Status, priority: Priority) -> Self {
         let own = crate::states::own(task);
@@ -49,4 +56,25 @@ impl Ours {
         let words: Vec<String> = words.into_iter().flatten().collect();
         (!words.is_empty()).then(|| words.join(" "))
     }
+}
+
+/// Takes our text out of the metadata of a record, or out of the record itself where its metadata has no room for it.
+pub(crate) fn take_text(record: &mut Map) -> Option<String> {
+    let text = match record.get_mut("metadata") {
+        Some(Value::Object(metadata)) => metadata.remove(NAME),
+        Some(_) => record.remove(NAME),
+        None => None,
+    };
+    if record.get("metadata").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        record.remove("metadata");
+    }
+    text.as_ref().and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Puts our text where [`take_text`] finds it.
+pub(crate) fn put_text(record: &mut Map, text: String) {
+    match record.entry("metadata").or_insert_with(|| json!({})) {
+        Value::Object(metadata) => metadata.insert(NAME.to_owned(), Value::String(text)),
+        _ => record.insert(NAME.to_owned(), Value::String(text)),
+    };
 }

@@ -9,8 +9,8 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word, kept, put};
-use crate::ours::{NAME, Ours};
+use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
+use crate::ours::{Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
 use crate::times::rfc3339;
@@ -128,19 +128,13 @@ fn push(
     ids: &mut Ids,
     items: &mut Vec<Item>,
 ) -> Read<()> {
-    let ours = match record.map.get_mut("metadata") {
-        Some(Value::Object(metadata)) => metadata.remove(NAME),
-        _ => None,
-    };
-    if record.map.get("metadata").and_then(Value::as_object).is_some_and(Map::is_empty) {
-        record.map.remove("metadata");
-    }
-    let ours = ours.as_ref().and_then(Value::as_str).map(Ours::parse).unwrap_or_default();
+    let ours = take_text(&mut record.map).map(|text| Ours::parse(&text)).unwrap_or_default();
     let theirs = whole(tag, &number);
     let Some(id) = ids.add(&theirs, ours.id.as_deref()) else {
         let problem = format!("number `{number}` is there twice in the tag `{tag}`");
         return Err(record.place.error("id", problem, "give one of the two another number"));
     };
+    let ours = ours.settle(&id);
     items.push(Item { record, id, ours, tag: tag.to_owned(), above, theirs: number });
     Ok(())
 }
@@ -435,12 +429,9 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     let has_id = known || task.id.as_str() == whole(&spot.tag, &spot.number());
     let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
     if let Some(text) = Ours::of(task, has_id, status, task.priority).text() {
-        let metadata = kept.entry("metadata").or_insert_with(|| json!({}));
-        if let Value::Object(metadata) = metadata {
-            metadata.insert(NAME.to_owned(), json!(text));
-        }
+        put_text(&mut kept, text);
     }
-    out.extend(kept);
+    put_rest(&mut out, kept);
     out
 }
 

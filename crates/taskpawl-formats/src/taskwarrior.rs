@@ -9,7 +9,7 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
-use crate::kept::{keep, keep_if_other, kept, put};
+use crate::kept::{keep, keep_if_other, kept, put, put_rest};
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -62,6 +62,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
             let problem = format!("task `{theirs}` is there twice");
             return Err(record.place.error("uuid", problem, "remove one of the two"));
         };
+        let ours = ours.settle(&id);
         items.push(Item { record, id, ours, theirs });
     }
     for item in items {
@@ -312,7 +313,7 @@ fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec
     if let Some(text) = ours.text() {
         out.insert(NAME.to_owned(), json!(text));
     }
-    out.extend(kept);
+    put_rest(&mut out, kept);
     out
 }
 

@@ -109,8 +109,16 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
         let failed = |source| CliError::File { action: "read", path: path.clone(), source };
         for entry in fs::read_dir(&path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let name = format!("{folder}{name}");
+            let name = entry.file_name();
+            let is_text = name.to_str().is_some();
+            let name = format!("{folder}{}", name.to_string_lossy());
+            if !is_text {
+                if format.takes(&name) {
+                    let problem = format!("the name of `{}` is no UTF-8", root.join(name).display());
+                    return Err(CliError::usage_with(problem, "rename the file, or move it out of the folder"));
+                }
+                continue;
+            }
             let kind = entry.file_type().map_err(failed)?;
             let is_wanted = format.takes(&name);
             if kind.is_dir() && folder.is_empty() && format.takes(&format!("{name}/x.md")) {

@@ -16,12 +16,22 @@ const COMMENTS_END: &str = "<!-- COMMENTS:END -->";
 
 /// Takes what only taskpawl knows out of a body.
 pub(super) fn take_ours(body: String) -> (String, Ours) {
+    let (mut rest, mut ours) = (body, None);
+    // All of them go, so that none comes to count once the last is gone.
+    while let Some((before, inside, after)) = last_ours(&rest) {
+        ours.get_or_insert_with(|| Ours::parse(inside));
+        rest = format!("{}{after}", before.trim_end()).trim().to_owned();
+    }
+    (rest, ours.unwrap_or_default())
+}
+
+/// Parts a body at the last of our comments that is whole, which is one line.
+fn last_ours(body: &str) -> Option<(&str, &str, &str)> {
     let mark = format!("<!-- {NAME} ");
-    let Some(at) = body.rfind(&mark) else { return (body, Ours::default()) };
-    let Some(end) = body[at..].find(" -->") else { return (body, Ours::default()) };
-    let ours = Ours::parse(&body[at + mark.len()..at + end]);
-    let rest = format!("{}{}", body[..at].trim_end(), &body[at + end + 4..]);
-    (rest.trim().to_owned(), ours)
+    body.rmatch_indices(&mark).find_map(|(at, _)| {
+        let (inside, after) = body[at + mark.len()..].split_once("-->")?;
+        (!inside.contains('\n')).then_some((&body[..at], inside, after))
+    })
 }
 
 /// Returns the description: between its marks, or what stands below its title in a body without marks.

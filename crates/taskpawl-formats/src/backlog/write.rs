@@ -9,7 +9,7 @@ use super::{FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, 
 use crate::files::Files;
 use crate::format::{LeftOut, Written};
 use crate::front::entry;
-use crate::kept::{kept, put};
+use crate::kept::{kept, put, put_rest};
 use crate::ours::{NAME, Ours};
 use crate::record::{option, option_list};
 use crate::states;
@@ -78,7 +78,8 @@ fn numbers(
         let kept = kept(task, FORMAT);
         let known = ours.get(task.id.as_str()).map(String::as_str);
         let id = kept.get("id").and_then(Value::as_str).or(known).unwrap_or(task.id.as_str()).to_owned();
-        is_number(&id).then_some(id)
+        // An id of another form stays where a file has it, and is never given to a new one.
+        (is_number(&id) || present.contains_key(&id.to_uppercase())).then_some(id)
     };
     let mut taken: BTreeSet<String> = present.keys().cloned().collect();
     let mut numbers: BTreeMap<TaskId, String> = BTreeMap::new();
@@ -100,7 +101,8 @@ fn numbers(
         // Tasks that are above one another in a circle come from no store.
         let place = left.iter().position(is_next).unwrap_or(0);
         let task = left.remove(place);
-        let above = task.parent.as_ref().and_then(|parent| numbers.get(parent));
+        let above =
+            task.parent.as_ref().and_then(|parent| numbers.get(parent)).filter(|above| is_number(above));
         let stem =
             above.map_or_else(|| format!("{}-", words.prefix.to_uppercase()), |above| format!("{above}."));
         let free =
@@ -161,7 +163,7 @@ fn parts(
         Some(text) => format!("{body}\n\n<!-- {NAME} {text} -->"),
         None => body,
     };
-    head.extend(kept);
+    put_rest(&mut head, kept);
     (head, body)
 }
 
