@@ -18,4 +18,6 @@ mod server;
 pub use client::config::{ServerConfig, ServerProblem, Transport, Variables};
 pub use client::files::{FileError, Found, read_servers, server_of};
 pub use client::servers::{ServerState, Servers, ServersOptions};
-pub use server::{HttpDoor, ListenError, McpServer, PromptText, ServeError, ServerOptions, ToolSet};
+pub use server::{
+    HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServeError, ServerOptions, ToolSet,
+};

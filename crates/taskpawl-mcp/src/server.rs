@@ -29,5 +29,5 @@ mod tools;
 
 pub use handler::McpServer;
 pub use http::{HttpDoor, ListenError};
-pub use options::{PromptText, ServerOptions, ToolSet};
+pub use options::{PromptText, ResourceText, ServerOptions, ToolSet};
 pub use stdio::ServeError;

@@ -1,13 +1,15 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::json;
 use taskpawl::Taskpawl;
 use taskpawl::model::Origin;
 use taskpawl::tools::CallOrigin;
-use taskpawl_mcp::{HttpDoor, ListenError, McpServer, ServerOptions};
+use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
+use taskpawl_todo::{Dialect, Lists, ScopeRule};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -15,8 +17,10 @@ use crate::app::App;
 use crate::commands::prune::keep_quota;
 use crate::commands::running;
 use crate::commands::sandbox::SandboxArgs;
+use crate::commands::todo;
 use crate::error::CliError;
 use crate::text::quoted;
+use crate::todo_lists;
 
 /// Serve the plan to an agent as an MCP server, on standard input and output
 #[derive(Debug, clap::Args)]
@@ -30,7 +34,13 @@ Examples:
   taskpawl mcp --project ~/work/site
   taskpawl mcp --project ~/work/site --allow sandboxed
   taskpawl mcp --read-only
+  taskpawl mcp --dialect checklist --dialect core
   taskpawl mcp --http 8080 --json")]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::doc_markdown,
+    reason = "each is a flag, and the comments are help texts"
+)]
 pub(crate) struct Args {
     /// Serve the plan of this project [default: that of the current directory]
     #[arg(long, value_name = "DIR")]
@@ -51,8 +61,31 @@ pub(crate) struct Args {
     /// With --http: let ADDRESS be one that other machines reach
     #[arg(long, requires = "http")]
     allow_remote: bool,
+    /// Serve the tools of a to-do dialect instead of those of the plan: conversation, checklist, checklist:manage_todo_list, session
+    /// or queue; `core` adds those of the plan. Repeatable
+    #[arg(long, value_name = "NAME", value_parser = served)]
+    dialect: Vec<Served>,
+    /// Whose to-do lists they are: the id of a conversation or a session; without it calls may name it
+    #[arg(long, value_name = "ID", env = "TASKPAWL_SCOPE")]
+    scope: Option<String>,
+    /// Keep the last checklist for review when the server ends
+    #[arg(long, requires = "dialect")]
+    keep: bool,
     #[command(flatten)]
     sandbox: SandboxArgs,
+}
+
+/// What a server offers beside or instead of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// The plan.
+    Core,
+    /// To-do lists.
+    Dialect(Dialect),
+}
+
+fn served(word: &str) -> Result<Served, String> {
+    if word == "core" { Ok(Served::Core) } else { todo::dialect(word).map(Served::Dialect) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -94,22 +127,74 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = plans(app, args)?;
+    let lists = lists(app, args)?;
+    lists.mirror_to(plans.manager());
     let options = ServerOptions {
         read_only: args.read_only,
         approve_elicited: args.approve_elicited,
         lease: app.config()?.lease,
         run: running::configured(app)?,
-        ..ServerOptions::default()
+        has_plan: args.dialect.is_empty() || args.dialect.contains(&Served::Core),
+        sets: sets(args, &lists),
     };
     let server = McpServer::new(plans.clone(), options).map_err(taskpawl::OpenError::from)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let ended = runtime.block_on(until_it_ends(app, args, &server));
+    lists.end();
     // What still reads from standard input is not waited for.
     runtime.shutdown_background();
     let exit = ended?;
     keep_quota(app, &plans)?;
     Ok(exit)
+}
+
+/// Returns the to-do lists of the server. By HTTP, where nothing is kept of clients, calls have to say whose list they are about.
+fn lists(app: &App, args: &Args) -> Result<Lists, CliError> {
+    let rule = match &args.scope {
+        Some(scope) => ScopeRule::fixed(scope),
+        None if args.http.is_some() => ScopeRule::argument(),
+        None => ScopeRule::argument_or_own(),
+    };
+    Ok(todo_lists::builder(app)?.scope(rule).keep(args.keep).read_only(args.read_only).build())
+}
+
+/// Returns the dialects with their guides as prompts.
+fn sets(args: &Args, lists: &Lists) -> Vec<ToolSet> {
+    let mut dialects: Vec<Dialect> = Vec::new();
+    for served in &args.dialect {
+        if let Served::Dialect(dialect) = served
+            && !dialects.contains(dialect)
+        {
+            dialects.push(*dialect);
+        }
+    }
+    let has_checklist =
+        dialects.iter().any(|dialect| matches!(dialect, Dialect::Checklist | Dialect::TodoList));
+    let block = has_checklist.then(|| ToolSet { resources: vec![block(lists)], ..ToolSet::default() });
+    dialects.into_iter().map(|dialect| set(dialect, lists)).chain(block).collect()
+}
+
+fn set(dialect: Dialect, lists: &Lists) -> ToolSet {
+    let guide = PromptText {
+        name: format!("{}_guide", dialect.as_str().replace(':', "_")),
+        description: format!("When and how to keep a to-do list: the dialect {dialect}"),
+        text: taskpawl_todo::guide(dialect),
+    };
+    ToolSet { tools: lists.tools(dialect), prompts: vec![guide], ..ToolSet::default() }
+}
+
+/// Returns the checklist as a text for prompts.
+fn block(lists: &Lists) -> ResourceText {
+    let lists = lists.clone();
+    ResourceText {
+        uri: "taskpawl://checklist".to_owned(),
+        name: "checklist".to_owned(),
+        description:
+            "The checklist as a block for the system prompt of every turn; empty where there is none"
+                .to_owned(),
+        read: Arc::new(move || lists.prompt_block(&lists.default_scope())),
+    }
 }
 
 /// Returns the plan with what decides about calls that come over MCP.

@@ -173,3 +173,56 @@ fn by_http_only_who_has_the_token_is_served() {
     child.wait().unwrap();
     assert_eq!(answers, ("200".to_owned(), "401".to_owned()));
 }
+
+/// Returns the text of an answer.
+fn said(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap()
+}
+
+#[test]
+fn dialects_are_served_instead_of_the_plan_or_beside_it() {
+    let cli = Cli::without_store().with_clock().with_programs();
+    cli.run(&["init"]).ok();
+    let work = cli.path("work");
+    let mut agent =
+        Agent::start(&cli, &work, &["--dialect", "checklist", "--dialect", "queue", "--scope", "talk"]);
+    let listed = agent.ask("tools/list", &json!({}));
+    let names = |listed: &Value| -> Vec<String> {
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&listed), ["manage_tasks", "task"]);
+    let list = json!([{"id": 1, "title": "Look", "status": "completed"}, {"id": 2, "title": "Build", "status": "in-progress"}]);
+    let call = |arguments: Value| json!({"name": "manage_tasks", "arguments": arguments});
+    let done = agent.ask("tools/call", &call(json!({"taskList": list})));
+    assert_eq!(said(&done), r#"{"success":true,"message":"Task list updated: 1/2 completed"}"#);
+    let refused = agent.ask("tools/call", &call(json!({"taskList": "no list"})));
+    assert_eq!(said(&refused), r#"{"success":false,"error":"Invalid JSON array for taskList"}"#);
+    let block = agent.ask("resources/read", &json!({"uri": "taskpawl://checklist"}));
+    let block = block["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert!(block.contains("- [in-progress] (2) Build"), "{block}");
+    // Another process reads the same, and the plan is not offered.
+    assert_eq!(cli.run(&["todo", "prompt", "--scope", "talk"]).ok().stdout.trim_end(), block.trim_end());
+    assert!(agent.ask("resources/read", &json!({"uri": "taskpawl://digest"}))["error"].is_object());
+    let prompts = agent.ask("prompts/list", &json!({}));
+    let prompts = prompts["result"]["prompts"].as_array().unwrap();
+    assert_eq!(
+        prompts.iter().map(|prompt| &prompt["name"]).collect::<Vec<_>>(),
+        ["checklist_guide", "queue_guide"]
+    );
+    assert_eq!(agent.close(), (Some(0), String::new()));
+    assert_eq!(cli.run(&["todo", "prompt", "--scope", "talk"]).ok().stdout, "", "it is over with its server");
+
+    let mut both = Agent::start(&cli, &work, &["--dialect", "session", "--dialect", "core", "--read-only"]);
+    let listed = names(&both.ask("tools/list", &json!({})));
+    assert!(
+        listed.contains(&"plan_show".to_owned()) && listed.contains(&"todoread".to_owned()),
+        "{listed:?}"
+    );
+    let todos = json!([{"content": "a", "status": "pending", "priority": "low"}]);
+    let refused = both.ask("tools/call", &json!({"name": "todowrite", "arguments": {"todos": todos}}));
+    assert!(said(&refused).contains("read-only"), "{refused}");
+    assert_eq!(both.close(), (Some(0), String::new()));
+    let unknown = cli.run(&["mcp", "--dialect", "chekclist"]);
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("did you mean `checklist`?"), "{unknown}");
+}

@@ -202,9 +202,9 @@ impl ServerHandler for McpServer {
             .enable_tools()
             .enable_tasks()
             .build();
-        ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new("taskpawl", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+        let info = ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("taskpawl", env!("CARGO_PKG_VERSION")));
+        if self.options().has_plan { info.with_instructions(INSTRUCTIONS) } else { info }
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -258,8 +258,8 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let manager = self.plans().manager().clone();
-        let found = blocking(move || resources::list(&manager)).await;
+        let server = self.clone();
+        let found = blocking(move || resources::list(&server)).await;
         Ok(ListResourcesResult::with_all_items(found.map_err(|error| internal(&error))?))
     }
 
@@ -268,7 +268,8 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        let templates = if self.options().has_plan { resources::templates() } else { Vec::new() };
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
     }
 
     async fn read_resource(

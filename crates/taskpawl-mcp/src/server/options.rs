@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ pub struct ServerOptions {
     pub lease: Duration,
     /// How runs go, but for what the caller says.
     pub run: RunOptions,
-    /// Tools and prompts beside those of the plan.
+    /// Whether it has the tools, prompts and resources of the plan.
+    pub has_plan: bool,
+    /// Tools, prompts and resources beside those of the plan.
     pub sets: Vec<ToolSet>,
 }
 
@@ -29,6 +32,7 @@ impl Default for ServerOptions {
             approve_elicited: false,
             lease: LEASE,
             run: RunOptions::default(),
+            has_plan: true,
             sets: Vec::new(),
         }
     }
@@ -41,6 +45,30 @@ pub struct ToolSet {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The prompts.
     pub prompts: Vec<PromptText>,
+    /// What can be read.
+    pub resources: Vec<ResourceText>,
+}
+
+/// A text that can be read, as it is at that time.
+#[derive(Clone)]
+pub struct ResourceText {
+    /// Its address, unique among all of a server.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Returns the text.
+    pub read: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl fmt::Debug for ResourceText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceText")
+            .field("uri", &self.uri)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A prompt without arguments.

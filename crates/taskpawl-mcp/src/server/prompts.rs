@@ -34,7 +34,7 @@ pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
         own.into_iter().map(|(name, description, arguments)| Prompt::new(name, Some(description), arguments));
     let others =
         sets(server).map(|prompt| Prompt::new(prompt.name.clone(), Some(prompt.description.clone()), None));
-    own.chain(others).collect()
+    own.filter(|_| server.options().has_plan).chain(others).collect()
 }
 
 fn sets(server: &McpServer) -> impl Iterator<Item = &PromptText> {
@@ -50,7 +50,8 @@ pub(super) fn get(
     let said = |name: &str| {
         arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
     };
-    let text = match name {
+    let own = if server.options().has_plan { name } else { "" };
+    let text = match own {
         PLAN_GOAL => {
             let goal = said("goal").ok_or_else(|| {
                 ErrorData::invalid_params("the prompt `plan_goal` needs the argument `goal`", None)
@@ -59,9 +60,9 @@ pub(super) fn get(
         }
         RESUME_WORK => resume_work(server, said("agent"))?,
         REVIEW_FAILURES => review_failures(server, said("plan"))?,
-        other => match sets(server).find(|prompt| prompt.name == other) {
+        _ => match sets(server).find(|prompt| prompt.name == name) {
             Some(prompt) => prompt.text.clone(),
-            None => return Err(ErrorData::invalid_params(format!("no prompt `{other}`"), None)),
+            None => return Err(ErrorData::invalid_params(format!("no prompt `{name}`"), None)),
         },
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))

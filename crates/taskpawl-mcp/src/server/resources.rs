@@ -9,6 +9,7 @@ use super::answer::Answer;
 use super::brief;
 use super::digest::digest;
 use super::handler::McpServer;
+use super::options::ResourceText;
 use super::refusal::chain;
 use super::tools::run_ready;
 
@@ -16,6 +17,8 @@ use super::tools::run_ready;
 const SCHEME: &str = "taskpawl://";
 
 const TYPE: &str = "application/json";
+
+const PLAIN: &str = "text/plain";
 
 /// How many plans are listed.
 const MOST_PLANS: usize = 50;
@@ -60,7 +63,22 @@ impl Place {
 }
 
 /// Returns what can be read without knowing an id; blocks.
-pub(super) fn list(manager: &Manager) -> Result<Vec<Resource>, Error> {
+pub(super) fn list(server: &McpServer) -> Result<Vec<Resource>, Error> {
+    let of_plan = if server.options().has_plan { of_plan(server.plans().manager())? } else { Vec::new() };
+    let others = texts(server).map(|text| {
+        Resource::new(text.uri.clone(), text.name.clone())
+            .with_description(text.description.clone())
+            .with_mime_type(PLAIN)
+    });
+    Ok(of_plan.into_iter().chain(others).collect())
+}
+
+/// Returns the resources of the sets.
+fn texts(server: &McpServer) -> impl Iterator<Item = &ResourceText> {
+    server.options().sets.iter().flat_map(|set| &set.resources)
+}
+
+fn of_plan(manager: &Manager) -> Result<Vec<Resource>, Error> {
     let resource = |place: &Place, name: &str, description: String| {
         Resource::new(place.uri(), name).with_description(description).with_mime_type(TYPE)
     };
@@ -95,9 +113,14 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads what is at an address; blocks.
 pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents>, ErrorData> {
+    if let Some(text) = texts(server).find(|text| text.uri == uri) {
+        return Ok(vec![ResourceContents::text((text.read)(), uri).with_mime_type(PLAIN)]);
+    }
     let manager = server.plans().manager();
     let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({"uri": uri})));
-    let place = Place::of(uri).ok_or_else(|| missing(format!("there is nothing at `{uri}`")))?;
+    let place = Place::of(uri)
+        .filter(|_| server.options().has_plan)
+        .ok_or_else(|| missing(format!("there is nothing at `{uri}`")))?;
     let value = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
     Ok(vec![ResourceContents::text(value.to_string(), uri).with_mime_type(TYPE)])
 }

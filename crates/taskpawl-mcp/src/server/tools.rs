@@ -86,8 +86,8 @@ impl Core {
 
     /// Returns the tools that the server has.
     pub(super) fn all(options: &ServerOptions) -> impl Iterator<Item = Self> + use<> {
-        let read_only = options.read_only;
-        Self::ALL.into_iter().filter(move |tool| !read_only || tool.has_read_only_form())
+        let (has_plan, read_only) = (options.has_plan, options.read_only);
+        Self::ALL.into_iter().filter(move |tool| has_plan && (!read_only || tool.has_read_only_form()))
     }
 
     fn has_read_only_form(self) -> bool {
