@@ -130,11 +130,11 @@ impl Problem {
         }
     }
 
-    /// Returns `FILE:LINE:COLUMN: PATH: message`.
+    /// Returns `FILE:LINE:COLUMN: PATH: message`, without what is not known.
     pub(crate) fn line(&self) -> String {
         let mut line = self.file.clone().unwrap_or_default();
-        if let (Some(at), Some(column)) = (self.line, self.column) {
-            let _ = write!(line, ":{at}:{column}");
+        for at in [self.line, self.column].into_iter().flatten() {
+            let _ = write!(line, ":{at}");
         }
         for part in [&self.path, &self.message].into_iter().filter(|part| !part.is_empty()) {
             line.push_str(if line.is_empty() { "" } else { ": " });
@@ -150,7 +150,7 @@ fn foreign(error: &taskpawl_formats::FormatError) -> Problem {
     Problem {
         file: Some(error.file.clone()),
         line: error.line,
-        column: error.line.map(|_| 1),
+        column: None,
         path,
         message: error.problem.clone(),
         hint: Some(error.hint.clone()).filter(|hint| !hint.is_empty()),

@@ -18,6 +18,9 @@ const FORMAT: &str = "claude";
 
 const FIELDS: &[&str] = &["name", "description", "status", "assignee", "dependencies", "metadata.claude"];
 
+/// What a task file has beside what is kept of it.
+const TASK_FIELDS: &[&str] = &["id", "subject", "description", "status", "owner", "blocks", "blockedBy"];
+
 const TODO_FIELDS: &[&str] = &["name", "status", "metadata.claude"];
 
 /// Returns whether a file is one task.
@@ -281,6 +284,8 @@ fn record_of(
     if let Some(text) = ours.text() {
         put_text(&mut kept, text);
     }
+    // What was kept of a to-do may have names that mean something here.
+    kept.retain(|field, _| !TASK_FIELDS.contains(&field.as_str()));
     put_rest(&mut out, kept);
     out
 }
@@ -302,6 +307,7 @@ fn write_todos(tasks: &[Task], name: &str) -> Written {
         if let Some(text) = Ours::of(task, has_id, plain(own), task.priority).text() {
             out.insert(NAME.to_owned(), json!(text));
         }
+        kept.remove(NAME);
         put_rest(&mut out, kept);
         list.push(Value::Object(out));
         if !task.dependencies.is_empty() || task.parent.is_some() {

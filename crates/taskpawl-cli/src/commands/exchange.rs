@@ -115,7 +115,10 @@ fn names(format: Format, root: &Path) -> Result<Vec<String>, CliError> {
             if !is_text {
                 if format.takes(&name) {
                     let problem = format!("the name of `{}` is no UTF-8", root.join(name).display());
-                    return Err(CliError::usage_with(problem, "rename the file, or move it out of the folder"));
+                    return Err(CliError::usage_with(
+                        problem,
+                        "rename the file, or move it out of the folder",
+                    ));
                 }
                 continue;
             }

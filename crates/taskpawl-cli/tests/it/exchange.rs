@@ -1,6 +1,7 @@
 //! `import` and `export`: files of other programs, there and back.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -186,6 +187,12 @@ fn links_pipes_and_too_much_are_refused() {
     fs::remove_dir_all(path.join("drafts")).unwrap();
     symlink(path.join("tasks"), path.join("drafts")).unwrap();
     assert!(cli.run(&["import", "backlog"]).stderr.contains("is a symbolic link"));
+    fs::remove_file(path.join("drafts")).unwrap();
+    let odd = path.join("tasks").join(std::ffi::OsStr::from_bytes(b"task-8 - \xff.md"));
+    fs::write(&odd, "---\nid: TASK-8\ntitle: Odd\n---\n").unwrap();
+    let run = cli.run(&["import", "backlog"]);
+    assert!(run.code == Some(2) && run.stderr.contains("is no UTF-8"), "{run}");
+    fs::remove_file(odd).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work/pipe"), rustix::fs::Mode::RWXU).unwrap();
     let run = cli.run(&["import", "beads", "pipe"]);
     assert!(run.code == Some(2) && run.stderr.contains("is no file"), "{run}");
