@@ -112,13 +112,12 @@ impl Words {
         let own = self.all.iter().find(|word| self.status(word) == status);
         let last = || self.all.iter().rev().find(|word| self.status(word) == Status::Done);
         match (own, status) {
-            (_, Status::Todo) => self.first.clone(),
-            (Some(word), _) => word.clone(),
-            (None, Status::Done | Status::Cancelled | Status::Skipped) => {
+            (Some(word), status) if status != Status::Todo => word.clone(),
+            (_, Status::Done | Status::Cancelled | Status::Skipped) => {
                 last().map_or_else(|| "Done".to_owned(), Clone::clone)
             }
-            (None, Status::InProgress) => "In Progress".to_owned(),
-            (None, Status::Blocked | Status::Failed) => self.first.clone(),
+            (_, Status::InProgress) => "In Progress".to_owned(),
+            (_, Status::Todo | Status::Blocked | Status::Failed) => self.first.clone(),
         }
     }
 }

@@ -302,11 +302,10 @@ fn read_links(
         let known = ids.get(&on).cloned();
         match (kind.as_str(), known) {
             ("blocks" | "waits-for", Some(on)) if !task.dependencies.contains(&on) => {
-                task.dependencies.push(on)
+                task.dependencies.push(on);
             }
-            ("blocks" | "waits-for", Some(_)) => {}
             ("parent-child", Some(on)) if task.parent.is_none() => task.parent = Some(on),
-            ("parent-child", Some(_)) => {}
+            ("blocks" | "waits-for" | "parent-child", Some(_)) => {}
             ("blocks" | "waits-for" | "parent-child", None) => {
                 left_out.push(LeftOut::new(
                     format!("{}: dependencies", task.id),
@@ -469,7 +468,7 @@ fn write_links(
     let mut want = |id: &TaskId, kind: &'static str| match theirs.get(id) {
         Some(id) => wanted.push((id.clone(), kind)),
         None => {
-            left_out.push(LeftOut::new(format!("{}: {kind}", task.id), format!("`{id}` is not exported")))
+            left_out.push(LeftOut::new(format!("{}: {kind}", task.id), format!("`{id}` is not exported")));
         }
     };
     task.dependencies.iter().for_each(|on| want(on, "blocks"));

@@ -21,6 +21,9 @@ const FIELDS: &[&str] = &["name", "description", "status", "assignee", "dependen
 /// What a task file has beside what is kept of it.
 const TASK_FIELDS: &[&str] = &["id", "subject", "description", "status", "owner", "blocks", "blockedBy"];
 
+/// Where fields of a to-do are kept that have the names of those of tasks.
+const TODO: &str = "todo";
+
 const TODO_FIELDS: &[&str] = &["name", "status", "metadata.claude"];
 
 /// Returns whether a file is one task.
@@ -44,10 +47,10 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     for (file, text) in files.iter() {
         let place = Place::of(file);
         let value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
-        match value {
-            Value::Array(list) if is_one => return read_todos(list, &place, options),
-            value => records.push(Record::new(value, place)?),
+        if let (Value::Array(list), true) = (&value, is_one) {
+            return read_todos(list.clone(), &place, options);
         }
+        records.push(Record::new(value, place)?);
     }
     read_tasks(records, options)
 }
@@ -119,7 +122,7 @@ fn task(
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
             None => {
-                left_out.push(LeftOut::new(format!("{theirs}: blockedBy"), format!("`{on}` is not there")))
+                left_out.push(LeftOut::new(format!("{theirs}: blockedBy"), format!("`{on}` is not there")));
             }
         }
     }
@@ -181,7 +184,7 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
         let mut kept = Map::new();
         read_status(&mut record, &mut task, &ours, &mut kept)?;
         read_form(&mut record, &mut task, &mut kept)?;
-        kept.extend(record.map);
+        kept.extend(apart(record.map));
         keep(&mut task, FORMAT, kept);
         reading.tasks.push(task);
     }
@@ -296,6 +299,16 @@ fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
     put(out, kept, "activeForm", json!(task.name), |_| true);
 }
 
+/// Puts what means something in the file of a task, and nothing in a to-do, where it means nothing.
+fn apart(map: Map) -> Map {
+    let means = |field: &str| field == TODO || TASK_FIELDS.contains(&field);
+    let (apart, mut rest): (Map, Map) = map.into_iter().partition(|(field, _)| means(field));
+    if !apart.is_empty() {
+        rest.insert(TODO.to_owned(), Value::Object(apart));
+    }
+    rest
+}
+
 fn write_todos(tasks: &[Task], name: &str) -> Written {
     let mut written = Written::default();
     let mut list = Vec::new();
@@ -308,6 +321,9 @@ fn write_todos(tasks: &[Task], name: &str) -> Written {
             out.insert(NAME.to_owned(), json!(text));
         }
         kept.remove(NAME);
+        if let Some(Value::Object(apart)) = kept.remove(TODO) {
+            kept.extend(apart);
+        }
         put_rest(&mut out, kept);
         list.push(Value::Object(out));
         if !task.dependencies.is_empty() || task.parent.is_some() {

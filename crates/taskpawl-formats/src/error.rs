@@ -1,6 +1,6 @@
 //! What is wrong in a file.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A file cannot be read: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,10 +65,10 @@ fn place(error: &FormatError) -> String {
     let FormatError { file, line, record, field, .. } = error;
     let mut text = file.clone();
     if let Some(line) = line {
-        text.push_str(&format!(":{line}"));
+        let _ = write!(text, ":{line}");
     }
     for part in [record, field].into_iter().filter(|part| !part.is_empty()) {
-        text.push_str(&format!(": `{}`", Short(part)));
+        let _ = write!(text, ": `{}`", Short(part));
     }
     text + ": "
 }

@@ -174,6 +174,9 @@ pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written 
     }
 }
 
+/// Says whether a text is one of a format.
+type Check = (Format, fn(&str) -> bool);
+
 /// Returns the format of files, where there is no doubt.
 pub fn detect(files: &Files) -> Option<Format> {
     let (name, text) = files.first();
@@ -188,7 +191,7 @@ pub fn detect(files: &Files) -> Option<Format> {
     if has_extension(name, "md") || has_extension(name, "markdown") {
         return Some(Format::Markdown);
     }
-    let checks: [(Format, fn(&str) -> bool); 5] = [
+    let checks: [Check; 5] = [
         (Format::Tasks, tasks::is_one),
         (Format::Taskmaster, taskmaster::is_one),
         (Format::Taskwarrior, taskwarrior::is_one),

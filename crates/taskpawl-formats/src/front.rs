@@ -121,7 +121,12 @@ impl Builder {
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read"),
             Event::DocumentStart(..) if self.root.is_some() => Err("it has a second document"),
-            _ => Ok(()),
+            Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(..)
+            | Event::DocumentEnd
+            | Event::Anchor(..)
+            | _ => Ok(()),
         }
     }
 
@@ -171,8 +176,8 @@ pub(crate) fn entry(name: &str, value: &Value) -> String {
         Value::Array(list)
             if !list.is_empty() && list.iter().all(|item| !item.is_array() && !item.is_object()) =>
         {
-            let items: String = list.iter().map(|item| format!("  - {}\n", scalar(item))).collect();
-            format!("{name}:\n{items}")
+            let items: Vec<String> = list.iter().map(|item| format!("  - {}\n", scalar(item))).collect();
+            format!("{name}:\n{}", items.concat())
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
             format!("{name}: {}\n", scalar(value))

@@ -51,7 +51,7 @@ impl Ids {
         }
         // Two that differ only in what an id cannot have.
         let marked = |number: u32| TaskId::from(fitting(&format!("{prefix}{theirs}\u{0}{number}")));
-        (1..).map(marked).find(|id| !self.taken.contains(id)).expect("BUG: numbers do not end")
+        (1..=u32::MAX).map(marked).find(|id| !self.taken.contains(id)).expect("BUG: numbers do not end")
     }
 }
 

@@ -16,6 +16,8 @@
 //! assert_eq!(written.files.iter().count(), 2);
 //! ```
 
+#![expect(clippy::result_large_err, reason = "an error ends the reading of all files")]
+
 pub mod acp;
 mod backlog;
 mod beads;

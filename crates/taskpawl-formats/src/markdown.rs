@@ -49,6 +49,7 @@ struct Item<'t> {
     theirs: String,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as of every format")]
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (_, text) = files.first();
     let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
@@ -251,8 +252,8 @@ fn in_place(tasks: &[Task], text: &str) -> (Vec<String>, BTreeSet<TaskId>, BTree
         };
         // Numbers of equal names are those that the new text has, where one was renamed.
         let name = name_of(&one_line(&task.name), &mut names);
-        let named = name == own(task).unwrap_or_else(|| task.id.to_string());
-        lines[item.line] = line_of(task, item.lead, named && ours.is_none());
+        let is_named = name == own(task).unwrap_or_else(|| task.id.to_string());
+        lines[item.line] = line_of(task, item.lead, is_named && ours.is_none());
         shown.insert(task.id.clone());
     }
     (lines, shown, names)

@@ -73,8 +73,10 @@ pub(crate) fn take_text(record: &mut Map) -> Option<String> {
 
 /// Puts our text where [`take_text`] finds it.
 pub(crate) fn put_text(record: &mut Map, text: String) {
-    match record.entry("metadata").or_insert_with(|| json!({})) {
-        Value::Object(metadata) => metadata.insert(NAME.to_owned(), Value::String(text)),
-        _ => record.insert(NAME.to_owned(), Value::String(text)),
-    };
+    let text = Value::String(text);
+    if let Value::Object(metadata) = record.entry("metadata").or_insert_with(|| json!({})) {
+        metadata.insert(NAME.to_owned(), text);
+    } else {
+        record.insert(NAME.to_owned(), text);
+    }
 }

@@ -375,7 +375,7 @@ impl Numbers {
             let place = (tag.to_owned(), *number);
             !self.given.contains(&place) && !self.reserved.contains(&place)
         };
-        let number = (1..).find(is_free).expect("BUG: numbers do not end");
+        let number = (1..=u64::MAX).find(is_free).expect("BUG: numbers do not end");
         self.given.insert((tag.to_owned(), number));
         number
     }

@@ -109,7 +109,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     }
     let mut said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
     for (record, id) in records {
-        reading.tasks.push(task(record, id, &ids, options, &mut said, &mut reading.left_out)?);
+        reading.tasks.push(task(record, &id, &ids, options, &mut said, &mut reading.left_out)?);
     }
     put_below(&mut reading, &ids, list)?;
     reading.fields = said.into_iter().collect();
@@ -118,7 +118,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 
 fn task(
     mut record: Record,
-    id: TaskId,
+    id: &TaskId,
     ids: &Ids,
     options: &Options,
     said: &mut BTreeSet<String>,

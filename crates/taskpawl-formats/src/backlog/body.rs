@@ -20,7 +20,8 @@ pub(super) fn take_ours(body: String) -> (String, Ours) {
     // All of them go, so that none comes to count once the last is gone.
     while let Some((before, inside, after)) = last_ours(&rest) {
         ours.get_or_insert_with(|| Ours::parse(inside));
-        rest = format!("{}{after}", before.trim_end()).trim().to_owned();
+        let whole = format!("{}{after}", before.trim_end());
+        whole.trim().clone_into(&mut rest);
     }
     (rest, ours.unwrap_or_default())
 }

@@ -105,8 +105,9 @@ fn numbers(
             task.parent.as_ref().and_then(|parent| numbers.get(parent)).filter(|above| is_number(above));
         let stem =
             above.map_or_else(|| format!("{}-", words.prefix.to_uppercase()), |above| format!("{above}."));
-        let free =
-            (1_u64..).map(|number| format!("{stem}{number}")).find(|id| !taken.contains(&id.to_uppercase()));
+        let free = (1..=u64::MAX)
+            .map(|number| format!("{stem}{number}"))
+            .find(|id| !taken.contains(&id.to_uppercase()));
         let id = free.expect("BUG: numbers do not end");
         taken.insert(id.to_uppercase());
         numbers.insert(task.id.clone(), id);
