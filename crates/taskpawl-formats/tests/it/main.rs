@@ -1,5 +1,7 @@
 //! Every format against samples of the programs themselves, against itself, and against hostile input.
 
+#![expect(clippy::unwrap_used, reason = "the lint sees tests, but not their helpers")]
+
 mod detection;
 mod errors;
 mod fuzz;

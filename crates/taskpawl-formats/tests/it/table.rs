@@ -108,9 +108,13 @@ fn tables() -> String {
     }
     let _ = write!(out, "\n| priority | {} |\n{rule}", header.join(" | "));
     for priority in Priority::ALL {
-        let cell = |format: &Format| match format {
-            Format::Markdown | Format::Claude => "–".to_owned(),
-            format => written(*format, &one(Status::Todo, *priority), "priority"),
+        let cell = |format: &Format| {
+            let has_none = matches!(format, Format::Markdown | Format::Claude);
+            if has_none {
+                "–".to_owned()
+            } else {
+                written(*format, &one(Status::Todo, *priority), "priority")
+            }
         };
         let cells: Vec<String> = FORMATS.iter().map(cell).collect();
         let _ = writeln!(out, "| `{priority}` | {} |", cells.join(" | "));

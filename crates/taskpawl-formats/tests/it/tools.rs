@@ -11,6 +11,7 @@ use taskpawl_model::Status;
 use crate::support::{reading, sample};
 
 /// Runs a program of the path in a folder of its own; `None`, and loudly, where there is none.
+#[expect(clippy::print_stderr, reason = "what is skipped is said loudly")]
 fn run(program: &str, folder: &Path, variables: &[(&str, &str)], args: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(args).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
