@@ -59,7 +59,7 @@ pub(crate) struct Dispatcher {
     stops: watch::Receiver<u32>,
     stops_seen: u32,
     pause: Duration,
-    ended: BTreeMap<String, u64>,
+    ended: BTreeMap<Status, u64>,
     ledger: Ledger,
     tool_limits: BTreeMap<String, usize>,
     /// What is being found out about tasks with `cache`, a few at a time.
@@ -290,7 +290,7 @@ impl Dispatcher {
     }
 
     fn name_of(&self, key: Key) -> String {
-        let name = self.manager.store().view(|view| Ok(view.task(key)?.map(|task| task.spec.name)));
+        let name = self.manager.store().view(|view| Ok(view.task(key)?.map(|task| task.spec.name.clone())));
         name.ok().flatten().unwrap_or_default()
     }
 
@@ -397,7 +397,7 @@ impl Dispatcher {
     }
 
     fn note_end(&mut self, key: Key, status: Status) {
-        *self.ended.entry(status.as_str().to_owned()).or_default() += 1;
+        *self.ended.entry(status).or_default() += 1;
         let is_unknown = !self.ledger.close(key) && status == Status::Done;
         if (self.observer.is_some() || is_unknown || status == Status::Failed)
             && let Ok(Some(ended)) = self.manager.store().view(|view| ended_task(view, key))
@@ -551,7 +551,11 @@ impl Dispatcher {
         let summarizer = Summarizer {
             run: self.run,
             scope: self.intake.scope().cloned(),
-            ended: self.ended,
+            ended: self
+                .ended
+                .into_iter()
+                .map(|(status, count)| (status.as_str().to_owned(), count))
+                .collect(),
             missing_tools: self.intake.missing_tools().clone(),
             never_fits: self.intake.never_fits().clone(),
             unmet: self.state.held_up_by_others().map(|(key, needs)| (key, held_text(needs))).collect(),
@@ -591,7 +595,13 @@ fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
     };
     let is_cached = task.body.progress.cached_from.is_some();
-    Ok(Some(EndedTask { task: task.id, name: task.spec.name, plan: task.plan, error, is_cached }))
+    Ok(Some(EndedTask {
+        task: task.id,
+        name: task.spec.name.clone(),
+        plan: task.plan.map(String::from),
+        error,
+        is_cached,
+    }))
 }
 
 /// Returns what a task waits for that others hold.

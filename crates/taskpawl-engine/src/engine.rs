@@ -354,10 +354,12 @@ impl Engine {
         Notifier::new(place, options.notify.clone(), options.notify_in_sandbox)
     }
 
+    /// Returns a tool that a task needs and no run here can have; what may yet be found is looked for by the run.
     fn missing_tool(&self, task: &Task) -> Option<String> {
         let left = task.metadata.tool_calls.iter().filter(|call| !call.status.is_settled());
         let mut names = left.map(|call| call.tool_name.clone());
-        names.find(|name| self.tools.get(name).is_none())
+        let may_be_found = |name: &str| self.finder.as_ref().is_some_and(|finder| finder.may_find(name));
+        names.find(|name| self.tools.get(name).is_none() && !may_be_found(name))
     }
 
     fn record(&self, id: &RunId, manager: &Manager, options: &RunOptions) -> RunRecord {

@@ -166,7 +166,7 @@ fn results_of_calls(view: &dyn View) -> ViewResult<BTreeSet<OsString>> {
     view.each_node(&mut |node| keys.push(node.key))?;
     let mut wanted = BTreeSet::new();
     for key in keys {
-        let results = view.calls(key)?.into_iter().filter_map(|call| call.body.result);
+        let results = view.calls(key)?.into_iter().filter_map(|call| call.body.into_inner().result);
         // The name is what counts: a store may have been moved since.
         let file =
             |result: Value| Path::new(result.get("resultFile")?.as_str()?).file_name().map(OsString::from);

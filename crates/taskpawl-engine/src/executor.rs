@@ -1,20 +1,20 @@
 //! Starts one call: everything that a tool sees, and how its end is written down.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taskpawl_manager::Manager;
+use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{
     CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, RunId, SandboxRequest,
-    StartedCall, Timestamp, add_usage, cost, is_too_deep,
+    SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
-    CallContext, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool, Registry,
-    SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
+    CallContext, CallLimits, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool,
+    Registry, SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ pub(crate) struct Ended {
     pub(crate) took: Duration,
     /// The same by the clock that stands in records.
     pub(crate) spent: Duration,
-    pub(crate) plan: Option<String>,
+    pub(crate) plan: Option<SharedText>,
     pub(crate) usage: Option<Value>,
     pub(crate) changed: Changed,
     /// Files that the success of the task depends on are not what they were when it was claimed.
@@ -67,16 +67,47 @@ pub(crate) struct Held {
 pub(crate) struct Executor {
     engine: Engine,
     run: RunId,
-    /// Acts in the name of the run, for what its calls add to their plans.
-    growing: Manager,
-    output: Output,
-    actor: String,
-    scope: Option<String>,
+    /// What every call knows; each gets a copy, and beside it what is its own.
+    context: CallContext,
     observer: Option<Arc<dyn Observer>>,
     cancel: CancellationToken,
     by_task: BTreeMap<Key, CancellationToken>,
+    around: Arc<Around>,
+}
+
+/// What the calls of a run share.
+#[derive(Debug)]
+struct Around {
+    /// Acts in the name of the run, for what its calls add to their plans.
+    growing: Manager,
+    source: Arc<dyn Source>,
+    output: Output,
+    root: PathBuf,
     held: Held,
     writers: Writers,
+}
+
+/// Why a call may take no longer than it does.
+#[derive(Debug)]
+enum Limit {
+    Own(Period),
+    /// Nobody says how long.
+    Default,
+    OfTool(Period),
+    OfTask,
+    OfRun(String),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(time) => write!(f, "its `timeout` is {time}"),
+            Self::Default => write!(f, "without a `timeout` it has {}", Period(DEFAULT_TIMEOUT)),
+            Self::OfTool(time) => write!(f, "the `timeout` of the tool is {time}"),
+            Self::OfTask => f.write_str("the `timeout` of its task is over"),
+            Self::OfRun(limit) => f.write_str(limit),
+        }
+    }
 }
 
 impl Executor {
@@ -88,18 +119,23 @@ impl Executor {
         scope: Option<String>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
-        Self {
-            run,
+        let around = Around {
             growing: manager.clone().with_origin(Origin::Agent),
+            source: Arc::clone(engine.manager.source()),
             output: engine.output(),
-            actor: engine.manager.actor().to_owned(),
-            engine: engine.clone(),
-            scope,
-            observer,
-            cancel: CancellationToken::new(),
-            by_task: BTreeMap::new(),
+            root: engine.project.root.clone(),
             held,
             writers: Writers::default(),
+        };
+        let cancel = CancellationToken::new();
+        Self {
+            run,
+            context: around.context(engine.manager.actor(), scope, &cancel),
+            engine: engine.clone(),
+            observer,
+            cancel,
+            by_task: BTreeMap::new(),
+            around: Arc::new(around),
         }
     }
 
@@ -114,14 +150,13 @@ impl Executor {
         let usage = Arc::new(Mutex::new(None));
         let (time, limit) = self.time_left(&started, deadline);
         let mut context = self.context(&started, time, &usage);
-        let (output, growing, vault) = (self.output.clone(), self.growing.clone(), self.held.vault.clone());
-        let (root, writers) = (self.engine.project.root.clone(), self.writers.clone());
-        let source = Arc::clone(self.engine.manager.source());
-        let confinement = Arc::clone(&self.held.confinement);
+        let around = Arc::clone(&self.around);
         async move {
-            let watch = Watch::begin(&root, writers, &started.writes).await;
+            let Around { growing, source, output, root, held: Held { confinement, vault, .. }, writers } =
+                &*around;
+            let watch = Watch::begin(root, writers, &started.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
-            let broker = Broker::open(&growing, &vault, &started);
+            let broker = Broker::open(growing, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
@@ -130,7 +165,7 @@ impl Executor {
                     failed("io", format!("failed to open the plan to the call: {error}"), None)
                 }
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
-                    Ok(context) => run(tool, context, args, &call.spec, &output, &vault, &limit).await,
+                    Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
                     Err(error) => failed("sandbox", error.to_string(), None),
                 },
                 (None, Ok(_)) => unknown_tool(&call.spec.tool_name),
@@ -139,11 +174,11 @@ impl Executor {
                 broker.close().await;
             }
             let (lasted, spent) = (begin.elapsed(), (source.now() - begin_at).to_std().unwrap_or_default());
-            let inputs_changed = inputs_changed(&root, cache).await;
-            let changed = Watch::end(watch, &root).await;
+            let inputs_changed = inputs_changed(root, cache).await;
+            let changed = Watch::end(watch, root).await;
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(usage) = &mut usage {
-                redactor(&vault).value(usage);
+                redactor(vault).value(usage);
             }
             let call = call.id;
             Ended { key, attempt, call, end, took: lasted, spent, plan, usage, changed, inputs_changed }
@@ -155,14 +190,12 @@ impl Executor {
         &self,
         number: usize,
     ) -> impl Future<Output = Result<CallContext, SandboxError>> + Send + 'static {
-        let project = &self.engine.project;
-        let mut context = CallContext::new(&project.root, self.output.stem_of_search(&self.run, number));
-        context.actor.clone_from(&self.actor);
-        context.scope.clone_from(&self.scope);
+        let around = Arc::clone(&self.around);
+        let mut context = self.context.clone();
+        context.output = around.output.stem_of_search(&self.run, number);
         context.cancel = self.cancel.child_token();
-        context.programs = self.held.programs.clone();
-        context.secrets = Some(self.held.vault.clone());
-        confined(context, Arc::clone(&self.held.confinement), Widening::default())
+        context.limits = CallLimits::default();
+        async move { confined(context, &around.held.confinement, Widening::default()).await }
     }
 
     /// Takes in tools that became known while the run goes on.
@@ -177,47 +210,37 @@ impl Executor {
         usage: &Arc<Mutex<Option<Value>>>,
     ) -> CallContext {
         let call = &started.call;
-        let project = &self.engine.project;
-        let output = self.output.stem(&started.task, &call.id, call.body.attempts);
-        let mut context = CallContext::new(&project.root, output);
-        context.task = started.task.to_string();
-        context.call = call.id.to_string();
-        context.actor.clone_from(&self.actor);
-        context.scope.clone_from(&self.scope);
+        let mut context = self.context.clone();
+        context.output = self.around.output.stem(&started.task, &call.id, call.body.attempts);
+        started.task.as_str().clone_into(&mut context.task);
+        call.id.as_str().clone_into(&mut context.call);
         context.attempt = started.attempt;
         context.idempotency_key = self.idempotency_key(started);
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(time);
-        // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
-        context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
-        context.programs = self.held.programs.clone();
-        context.secrets = Some(self.held.vault.clone());
         context
     }
 
     /// Returns how long a call may take: its own time, and no longer than its tool may and what is left of its task's and of the run's; and what
     /// is said when that is over.
-    fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, String) {
+    fn time_left(&self, started: &StartedCall, deadline: Option<(Timestamp, String)>) -> (Duration, Limit) {
         let now = self.engine.manager.source().now();
         let until = |end: Timestamp| (end - now).to_std().unwrap_or_default();
         let own = match started.call.spec.timeout {
-            Some(time) => Some((time.0, format!("its `timeout` is {time}"))),
+            Some(time) => Some((time.0, Limit::Own(time))),
             None if started.deadline.is_some() => None,
-            None => {
-                Some((DEFAULT_TIMEOUT, format!("without a `timeout` it has {}", Period(DEFAULT_TIMEOUT))))
-            }
+            None => Some((DEFAULT_TIMEOUT, Limit::Default)),
         };
-        let of_task =
-            started.deadline.map(|end| (until(end), "the `timeout` of its task is over".to_owned()));
-        let of_run = deadline.map(|(end, limit)| (until(end), limit));
+        let of_task = started.deadline.map(|end| (until(end), Limit::OfTask));
+        let of_run = deadline.map(|(end, limit)| (until(end), Limit::OfRun(limit)));
         let of_tool =
             self.engine.tools.get(&started.call.spec.tool_name).and_then(|tool| tool.spec().timeout);
-        let of_tool = of_tool.map(|time| (time, format!("the `timeout` of the tool is {}", Period(time))));
+        let of_tool = of_tool.map(|time| (time, Limit::OfTool(Period(time))));
         let own = own.filter(|_| of_tool.is_none() || started.call.spec.timeout.is_some());
         let ends = [own, of_tool, of_task, of_run].into_iter().flatten();
-        ends.min_by_key(|(time, _)| *time).unwrap_or_default()
+        ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
     }
 
     /// The same for every start of a call, until its task is reopened or repeats it in another round.
@@ -233,7 +256,7 @@ impl Executor {
     fn progress(&self, started: &StartedCall) -> Option<ProgressSink> {
         let observer = Arc::clone(self.observer.as_ref()?);
         let (task, call) = (started.task.clone(), started.call.id.clone());
-        let vault = self.held.vault.clone();
+        let vault = self.around.held.vault.clone();
         Some(Arc::new(move |progress| {
             if let Progress::Message(message) = progress {
                 let message = redactor(&vault).text(&message).into_owned();
@@ -257,6 +280,21 @@ impl Executor {
     }
 }
 
+impl Around {
+    /// Returns what every call knows.
+    fn context(&self, actor: &str, scope: Option<String>, cancel: &CancellationToken) -> CallContext {
+        let mut context = CallContext::new(&self.root, PathBuf::new());
+        actor.clone_into(&mut context.actor);
+        context.scope = scope;
+        context.cancel = cancel.clone();
+        // What a tool has cut to fit is not cut again: there is room for the other fields beside it.
+        context.limits.keep_bytes = KEPT_BYTES / 8 * 7;
+        context.programs = self.held.programs.clone();
+        context.secrets = Some(self.held.vault.clone());
+        context
+    }
+}
+
 /// Returns what a call may do that was allowed what it asks for.
 fn widening(allowed: Option<SandboxRequest>) -> Widening {
     let SandboxRequest { net, read, write } = allowed.unwrap_or_default();
@@ -267,20 +305,22 @@ fn widening(allowed: Option<SandboxRequest>) -> Widening {
 /// Returns the context of a call that may do what `widening` says beside what everyone may.
 async fn confined(
     mut context: CallContext,
-    confinement: Arc<Confinement>,
+    confinement: &Arc<Confinement>,
     widening: Widening,
 ) -> Result<CallContext, SandboxError> {
-    let held = match confinement.made(&widening) {
-        Some(known) => Ok(known),
+    let held = if let Some(known) = confinement.made(&widening) {
+        Ok(known)
+    } else {
         // The project is looked through for what programs must not see.
-        None => match tokio::task::spawn_blocking(move || confinement.of_call(&widening)).await {
+        let confinement = Arc::clone(confinement);
+        match tokio::task::spawn_blocking(move || confinement.of_call(&widening)).await {
             Ok(found) => found,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The runtime shuts down, and this future goes with it.
                 Err(_) => std::future::pending().await,
             },
-        },
+        }
     };
     CallSandbox { sandbox: context.sandbox, environment: context.environment, closed: context.closed } =
         held?;
@@ -296,11 +336,11 @@ struct Watch {
 
 impl Watch {
     /// Looks at the files of the project, if the task says which of them it writes.
-    async fn begin(root: &Path, writers: Writers, paths: &[String]) -> Option<Self> {
+    async fn begin(root: &Path, writers: &Writers, paths: &[String]) -> Option<Self> {
         if paths.is_empty() {
             return None;
         }
-        let number = writers.begin(paths);
+        let (writers, number) = (writers.clone(), writers.begin(paths));
         let root = root.to_owned();
         let before = tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok()?;
         Some(Self { before, writers, number })
@@ -345,7 +385,7 @@ async fn run(
     spec: &CallSpec,
     output: &Output,
     vault: &Vault,
-    limit: &str,
+    limit: &Limit,
 ) -> CallEnd {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let (cancel, files) = (context.cancel.clone(), context.output.clone());

@@ -40,6 +40,8 @@ pub struct PruneReport {
     pub outputs: Vec<RunId>,
     /// How many commands cannot be undone any more.
     pub commands: u64,
+    /// How many requests are not remembered any more: one that comes again is done again.
+    pub requests: u64,
     /// How many files are removed.
     pub files: u64,
     /// How many bytes these have.
@@ -51,7 +53,8 @@ pub struct PruneReport {
 impl PruneReport {
     /// Returns whether there is nothing to remove.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.outputs.is_empty() && self.files == 0 && self.commands == 0
+        let of_store = self.runs.is_empty() && self.commands == 0 && self.requests == 0;
+        of_store && self.outputs.is_empty() && self.files == 0
     }
 }
 
@@ -127,6 +130,7 @@ struct Plan {
     /// Commands up to this revision cannot be undone any more, and how many these are.
     until: Option<u64>,
     commands: u64,
+    requests: u64,
     remove: Vec<OutputFile>,
     stay: Vec<(OutputFile, Owner)>,
 }
@@ -140,6 +144,7 @@ impl Plan {
     ) -> ViewResult<Self> {
         let mut plan = Self::default();
         let before = options.older_than.map(|age| back(now, age));
+        plan.requests = before.map(|before| view.requests_before(before)).transpose()?.unwrap_or_default();
         plan.until = before.map(|before| last_before(view, before)).transpose()?;
         let mut owners = Owners::new(view, &files)?;
         let until = plan.until.unwrap_or(0);
@@ -221,6 +226,7 @@ impl Plan {
             runs: self.runs.clone(),
             outputs: self.outputs.clone(),
             commands: self.commands,
+            requests: self.requests,
             files: self.remove.len() as u64,
             bytes,
             bytes_left: total - bytes,

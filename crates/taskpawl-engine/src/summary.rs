@@ -355,7 +355,7 @@ impl Summarizer {
 }
 
 fn holder(state: &TaskState) -> Option<&str> {
-    if let TaskState::InProgress { claim } = state { Some(&claim.actor) } else { None }
+    if let TaskState::InProgress { claim } = state { Some(claim.actor.as_str()) } else { None }
 }
 
 struct Unfinished {
@@ -369,7 +369,7 @@ fn line(view: &dyn View, key: Key, reason: &str) -> ViewResult<Option<Waiting>> 
     let task = view.task(key)?;
     Ok(task.map(|task| Waiting {
         task: task.id,
-        name: task.spec.name,
+        name: task.spec.name.clone(),
         reason: reason.to_owned(),
         commands: Vec::new(),
     }))

@@ -127,8 +127,8 @@ fn held_by_runs(view: &dyn View, keys: &BTreeSet<Key>) -> ViewResult<Vec<(Key, R
     for key in keys {
         let Some(task) = view.task(*key)? else { continue };
         held.extend(ending.get(&task.id).map(|run| (*key, run.clone())));
-        if let TaskState::InProgress { claim } = task.body.state
-            && let Some(run) = claim.run
+        if let TaskState::InProgress { claim } = &task.body.state
+            && let Some(run) = claim.run.clone()
         {
             held.push((*key, run));
         }

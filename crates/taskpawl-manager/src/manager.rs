@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use taskpawl_model::{
     Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
-    Once, Origin, Plan, Request, RunId, TaskId, Undone,
+    Once, Origin, Plan, Request, RunId, SharedText, TaskId, Undone,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -22,7 +22,7 @@ use crate::source::{Source, SystemSource};
 pub struct Manager {
     store: Arc<dyn Store>,
     source: Arc<dyn Source>,
-    actor: String,
+    actor: SharedText,
     origin: Origin,
     run: Option<RunId>,
     liveness: Option<Arc<dyn Liveness>>,
@@ -75,7 +75,7 @@ impl Manager {
         Self {
             store,
             source: Arc::new(SystemSource),
-            actor: actor.into(),
+            actor: SharedText::from(Into::<String>::into(actor)),
             origin: Origin::Library,
             run: None,
             liveness: None,
@@ -148,7 +148,7 @@ impl Manager {
     /// Acts in the name of another actor.
     #[must_use]
     pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
-        self.actor = actor.into();
+        self.actor = SharedText::from(Into::<String>::into(actor));
         self
     }
 
@@ -395,7 +395,7 @@ impl Manager {
         let fresh_ids = plan.tasks.iter().map(|task| self.id_if_missing(task.id.as_ref())).collect();
         let ApplyOptions { prune, fresh, keeps_approvals } = options;
         let name = name.to_owned();
-        Command::Apply(Box::new(Apply { plan, name, fresh_ids, prune, fresh, keeps_approvals }))
+        Command::Apply(Arc::new(Apply { plan, name, fresh_ids, prune, fresh, keeps_approvals }))
     }
 
     fn id_if_missing(&self, given: Option<&TaskId>) -> TaskId {

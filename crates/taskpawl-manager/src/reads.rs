@@ -181,7 +181,7 @@ fn places(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Place>> {
 fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
     let mut keys = Vec::new();
     for key in view.leases(None)? {
-        let state = view.task(key)?.map(|task| task.body.state);
+        let state = view.task(key)?.map(|task| task.body.state.clone());
         if let Some(TaskState::InProgress { claim }) = state
             && claim.is_expired(now)
             && view.node(key)?.is_some_and(|node| node.gate_state == GateState::Ready)

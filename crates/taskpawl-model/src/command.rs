@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{CallId, Key, Period, Plan, RunId, TaskId};
+use crate::{CallId, Key, Period, Plan, RunId, SharedText, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -25,7 +25,7 @@ pub struct Context {
     /// The time of the command.
     pub now: Timestamp,
     /// Who asks.
-    pub actor: String,
+    pub actor: SharedText,
     /// The run that asks, if one does.
     pub run: Option<RunId>,
     /// What calls that it adds are marked with.
@@ -182,7 +182,7 @@ pub enum Command {
         text: String,
     },
     /// Brings a plan into the store.
-    Apply(Box<Apply>),
+    Apply(Arc<Apply>),
     /// Takes back what a command of people or agents did, by a new event; refused where something later touched its tasks.
     Undo {
         /// The command, by the revision of one of its events; `None` for the last one of this actor that is not undone.
@@ -371,7 +371,7 @@ pub struct Prune {
     pub outputs: Vec<RunId>,
     /// Forget what it takes to undo commands up to this revision.
     pub commands: Option<u64>,
-    /// When these were given at the latest, for the record.
+    /// When these were given at the latest, for the record; requests that were done before are forgotten.
     pub before: Option<Timestamp>,
     /// How many files go with it, for the record.
     pub files: u64,
@@ -596,7 +596,7 @@ pub struct Paused {
     /// The attempt.
     pub attempt: u32,
     /// The plan of the task.
-    pub plan: Option<String>,
+    pub plan: Option<SharedText>,
     /// When it goes on; `None` where it waits for a place alone.
     pub until: Option<Timestamp>,
     /// The tools of whose places none was left: one of any of them lets it go on, too.
@@ -682,7 +682,7 @@ pub struct StartedCall {
     /// When the time of the task is over.
     pub deadline: Option<Timestamp>,
     /// The plan of the task.
-    pub plan: Option<String>,
+    pub plan: Option<SharedText>,
     /// The paths that its task says it writes.
     pub writes: Vec<String>,
     /// What it asks of the sandbox and has been allowed; `None` where nobody judges calls.

@@ -318,7 +318,7 @@ impl<'a> Draft<'a> {
         let mut deleted = Vec::with_capacity(keys.len());
         for key in keys {
             let record = self.task(*key)?;
-            deleted.push((*key, record.id, record.plan));
+            deleted.push((*key, record.id, record.plan.map(String::from)));
             for on in self.dependencies(*key)? {
                 self.remove_edge(*key, on)?;
             }
@@ -622,8 +622,10 @@ impl<'a> Draft<'a> {
         }
         let spec_changed = spec.is_some();
         self.write_task(key, spec_changed, |record| {
-            record.spec = spec.unwrap_or_else(|| std::mem::take(&mut record.spec));
-            record.body = body;
+            if let Some(spec) = spec {
+                record.spec = spec.into();
+            }
+            record.body = body.into();
         })?;
         self.refresh_node(key)?;
         if self.node(key)?.phase == phase { Ok(()) } else { self.change_phase(key, phase) }
@@ -715,7 +717,7 @@ fn status_event(record: &TaskRecord, to: &TaskState, cause: Cause, text: Option<
         from: record.body.state.status(),
         to: to.status(),
         cause,
-        reason: to.blocked_reason().cloned(),
+        reason: to.blocked_reason().cloned().map(Box::new),
         text,
         attempt: record.body.attempt + u32::from(cause == Cause::Claim),
         lease_until,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::checklist::ChecklistItem;
 use crate::spec::{Map, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, Status};
-use crate::{CallId, Key, RunId, TaskId};
+use crate::{CallId, Key, RunId, SharedText, TaskId};
 
 /// A change, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Event {
     /// When.
     pub at: Timestamp,
     /// Who.
-    pub actor: String,
+    pub actor: SharedText,
     /// In which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
@@ -72,7 +72,7 @@ pub enum EventKind {
         cause: Cause,
         /// Why it is blocked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<BlockedReason>,
+        reason: Option<Box<BlockedReason>>,
         /// What was said about it: an error, a reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
@@ -199,7 +199,7 @@ pub enum EventKind {
         files: u64,
         /// How many bytes these have.
         bytes: u64,
-        /// Commands that were given before cannot be undone any more.
+        /// Commands that were given before cannot be undone any more, and requests are not remembered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<Timestamp>,
     },

@@ -52,6 +52,9 @@ pub enum Judgement {
 
 /// Returns what a call and its task ask of the sandbox together.
 pub(crate) fn requested(task: &TaskSpec, call: &CallSpec) -> Option<SandboxRequest> {
+    if task.sandbox.is_none() && call.sandbox.is_none() {
+        return None;
+    }
     let mut asked = SandboxRequest::default();
     for request in [&task.sandbox, &call.sandbox].into_iter().flatten() {
         asked.net |= request.net;

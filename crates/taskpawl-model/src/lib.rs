@@ -38,6 +38,7 @@ pub mod schedule;
 mod scope;
 mod secret;
 mod settle;
+mod shared;
 mod spec;
 mod status;
 mod undo;
@@ -87,6 +88,7 @@ pub use refusal::{Refusal, Since, Touch};
 pub use rehearsal::Turn;
 pub use scope::{Selector, select};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};
+pub use shared::{Shared, SharedText};
 pub use spec::{
     Approval, ApprovalWord, Cache, CallSpec, ForEach, Links, Map, Mode, NewCall, Origin, PlanAccess,
     Priority, Question, Repeat, Retry, SandboxRequest, TaskSpec, Timestamp, Trigger, format_time,

@@ -60,7 +60,7 @@ impl<'a> Overlay<'a> {
             let fields = [task.id.as_str(), &spec.name, &spec.description];
             fields.iter().any(|field| field.to_lowercase().contains(&text))
         };
-        Ok(query.plan.as_ref().is_none_or(|plan| task.plan.as_ref() == Some(plan))
+        Ok(query.plan.as_ref().is_none_or(|plan| task.plan.as_deref() == Some(plan.as_str()))
             && query.assignee.as_ref().is_none_or(|name| spec.assignee.as_ref() == Some(name))
             && query
                 .free_for
@@ -263,6 +263,10 @@ impl View for Overlay<'_> {
 
     fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
         self.base.0.request(actor, request)
+    }
+
+    fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
+        self.base.0.requests_before(time)
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -9,7 +9,7 @@ use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::limits::needs_opening;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
-use crate::{CallId, Key, Period, RunId, TaskId};
+use crate::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
 
 /// A task without its edges and calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,11 +18,11 @@ pub struct TaskRecord {
     /// What people and agents call it.
     pub id: TaskId,
     /// What its author wrote.
-    pub spec: TaskSpec,
+    pub spec: Shared<TaskSpec>,
     /// What happens to it as it runs.
-    pub body: TaskBody,
+    pub body: Shared<TaskBody>,
     /// The plan that it came with.
-    pub plan: Option<String>,
+    pub plan: Option<SharedText>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -166,11 +166,11 @@ pub struct CallRecord {
     /// Its id, unique within the task.
     pub id: CallId,
     /// What its author wrote.
-    pub spec: CallSpec,
+    pub spec: Shared<CallSpec>,
     /// Who added it.
     pub origin: Origin,
     /// What happens to it as it runs.
-    pub body: CallBody,
+    pub body: Shared<CallBody>,
 }
 
 /// The part of a call that changes as it runs.

@@ -14,7 +14,7 @@ use crate::command::{CacheInputs, Grant, Needs, Paused, Report, StartedCall};
 use crate::parking::Parking;
 use crate::record::Node;
 use crate::spec::{Priority, Timestamp};
-use crate::{CallId, Key};
+use crate::{CallId, Key, SharedText};
 
 /// What a run knows: what is ready, what is in flight, and what is on its way to the store.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub(crate) struct Order {
 struct Running {
     /// Each with its tool, where that has a limit.
     calls: Vec<(CallId, Option<String>)>,
-    plan: Option<String>,
+    plan: Option<SharedText>,
 }
 
 /// What the answer of a commit under way is compared with.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Timestamp, word_enum};
-use crate::{CallId, Period, RunId, TaskId};
+use crate::{CallId, Period, RunId, SharedText, TaskId};
 
 word_enum! {
     /// The state of a task, as it is seen from outside.
@@ -151,7 +151,7 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The actor of the run, or the agent or person.
-    pub actor: String,
+    pub actor: SharedText,
     /// When the lease of an agent ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,

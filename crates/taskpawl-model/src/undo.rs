@@ -161,9 +161,9 @@ impl Image {
         for (key, change) in changes.tasks.iter().filter(|(key, _)| stays(key)) {
             let before = found(view.task(*key)?, *key)?;
             let calls = calls_before(view, *key, calls.remove(key).unwrap_or_default())?;
-            let spec = change.spec_changed.then_some(before.spec);
+            let spec = change.spec_changed.then(|| before.spec.clone().into_inner());
             if spec.is_some() || !calls.is_empty() || !is_same_but_lease(&before.body, &change.record.body) {
-                self.tasks.push(TaskImage { key: *key, spec, body: before.body, calls });
+                self.tasks.push(TaskImage { key: *key, spec, body: before.body.into_inner(), calls });
             }
         }
         Ok(())

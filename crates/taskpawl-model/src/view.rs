@@ -12,7 +12,7 @@ use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, 
 use crate::spec::Priority;
 use crate::status::{CallStatus, Status, TaskState};
 use crate::undo::{Image, Undoable};
-use crate::{Key, Period, RunId, TaskId};
+use crate::{Key, Period, RunId, SharedText, TaskId};
 
 /// A store failed to read.
 #[derive(Debug, thiserror::Error)]
@@ -180,6 +180,9 @@ pub trait View {
     /// Returns what an actor has had done by a request of this name.
     fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>>;
 
+    /// Returns how many requests were done before a time, of which it is known still what was answered.
+    fn requests_before(&self, time: crate::Timestamp) -> ViewResult<u64>;
+
     /// Returns the runs that were forgotten, as far as their ids begin so, and when.
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
@@ -191,7 +194,7 @@ pub trait View {
 }
 
 fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewResult<bool> {
-    let state = task?.map(|task| task.body.state);
+    let state = task?.map(|task| task.body.state.clone());
     Ok(matches!(state, Some(TaskState::InProgress { claim })
         if claim.lease_until.is_some() && actor.is_none_or(|actor| claim.actor == actor)))
 }
@@ -277,6 +280,8 @@ pub struct Changes {
     pub runs_gone: Vec<(RunId, crate::Timestamp)>,
     /// Images of commands up to this revision are forgotten.
     pub images_gone: Option<u64>,
+    /// Requests that were done before are forgotten.
+    pub requests_gone: Option<crate::Timestamp>,
     /// What happened, in order; the store numbers them.
     pub events: Vec<NewEvent>,
     /// What all of it was before, where the command can be undone: kept by the revision of its last event.
@@ -337,7 +342,7 @@ pub struct NewEvent {
     /// When.
     pub at: crate::Timestamp,
     /// Who.
-    pub actor: String,
+    pub actor: SharedText,
     /// In which run.
     pub run: Option<RunId>,
     /// To which task.

@@ -10,7 +10,7 @@ use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progre
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskState};
 use crate::view::{View, ViewError};
-use crate::{CallId, Key, RunId, TaskId};
+use crate::{CallId, Key, RunId, SharedText, TaskId};
 
 /// A task, flat, with camelCase names: what `show --json` prints, what the library returns, what a JSON store keeps.
 ///
@@ -193,6 +193,7 @@ impl Task {
     pub fn from_parts(parts: TaskParts, reason: Option<BlockedReason>) -> Self {
         let TaskParts { record, calls, dependencies, subtasks, parent } = parts;
         let TaskRecord { id, spec, body, plan, created_at, updated_at, version } = record;
+        let (spec, body) = (spec.into_inner(), body.into_inner());
         let result = said(body.result).or_else(|| last_result(&calls).cloned());
         let (claim, error, error_class) = match &body.state {
             TaskState::InProgress { claim } => (Some(claim.clone()), None, None),
@@ -222,7 +223,7 @@ impl Task {
                 context,
                 extra: spec.metadata,
             },
-            plan,
+            plan: plan.map(String::from),
             claim,
             claim_ended: None,
             question_over: false,
@@ -276,9 +277,9 @@ impl Task {
         };
         let record = TaskRecord {
             id: self.id,
-            spec,
-            body,
-            plan: self.plan,
+            spec: spec.into(),
+            body: body.into(),
+            plan: self.plan.map(SharedText::from),
             created_at: self.created_at,
             updated_at: self.updated_at,
             version: self.version,
@@ -317,7 +318,7 @@ fn state_of(
         Status::InProgress => TaskState::InProgress {
             claim: claim.unwrap_or_else(|| Claim {
                 run: None,
-                actor: "unknown".to_owned(),
+                actor: "unknown".into(),
                 lease_until: None,
                 lease: None,
             }),
@@ -361,6 +362,7 @@ fn split(options: Map, known: &[&str]) -> (Map, Map) {
 impl From<CallRecord> for ToolCall {
     fn from(call: CallRecord) -> Self {
         let CallRecord { id, spec, origin, body } = call;
+        let (spec, body) = (spec.into_inner(), body.into_inner());
         let mut options = to_map(&spec);
         for field in ["toolName", "args", "extra"] {
             options.remove(field);
@@ -414,7 +416,7 @@ impl TryFrom<ToolCall> for CallRecord {
             started_at: call.started_at,
             finished_at: call.finished_at,
         };
-        Ok(Self { id: call.id, spec, origin: call.origin, body })
+        Ok(Self { id: call.id, spec: spec.into(), origin: call.origin, body: body.into() })
     }
 }
 

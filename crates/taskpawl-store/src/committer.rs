@@ -20,13 +20,18 @@ pub(crate) trait Backend: Send + Debug {
     fn view(&self) -> &dyn View;
 
     /// Writes `changes` whole, and returns the revision of the last event.
-    fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError>;
+    fn apply(&mut self, changes: Changes) -> Result<u64, StoreError>;
 
     /// Makes the transaction durable and gives the lock back, also on an error.
     fn commit(&mut self) -> Result<(), StoreError>;
 
     /// Forgets the transaction and gives the lock back.
     fn rollback(&mut self) -> Result<(), StoreError>;
+
+    /// Returns whether a commit waits for nothing outside the process: then handing it to another thread costs more than it does.
+    fn is_instant(&self) -> bool {
+        false
+    }
 }
 
 /// Commits requests, synchronously, on the thread that calls it.
@@ -103,7 +108,7 @@ impl Committer {
         // Wide enough for others to come in between, also where nobody has to wait for a processor.
         std::thread::sleep(std::time::Duration::from_millis(1));
         self.backend.begin()?;
-        match self.backend.apply(&decision.changes) {
+        match self.backend.apply(std::mem::take(&mut decision.changes)) {
             Ok(revision) => decision.answer.revision = revision,
             Err(error) => {
                 self.undo()?;
@@ -111,6 +116,11 @@ impl Committer {
             }
         }
         self.make_durable().map(|()| Ok(decision.answer))
+    }
+
+    /// Returns whether a commit waits for nothing outside the process.
+    pub(crate) fn is_instant(&self) -> bool {
+        self.backend.is_instant()
     }
 
     /// Returns whether every later use fails.
@@ -146,7 +156,7 @@ impl Committer {
             let outcome = match decide(self.backend.view(), &request.command, &request.context) {
                 Ok(decision) => {
                     if !decision.changes.is_empty() {
-                        revision = self.backend.apply(&decision.changes)?;
+                        revision = self.backend.apply(decision.changes)?;
                         has_changes = true;
                     }
                     let mut answer = decision.answer;

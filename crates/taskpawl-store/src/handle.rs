@@ -4,7 +4,7 @@
 use std::fmt::{self, Debug};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub(crate) struct Handle {
 
 struct Shared {
     path: PathBuf,
+    /// Whether a commit waits for nothing outside the process.
+    is_instant: bool,
     reader: Box<dyn Reader>,
     committer: Mutex<Committer>,
     queue: Mutex<Queue>,
@@ -73,10 +75,12 @@ struct Job {
 
 impl Handle {
     pub(crate) fn new(backend: Box<dyn Backend>, reader: Box<dyn Reader>, path: &Path) -> Self {
+        let committer = Committer::new(backend, path);
         let shared = Shared {
             path: path.to_owned(),
+            is_instant: committer.is_instant(),
             reader,
-            committer: Mutex::new(Committer::new(backend, path)),
+            committer: Mutex::new(committer),
             queue: Mutex::default(),
             work: Condvar::new(),
             is_poisoned: AtomicBool::new(false),
@@ -96,6 +100,13 @@ impl Store for Handle {
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
         let mut queue = lock(&self.shared.queue);
         queue.jobs.push(Job { requests, reply });
+        if self.shared.is_instant {
+            drop(queue);
+            if self.shared.drain_if_free() {
+                return;
+            }
+            queue = lock(&self.shared.queue);
+        }
         if queue.thread.is_some() {
             drop(queue);
             self.shared.work.notify_one();
@@ -186,13 +197,26 @@ impl Shared {
     /// Commits everything that is queued and replies. The committer stays locked meanwhile, so that replies come in the
     /// order of the commits.
     fn drain(&self) {
-        let mut committer = lock(&self.committer);
+        self.drain_with(&mut lock(&self.committer));
+    }
+
+    /// As [`drain`](Self::drain), unless somebody commits just now; returns whether it did.
+    fn drain_if_free(&self) -> bool {
+        let committer = match self.committer.try_lock() {
+            Ok(committer) => Some(committer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        committer.map(|mut committer| self.drain_with(&mut committer)).is_some()
+    }
+
+    fn drain_with(&self, committer: &mut Committer) {
         let jobs = std::mem::take(&mut lock(&self.queue).jobs);
         if jobs.is_empty() {
             return;
         }
         if faults::is_on(Fault::AnswerEarly) {
-            return self.answer_early(&mut committer, jobs);
+            return self.answer_early(committer, jobs);
         }
         let result = committer.commit(jobs.iter().flat_map(|job| &job.requests));
         self.is_poisoned.store(committer.is_poisoned(), Ordering::Release);
@@ -271,5 +295,35 @@ impl Drop for Handle {
 impl Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("path", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc;
+
+    use super::{Handle, Store};
+
+    #[test]
+    fn a_commit_that_waits_for_nothing_is_answered_before_submit_returns() {
+        let (backend, reader) = crate::memory::open();
+        let handle = Handle::new(backend, reader, Path::new(":memory:"));
+        let (sender, receiver) = mpsc::channel();
+        handle.submit(Vec::new(), Box::new(move |result| sender.send(result.unwrap()).unwrap()));
+        assert_eq!(receiver.try_recv(), Ok(Vec::new()));
+        assert!(super::lock(&handle.shared.queue).thread.is_none());
+    }
+
+    #[test]
+    fn while_somebody_commits_a_thread_takes_what_is_submitted() {
+        let (backend, reader) = crate::memory::open();
+        let handle = Handle::new(backend, reader, Path::new(":memory:"));
+        let (sender, receiver) = mpsc::channel();
+        let committer = super::lock(&handle.shared.committer);
+        handle.submit(Vec::new(), Box::new(move |result| sender.send(result.unwrap()).unwrap()));
+        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty));
+        drop(committer);
+        assert_eq!(receiver.recv(), Ok(Vec::new()));
     }
 }

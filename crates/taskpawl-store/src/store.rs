@@ -12,8 +12,8 @@ pub type Outcome = Result<Answer, Box<Refusal>>;
 
 /// Takes the outcomes of the requests of one [`Store::submit`], in their order.
 ///
-/// It is called once, on the thread that commits, in the order of the commits. It must be short, and must not call
-/// [`Store::write`], which would wait for itself.
+/// It is called once, on the thread that commits, in the order of the commits: in a store in memory that may be the thread that
+/// submits, before [`Store::submit`] returns. It must be short, and must not call [`Store::write`], which would wait for itself.
 pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
 
 /// Keeps tasks and events durably and in order, for several threads and processes at once.
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + Debug {
     /// It never writes, and does not wait for writers where the store is a database. `look` must not write to the store.
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
 
-    /// Queues requests and returns at once; `reply` gets what became of them. Everything queued meanwhile shares a commit.
+    /// Queues requests and returns without waiting for anything outside the process; `reply` gets what became of them. Everything queued meanwhile shares a commit.
     fn submit(&self, requests: Vec<Request>, reply: Reply);
 
     /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.

@@ -238,7 +238,8 @@ impl Digest {
 }
 
 impl RunNow {
-    fn new(manager: &Manager, run: RunRecord) -> Self {
+    /// Returns how far a run is.
+    pub fn new(manager: &Manager, run: RunRecord) -> Self {
         let state = manager.run_state(&run);
         let finished_at = run.ended_at();
         let RunRecord { id, scope, actor, started_at, exit, counts, .. } = run;
@@ -311,15 +312,15 @@ impl Gatherer<'_> {
 
     fn claim(&self, key: Key) -> ViewResult<Option<Held>> {
         let Some(task) = self.view.task(key)? else { return Ok(None) };
-        let TaskState::InProgress { claim } = task.body.state else { return Ok(None) };
+        let TaskState::InProgress { claim } = task.body.state.clone() else { return Ok(None) };
         Ok(Some(Held {
             task: task.id,
-            name: task.spec.name,
+            name: task.spec.name.clone(),
             expired: claim.is_expired(self.manager.source().now()),
-            actor: claim.actor,
+            actor: claim.actor.into(),
             attempt: task.body.attempt,
             lease_until: claim.lease_until,
-            note: task.body.notes.into_iter().next_back().map(|note| note.text),
+            note: task.body.notes.last().map(|note| note.text.clone()),
         }))
     }
 
@@ -330,9 +331,9 @@ impl Gatherer<'_> {
             let call = calls.into_iter().find(|call| call.body.status == CallStatus::Running);
             Ok(call.map(|call| Running {
                 task: task.id,
-                name: task.spec.name,
+                name: task.spec.name.clone(),
                 call: call.id,
-                tool: call.spec.tool_name,
+                tool: call.spec.tool_name.clone(),
                 started_at: call.body.started_at,
             }))
         })
@@ -345,8 +346,8 @@ impl Gatherer<'_> {
             let task = self.view.task(key)?;
             Ok(task.map(|TaskRecord { id, spec, .. }| Ready {
                 task: id,
-                name: spec.name,
-                assignee: spec.assignee,
+                name: spec.name.clone(),
+                assignee: spec.assignee.clone(),
             }))
         })
     }
@@ -354,8 +355,8 @@ impl Gatherer<'_> {
     fn on_hold(&self) -> ViewResult<Listed<OnHold>> {
         self.first(self.view.on_hold(self.most + 1)?).try_map(|key| {
             let Some(TaskRecord { id, spec, body, .. }) = self.view.task(key)? else { return Ok(None) };
-            let TaskState::Blocked { reason } = body.state else { return Ok(None) };
-            Ok(Some(OnHold { task: id, name: spec.name, reason }))
+            let TaskState::Blocked { reason } = body.state.clone() else { return Ok(None) };
+            Ok(Some(OnHold { task: id, name: spec.name.clone(), reason }))
         })
     }
 
@@ -365,7 +366,7 @@ impl Gatherer<'_> {
         let mut groups: Vec<Failures> = Vec::new();
         for key in keys.items {
             let Some(task) = self.view.task(key)? else { continue };
-            let TaskState::Failed { error, class } = task.body.state else { continue };
+            let TaskState::Failed { error, class } = task.body.state.clone() else { continue };
             let calls = self.view.calls(key)?;
             let (tool, class) = kind_of_failure(class, &calls);
             match groups.iter_mut().find(|group| (&group.tool, &group.class) == (&tool, &class)) {

@@ -308,7 +308,7 @@ fn found(view: &dyn View) -> ViewResult<Found> {
         let task = view.task(key)?.unwrap();
         found.states.insert(task.id.to_string(), task.body.state.status());
         for call in view.calls(key)?.into_iter().filter(|call| call.body.status == CallStatus::Succeeded) {
-            if let Some(result) = call.body.result {
+            if let Some(result) = call.body.into_inner().result {
                 found.results.insert((task.id.to_string(), call.id.to_string()), result);
             }
         }

@@ -88,6 +88,7 @@ impl View for Counting<'_> {
         undoables(first: u64, last: u64) -> Vec<Undoable>;
         last_undoable(actor: &str) -> Option<Undoable>;
         request(actor: &str, request: &str) -> Option<RequestRecord>;
+        requests_before(time: Timestamp) -> u64;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
         each_image(each: &mut dyn FnMut(u64, Arc<Image>)) -> ();
         image(revision: u64) -> Option<Arc<Image>>;

@@ -147,6 +147,58 @@ fn other_elements_are_another_list() {
 }
 
 #[test]
+fn a_list_that_another_policy_asks_about_is_approved_once_again() {
+    let desk = desk(
+        "tasks: [{id: each, forEach: {in: [ask 0, ask 1, ask 2, ask 3]}, calls: [{toolName: t, args: {n: '${{ item }}'}}, {toolName: t, args: {n: 'ask ${{ index }}'}}]}]",
+    );
+    approve(&desk, "each");
+    assert_eq!(started(&desk.start(&["each.0", "each.1"])).len(), 2);
+    desk.report("each.0", "c1", "ok");
+    desk.report("each.0", "c2", "ok");
+
+    let later = desk.judged_by(Arc::new(Words("v2")));
+    assert!(started(&later.start(&["each.2", "each.3"])).is_empty());
+    assert_eq!(
+        later.states(),
+        "each=blocked{approval} each.0=done each.1=in_progress each.2=todo each.3=todo"
+    );
+    assert_eq!(why(&later, "each").as_deref(), Some("rule 1 asks"));
+    // What runs goes on, and waits for the list, too, when it comes to what is asked about.
+    later.report("each.1", "c1", "ok");
+    assert_eq!(later.states(), "each=blocked{approval} each.0=done each.1=todo each.2=todo each.3=todo");
+    approve(&later, "each");
+    assert_eq!(later.states(), "each=todo each.0=done each.1=todo each.2=todo each.3=todo");
+    let answer = later.start(&["each.1", "each.2", "each.3"]);
+    assert_eq!(
+        started(&answer),
+        [r#"each.1 {"n":"ask 1"}"#, r#"each.2 {"n":"ask 2"}"#, r#"each.3 {"n":"ask 3"}"#]
+    );
+}
+
+#[test]
+fn items_that_somebody_changed_ask_for_themselves_under_another_policy() {
+    let desk = desk(
+        "tasks: [{id: each, forEach: {in: [ask 0, ask 1]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]",
+    );
+    approve(&desk, "each");
+    desk.accept(desk.manager.update("each.1", fields(json!({"sandbox": {"net": true}})), None));
+    let later = desk.judged_by(Arc::new(Words("v2")));
+    assert!(started(&later.start(&["each.0"])).is_empty());
+    assert_eq!(later.states(), "each=todo each.0=blocked{approval} each.1=todo");
+}
+
+#[test]
+fn what_a_list_could_not_show_is_asked_about_where_it_is_known_under_another_policy() {
+    let desk = desk(
+        "tasks: [{id: each, forEach: {in: [ask, 1]}, calls: [{toolName: t, args: {n: 1}}, {toolName: t, args: {m: '${{ context.c1 }}'}}]}]",
+    );
+    let later = desk.judged_by(Arc::new(Words("v2")));
+    later.start(&["each.0"]);
+    later.accept(later.try_report("each.0", "c1", taskpawl_model::CallEnd::Succeeded(json!("ask")), true));
+    assert_eq!(later.states(), "each=todo each.0=blocked{approval} each.1=todo");
+}
+
+#[test]
 fn an_item_that_is_changed_after_the_list_was_approved_asks_for_itself() {
     let desk =
         desk("tasks: [{id: each, forEach: {in: [ask]}, calls: [{toolName: t, args: {n: '${{ item }}'}}]}]");

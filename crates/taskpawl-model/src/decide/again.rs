@@ -94,7 +94,7 @@ impl Draft<'_> {
     }
 
     fn is_skipped_by_condition(&self, key: Key) -> Decided<bool> {
-        let state = self.task(key)?.body.state;
+        let state = self.task(key)?.body.state.clone();
         Ok(matches!(state, TaskState::Skipped { reason: Some(reason) } if reason.starts_with(NOT_HELD)))
     }
 
@@ -191,8 +191,8 @@ impl Draft<'_> {
             let status = self.calls(key)?[position].body.status;
             if !status.is_settled() && status != CallStatus::Pending {
                 self.update_call(key, position, |call| {
-                    let CallBody { attempts, emitted, .. } = std::mem::take(&mut call.body);
-                    call.body = CallBody { attempts, emitted, ..CallBody::default() };
+                    let CallBody { attempts, emitted, .. } = std::mem::take(&mut *call.body);
+                    *call.body = CallBody { attempts, emitted, ..CallBody::default() };
                 })?;
             }
         }
@@ -205,7 +205,7 @@ impl Draft<'_> {
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
                 let attempts = call.body.attempts;
-                call.body = CallBody { attempts, ..CallBody::default() };
+                *call.body = CallBody { attempts, ..CallBody::default() };
             })?;
         }
         Ok(())

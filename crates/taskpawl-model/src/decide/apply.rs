@@ -286,7 +286,7 @@ impl<'p> Work<'p> {
         super::author::check_values(&after.spec)?;
         let key = self.key(position);
         let spec = merge_spec(before.map(|before| &before.spec), &after.spec, &draft.task(key)?.spec)?;
-        draft.update_spec(key, |record| record.spec = spec)?;
+        draft.update_spec(key, |record| record.spec = spec.into())?;
         if before.is_none_or(|before| before.context != after.context) {
             draft.update_task(key, |record| record.body.context.clone_from(&after.context))?;
         }
@@ -488,7 +488,7 @@ fn is_started(draft: &Draft<'_>, key: Key, record: &TaskRecord) -> Decided<bool>
 }
 
 fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
-    let state = draft.task(key)?.body.state;
+    let state = draft.task(key)?.body.state.clone();
     Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
 }
 

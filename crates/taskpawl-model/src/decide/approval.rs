@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
 use crate::status::{BlockedReason, Cause, TaskState};
 use crate::view::View;
-use crate::{CallId, Key, format_time};
+use crate::{CallId, Key, SharedText, format_time};
 
 use super::judged::ON_EXPIRY;
 
@@ -81,7 +81,7 @@ enum OnExpiry {
 pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequest>, DecideError> {
     let context = Context {
         now: Timestamp::default(),
-        actor: String::new(),
+        actor: SharedText::default(),
         run: None,
         origin: Origin::Library,
         gatekeeper: None,
@@ -122,6 +122,7 @@ impl Draft<'_> {
                 }
                 Ok(true)
             }
+            _ if call.is_some() && !author_asks && self.list_asks_anew(key)? => Ok(false),
             before => {
                 let text = before.map(|_| "what was approved has changed".to_owned());
                 self.ask(key, &record, call, Asking { hash, why, policy, text })?;
@@ -311,7 +312,7 @@ impl Draft<'_> {
         let on_expiry = self.question(key, &record, call.as_ref())?.and_then(|question| question.on_expiry);
         let on_expiry = on_expiry.filter(|_| why.is_none());
         let Subject { calls, items, .. } = self.subject(key, &record, position)?;
-        let (task, name, plan) = (record.id, record.spec.name, record.plan);
+        let (task, name, plan) = (record.id, record.spec.name.clone(), record.plan.map(String::from));
         let on_expiry = expires_at.map(|_| on_expiry.unwrap_or_else(|| "reject".to_owned()));
         Ok(Some(ApprovalRequest {
             task,
@@ -395,7 +396,7 @@ impl Draft<'_> {
         }
         let granted = Granted {
             hash: open.hash,
-            by: self.context.actor.clone(),
+            by: self.context.actor.to_string(),
             at: self.now(),
             answer: yes.answer.clone().filter(|_| !open.options.is_empty()),
             args: yes.args.clone(),
@@ -563,7 +564,7 @@ pub(crate) fn is_raw(spec: &CallSpec) -> bool {
 fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {
     let (task, origin) = (record.id.clone(), call.origin);
     let sandbox = requested(&record.spec, &call.spec);
-    AskedCall { task, call: call.id, tool: call.spec.tool_name, args, unknown, sandbox, origin }
+    AskedCall { task, call: call.id, tool: call.spec.tool_name.clone(), args, unknown, sandbox, origin }
 }
 
 fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<()> {

@@ -9,11 +9,11 @@ use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::limits::{MAX_DEPTH, is_too_deep};
-use crate::record::{CallBody, CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
+use crate::record::{CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
-use crate::{CallId, Key, TaskId, ValueFault, check_id, fault};
+use crate::{CallId, Key, Shared, SharedText, TaskId, ValueFault, check_id, fault};
 
 /// How many dependencies the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
@@ -99,7 +99,7 @@ impl Draft<'_> {
                 Err(Refusal::NothingSelected { selector: format!("plan:{name}") }.into())
             }
             (Some(name), _) => Ok(Some(name.to_owned())),
-            (None, Some(parent)) => Ok(self.task(parent)?.plan),
+            (None, Some(parent)) => Ok(self.task(parent)?.plan.map(String::from)),
             (None, None) => Ok(None),
         }
     }
@@ -122,9 +122,9 @@ impl Draft<'_> {
         let now = self.now();
         let record = TaskRecord {
             id: id.clone(),
-            spec: spec.clone(),
-            body: TaskBody { context: context.clone(), ..TaskBody::default() },
-            plan: plan.map(str::to_owned),
+            spec: spec.clone().into(),
+            body: TaskBody { context: context.clone(), ..TaskBody::default() }.into(),
+            plan: plan.map(SharedText::from),
             created_at: now,
             updated_at: now,
             version: 1,
@@ -158,7 +158,7 @@ impl Draft<'_> {
         dependencies: &[Key],
         plan: Option<&str>,
     ) -> Decided<()> {
-        let name = self.task(key)?.spec.name;
+        let name = self.task(key)?.spec.name.clone();
         let listed = &dependencies[..dependencies.len().min(LISTED_DEPENDENCIES)];
         let event = EventKind::Created {
             name,
@@ -196,7 +196,7 @@ impl Draft<'_> {
                 }
             });
             let origin = self.origin;
-            records.push(CallRecord { id, spec: call.spec.clone(), origin, body: CallBody::default() });
+            records.push(CallRecord { id, spec: call.spec.clone().into(), origin, body: Shared::default() });
         }
         Ok(records)
     }
@@ -250,7 +250,7 @@ impl Draft<'_> {
         if after != record {
             self.update_spec(key, |record| {
                 record.spec = after.spec;
-                record.body.context = after.body.context;
+                record.body.context.clone_from(&after.body.context);
             })?;
         }
         if ["when", "forEach", "repeat", "cache"].iter().any(|field| changed.contains_key(*field)) {
@@ -416,7 +416,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn add_note(&mut self, key: Key, text: &str) -> Decided<()> {
-        let note = Note { at: self.now(), actor: self.context.actor.clone(), text: text.to_owned() };
+        let note = Note { at: self.now(), actor: self.context.actor.to_string(), text: text.to_owned() };
         self.update_task(key, |record| record.body.notes.push(note))?;
         self.emit(Some(key), EventKind::Noted { text: text.to_owned() })
     }

@@ -61,7 +61,7 @@ impl Draft<'_> {
 
     /// Lets a recorded success stand for running a task; returns whether it can: tasks that its calls returned join the plan again.
     pub(super) fn take_recorded(&mut self, key: Key) -> Decided<bool> {
-        let Some(cached) = self.task(key)?.body.progress.cached else { return Ok(false) };
+        let Some(cached) = self.task(key)?.body.progress.cached.clone() else { return Ok(false) };
         let now = self.now();
         let emits = self.calls(key)?.iter().any(|call| call.spec.emit);
         let before = emits.then(|| self.clone());
@@ -90,7 +90,7 @@ impl Draft<'_> {
     /// Ends a task well, and records that where it may stand for the next time.
     pub(super) fn succeed(&mut self, key: Key) -> Decided<()> {
         let now = self.now();
-        if let Some(fingerprint) = self.task(key)?.body.progress.fingerprint {
+        if let Some(fingerprint) = self.task(key)?.body.progress.fingerprint.clone() {
             let calls = self.calls(key)?.iter();
             let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
             let results: BTreeMap<_, _> =

@@ -13,7 +13,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};
 use crate::view::Query;
-use crate::{Key, Period};
+use crate::{Key, Period, SharedText};
 
 impl Draft<'_> {
     pub(super) fn claim(
@@ -64,7 +64,7 @@ impl Draft<'_> {
     fn ready_for_me(&self, expired: &[Key], limit: usize) -> Decided<Vec<Key>> {
         let query = Query {
             ready: Some(vec![Work::Manual]),
-            free_for: Some(self.context.actor.clone()),
+            free_for: Some(self.context.actor.to_string()),
             limit,
             ..Query::default()
         };
@@ -309,7 +309,7 @@ impl Draft<'_> {
     /// Renews what this actor holds: whoever gives commands is at work. Leases of which more than half is left stay as they are,
     /// so that not every command writes.
     pub(super) fn renew_own_leases(&mut self) -> Decided<()> {
-        for key in self.view.leases(Some(&self.context.actor))? {
+        for key in self.view.leases(Some(self.context.actor.as_str()))? {
             if self.find_node(key)?.is_some()
                 && let TaskState::InProgress { claim } = &self.task(key)?.body.state
                 && self.is_mine(claim)
@@ -326,7 +326,7 @@ impl Draft<'_> {
 }
 
 /// Returns the run, the actor and the attempt of an event that says that somebody took the task.
-fn claim_of(event: &Event) -> Option<(Option<&crate::RunId>, &String, u32)> {
+fn claim_of(event: &Event) -> Option<(Option<&crate::RunId>, &SharedText, u32)> {
     let EventKind::Status { cause: Cause::Claim, attempt, .. } = &event.kind else { return None };
     Some((event.run.as_ref(), &event.actor, *attempt))
 }

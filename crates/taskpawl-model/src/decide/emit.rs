@@ -372,17 +372,17 @@ fn follow(draft: &mut Draft<'_>, key: Key, spec: &TaskSpec, task: &PlanTask, is_
     let is_same_call =
         |(one, other): (&CallRecord, &CallRecord)| (&one.id, &one.spec) == (&other.id, &other.spec);
     let has_same_calls = present.len() == calls.len() && present.iter().zip(&calls).all(is_same_call);
-    if record.spec == *spec && has_same_calls {
+    if *record.spec == *spec && has_same_calls {
         return Ok(());
     }
     refuse_started(&record, "its work")?;
-    let (old, new) = ((&record.spec, &present[..]), (spec, &calls[..]));
+    let (old, new) = ((&*record.spec, &present[..]), (spec, &calls[..]));
     // What begins from the start asks anew, so it may ask something else.
     if if is_back { is_taken(old, new) } else { is_changed(old, new) } {
         return Err(Refusal::TakesApproval { id: record.id }.into());
     }
     draft.replace_calls(key, calls)?;
-    draft.update_spec(key, |record| record.spec = spec.clone())
+    draft.update_spec(key, |record| record.spec = spec.clone().into())
 }
 
 fn exact(draft: &Draft<'_>, id: &str) -> Decided<Key> {

@@ -14,9 +14,9 @@ use crate::{CallId, Key, RunId, TaskId};
 impl Draft<'_> {
     /// Notes that `calls` of a task that is taken away from a run have not ended.
     pub(super) fn note_ending(&mut self, task: TaskRecord, calls: BTreeSet<CallId>) -> Decided<()> {
-        let TaskState::InProgress { claim } = task.body.state else { return Ok(()) };
-        let Some(run) = claim.run.filter(|_| !calls.is_empty()) else { return Ok(()) };
-        if let Some(mut run) = self.open_run(&run)? {
+        let TaskState::InProgress { claim } = &task.body.state else { return Ok(()) };
+        let Some(run) = claim.run.as_ref().filter(|_| !calls.is_empty()) else { return Ok(()) };
+        if let Some(mut run) = self.open_run(run)? {
             run.ending.insert(task.id, TakenAway { attempt: task.body.attempt, calls });
             self.changes.runs.insert(run.id.clone(), run);
         }

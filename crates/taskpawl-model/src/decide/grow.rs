@@ -107,7 +107,7 @@ impl Draft<'_> {
         if !found_during.contains(&by.id) {
             found_during.push(by.id.clone());
         }
-        task.plan.clone_from(&by.plan);
+        task.plan = by.plan.clone().map(String::from);
         self.create(&task)
     }
 
@@ -121,7 +121,10 @@ impl Draft<'_> {
             }
         }
         let joined = Emission::new(self, by, call, &plan)?.join(self, &BTreeMap::new())?;
-        let mut report = ApplyReport { plan: by.plan.clone().unwrap_or_default(), ..ApplyReport::default() };
+        let mut report = ApplyReport {
+            plan: by.plan.clone().map(String::from).unwrap_or_default(),
+            ..ApplyReport::default()
+        };
         for (id, key, standing) in joined {
             match standing {
                 Standing::New => report.created.push(id),
@@ -144,7 +147,7 @@ impl Draft<'_> {
         let prefix = format!("{}.{}.", by.id, call.id);
         for id in self.view.ids_with_prefix(&prefix, MOST_NAMELESS)? {
             if let Some(key) = self.find_id(id.as_str())? {
-                known.insert(self.task(key)?.spec.name, id);
+                known.insert(self.task(key)?.spec.name.clone(), id);
             }
         }
         for task in plan.tasks.iter_mut().filter(|task| task.id.is_none()) {

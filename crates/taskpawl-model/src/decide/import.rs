@@ -12,7 +12,7 @@ use crate::event::EventKind;
 use crate::import::{Import, ImportMode, ImportReport, Kept, Said};
 use crate::record::{CallRecord, Note, TaskBody, Work};
 use crate::refusal::Refusal;
-use crate::spec::{NewCall, Origin};
+use crate::spec::{CallSpec, NewCall, Origin};
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::view::Query;
 use crate::wire::{Task, TaskParts};
@@ -284,7 +284,7 @@ impl<'i> Importing<'i> {
         if after != record {
             draft.update_spec(key, |record| {
                 record.spec = after.spec;
-                record.body.context = after.body.context;
+                record.body.context.clone_from(&after.body.context);
             })?;
         }
         if changed.contains_key("dependencies") {
@@ -315,7 +315,7 @@ impl<'i> Importing<'i> {
     /// Adds the remarks that are not here.
     fn take_notes(&self, draft: &mut Draft<'_>, position: usize) -> Decided<bool> {
         let key = self.key(position);
-        let present = draft.task(key)?.body.notes;
+        let present = draft.task(key)?.body.notes.clone();
         // Some programs know no more than the minute.
         let is_near = |one: &Note, other: &Note| (one.at - other.at).num_seconds().abs() < 60;
         let is_new =
@@ -364,7 +364,7 @@ impl<'i> Importing<'i> {
             self.keep(&id, "status", &why);
             return Ok(false);
         }
-        let state = self.parts(position)?.record.body.state;
+        let state = self.parts(position)?.record.body.state.clone();
         self.found[position].state = Some(state);
         Ok(true)
     }
@@ -372,7 +372,7 @@ impl<'i> Importing<'i> {
     /// Puts every task into the state that its source says, what is below first.
     fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(true) {
-            self.found[position].state = Some(self.parts(position)?.record.body.state);
+            self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
         }
         for position in self.lowest_first(draft)? {
             let Some(state) = self.found[position].state.take() else { continue };
@@ -400,13 +400,13 @@ impl<'i> Importing<'i> {
         body: TaskBody,
         calls: Option<Vec<CallRecord>>,
     ) -> Decided<()> {
-        let before = draft.task(key)?.body.state;
+        let before = draft.task(key)?.body.state.clone();
         let (from, to) = (before.status(), body.state.status());
         let event = EventKind::Status {
             from,
             to,
             cause: Cause::Import,
-            reason: body.state.blocked_reason().cloned(),
+            reason: body.state.blocked_reason().cloned().map(Box::new),
             text: Some(format!("imported from {}", self.import.source)),
             attempt: body.attempt,
             lease_until: None,
@@ -509,9 +509,12 @@ impl<'i> Importing<'i> {
         let at = parts.record.updated_at;
         let finished_at = ended.then(|| there.finished_at.unwrap_or(at));
         let started_at = there.started_at.or(begun.then_some(at)).or(record.body.started_at);
-        let result = there.result.clone().or(record.body.result);
-        let notes = if self.found[position].is_new { there.notes.clone() } else { record.body.notes };
-        Ok(TaskBody { state, result, notes, started_at, finished_at, ..record.body })
+        let mut body = record.body.into_inner();
+        body.result = there.result.clone().or(body.result);
+        if self.found[position].is_new {
+            body.notes.clone_from(&there.notes);
+        }
+        Ok(TaskBody { state, started_at, finished_at, ..body })
     }
 
     /// Lists what came from there before and is gone; only tasks that no plan has made are looked at.
@@ -563,7 +566,10 @@ impl<'i> Importing<'i> {
 }
 
 fn new_calls(calls: &[CallRecord]) -> Vec<NewCall> {
-    calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() }).collect()
+    calls
+        .iter()
+        .map(|call| NewCall { id: Some(call.id.clone()), spec: CallSpec::clone(&call.spec) })
+        .collect()
 }
 
 /// Changes a field, or one member of the metadata.

@@ -14,7 +14,7 @@ use crate::question::hash;
 use crate::record::{CallRecord, Granted, Item, TaskRecord};
 use crate::secret::asks_for_secrets;
 use crate::spec::Map;
-use crate::status::CallStatus;
+use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
 
 /// Who decided where nobody did: nothing that the rules ask about is approved so.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
@@ -137,6 +137,34 @@ impl Draft<'_> {
         Ok(found)
     }
 
+    /// Lets a list ask as a whole, one of whose items may not start because the list was approved under another policy: else each
+    /// of them would ask for itself. Returns whether it does; then the item waits for it.
+    pub(super) fn list_asks_anew(&mut self, key: Key) -> Decided<bool> {
+        let Some(above) = self.node(key)?.parent else { return Ok(false) };
+        let list = self.task(above)?;
+        let is_plain = list.spec.for_each.is_some() && list.spec.approval.is_none();
+        let is_asking =
+            matches!(list.body.state.blocked_reason(), Some(BlockedReason::Approval { call: None, .. }));
+        if !is_plain || !(is_asking || self.is_outdated(above, &list)?) {
+            return Ok(false);
+        }
+        if !is_asking {
+            self.close(above)?;
+        }
+        let text = "its list is asked about anew".to_owned();
+        self.set_state(key, TaskState::Todo, Cause::Release, Some(text))?;
+        Ok(true)
+    }
+
+    /// Returns whether a list was approved under another policy than that of now, which asks about it again, and nothing would
+    /// become of its items but that.
+    fn is_outdated(&mut self, key: Key, list: &TaskRecord) -> Decided<bool> {
+        let Some(granted) = list.body.progress.approval.as_ref() else { return Ok(false) };
+        let is_of_now = granted.by == ON_EXPIRY || granted.policy == self.policy_version(None);
+        let may_ask = !is_of_now && list.body.state == TaskState::Todo;
+        Ok(may_ask && self.items_are_as_listed(key, list)? && self.list_asks(key, list)?.is_some())
+    }
+
     /// Returns the version of the policy that an approval is bound to. Without a gatekeeper it is the one that it was asked under.
     pub(super) fn policy_version(&self, before: Option<&String>) -> Option<String> {
         let now = self.context.gatekeeper.as_ref().map(|gatekeeper| gatekeeper.version().to_owned());
@@ -145,7 +173,8 @@ impl Draft<'_> {
 
     /// Lets the approval of a task count for the calls that it is about, its own and those below.
     pub(super) fn cover(&mut self, key: Key) -> Decided<()> {
-        let Some(granted) = self.task(key)?.body.progress.approval.filter(|granted| granted.by != ON_EXPIRY)
+        let Some(granted) =
+            self.task(key)?.body.progress.approval.clone().filter(|granted| granted.by != ON_EXPIRY)
         else {
             return Ok(());
         };
@@ -172,7 +201,7 @@ impl Draft<'_> {
             }
             let policy = self.policy_version(granted.policy.as_ref());
             let hash = hash(&record.id, &subject, policy.as_deref());
-            if call.body.approval.is_none_or(|before| before.hash != hash) {
+            if call.body.approval.as_ref().is_none_or(|before| before.hash != hash) {
                 let granted = Granted { hash, policy, answer: None, args: None, ..granted.clone() };
                 self.update_call(key, position, |call| call.body.approval = Some(granted))?;
             }

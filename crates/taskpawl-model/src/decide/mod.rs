@@ -75,7 +75,7 @@ fn decide_once(view: &dyn View, once: &Once, context: &Context) -> Result<Decisi
     let mut decision = decide(view, command, context)?;
     if !decision.changes.is_empty() {
         decision.changes.request = Some(RequestRecord {
-            actor: actor.clone(),
+            actor: actor.to_string(),
             request: request.clone(),
             digest: digest.clone(),
             at: context.now,

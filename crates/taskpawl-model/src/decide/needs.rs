@@ -33,7 +33,7 @@ impl Draft<'_> {
     /// Returns whether a task that a run claims, or that goes on after a pause, has what it needs, with what [`room`](Self::room)
     /// grants it. If not, the answer says what is missing, or the task has ended by a recorded success.
     pub(crate) fn take_needs(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
-        if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan)) {
+        if record.plan.as_ref().is_some_and(|plan| self.room.ended_plans.contains(plan.as_str())) {
             return Ok(false);
         }
         let is_held = matches!(record.body.state, TaskState::InProgress { .. });
@@ -135,7 +135,7 @@ impl Draft<'_> {
     fn items_limit(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<(Key, u32)>> {
         let parent = if record.body.progress.item.is_some() { self.node(key)?.parent } else { None };
         let Some(parent) = parent else { return Ok(None) };
-        let limit = self.task(parent)?.spec.for_each.and_then(|for_each| for_each.concurrency);
+        let limit = self.task(parent)?.spec.for_each.as_ref().and_then(|for_each| for_each.concurrency);
         Ok(limit.map(|limit| (parent, limit)))
     }
 

@@ -11,10 +11,10 @@ use crate::draft::{Decided, Draft};
 use crate::failure::without_value;
 use crate::flow::{self, SURPLUS};
 use crate::limits::needs_opening;
-use crate::record::{CallBody, CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
+use crate::record::{CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
 use crate::spec::{CallSpec, TaskSpec};
 use crate::status::{Cause, TaskState};
-use crate::{Key, TaskId};
+use crate::{Key, Shared, TaskId};
 
 use super::again::How;
 
@@ -140,11 +140,29 @@ impl Draft<'_> {
     pub(super) fn items(&self, key: Key) -> Decided<BTreeMap<u64, Key>> {
         let mut items = BTreeMap::new();
         for below in self.subtasks(key)? {
-            if let Some(item) = self.task(below)?.body.progress.item {
+            if let Some(item) = self.task(below)?.body.progress.item.clone() {
                 items.insert(item.index, below);
             }
         }
         Ok(items)
+    }
+
+    /// Returns whether the items of a task are what its list makes of them now, so that nothing would become of them if it were
+    /// opened again.
+    pub(super) fn items_are_as_listed(&mut self, key: Key, parent: &TaskRecord) -> Decided<bool> {
+        let calls = self.known_calls(key)?;
+        let Some(for_each) = &parent.spec.for_each else { return Ok(false) };
+        let Ok(list) = flow::list(self, parent, &calls, for_each)? else { return Ok(false) };
+        let (template, present) = (Template::new(parent, &calls), self.items(key)?);
+        if present.len() != list.len() {
+            return Ok(false);
+        }
+        for ((index, item), value) in present.into_iter().zip(list) {
+            if !self.is_same_item(item, Some(&Item { index, value }), &template)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn is_same_item(&self, key: Key, wanted: Option<&Item>, template: &Template<'_>) -> Decided<bool> {
@@ -179,7 +197,7 @@ impl Draft<'_> {
         let (spec, parent) = (template.spec(item.index), &template.parent.body);
         self.replace_calls(key, template.calls.clone())?;
         self.update_spec(key, |record| {
-            record.spec = spec;
+            record.spec = spec.into();
             record.body.context.clone_from(&parent.context);
             record.body.names.clone_from(&parent.names);
             record.body.progress.item = Some(item);
@@ -233,13 +251,14 @@ impl Draft<'_> {
         let (key, now, parent) = (self.new_key()?, self.now(), template.parent);
         let record = TaskRecord {
             id: template.id(item.index),
-            spec: template.spec(item.index),
+            spec: template.spec(item.index).into(),
             body: TaskBody {
                 context: parent.body.context.clone(),
                 names: parent.body.names.clone(),
                 progress: Progress { item: Some(item), ..Progress::default() },
                 ..TaskBody::default()
-            },
+            }
+            .into(),
             plan: parent.plan.clone(),
             created_at: now,
             updated_at: now,
@@ -262,7 +281,7 @@ struct Template<'t> {
 impl<'t> Template<'t> {
     /// What decides whether and when the whole starts stays with the task above.
     fn new(parent: &'t TaskRecord, calls: &[CallRecord]) -> Self {
-        let mut spec = parent.spec.clone();
+        let mut spec = TaskSpec::clone(&parent.spec);
         (spec.trigger, spec.when, spec.for_each, spec.approval, spec.links) = Default::default();
         (spec.milestone, spec.extra) = Default::default();
         Self { parent, spec, calls: template_calls(calls) }
@@ -278,11 +297,11 @@ impl<'t> Template<'t> {
 }
 
 fn template_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
-    calls.iter().map(|call| CallRecord { body: CallBody::default(), ..call.clone() }).collect()
+    calls.iter().map(|call| CallRecord { body: Shared::default(), ..call.clone() }).collect()
 }
 
 fn specs(calls: &[CallRecord]) -> impl Iterator<Item = (&crate::CallId, &CallSpec)> {
-    calls.iter().map(|call| (&call.id, &call.spec))
+    calls.iter().map(|call| (&call.id, &*call.spec))
 }
 
 /// Returns what a task does, without what may change after it ran.

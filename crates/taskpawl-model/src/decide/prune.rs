@@ -21,6 +21,7 @@ impl Draft<'_> {
             }
         }
         self.changes.images_gone = prune.commands;
+        self.changes.requests_gone = prune.before;
         let runs = self.changes.runs_gone.len() as u64;
         let Prune { files, bytes, before, .. } = *prune;
         self.emit(None, EventKind::Pruned { runs, outputs, files, bytes, before })

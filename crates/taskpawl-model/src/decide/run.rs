@@ -113,8 +113,9 @@ impl Draft<'_> {
             return Ok(None);
         }
         let (tools, record) = (Arc::clone(&self.room.tools), self.task(key)?);
+        let has_limits = !self.room.tool_places.is_empty();
         let mut left = self.calls(key)?.iter().filter(|call| !call.body.status.is_settled());
-        let first = left.clone().next().map(|call| call.spec.tool_name.clone());
+        let first = left.clone().next().filter(|_| has_limits).map(|call| call.spec.tool_name.clone());
         if let Some(call) = left.find(|call| !tools.contains(&call.spec.tool_name)) {
             let name = call.spec.tool_name.clone();
             self.answer.missing_tools.push((key, name));
@@ -144,6 +145,9 @@ impl Draft<'_> {
         let (now, timeout) = (self.now(), self.task(key)?.spec.timeout.or(self.room.rules.timeout));
         let end = timeout.and_then(|timeout| chrono::TimeDelta::from_std(timeout.0).ok());
         let deadline = end.and_then(|end| now.checked_add_signed(end));
+        if deadline == self.task(key)?.body.progress.deadline {
+            return Ok(());
+        }
         self.update_task(key, |record| record.body.progress.deadline = deadline)
     }
 
@@ -216,8 +220,8 @@ impl Draft<'_> {
             if self.calls(key)?[position].body.status == CallStatus::Running {
                 self.update_call(key, position, |call| {
                     let CallBody { attempts, failures, approval, emitted, .. } =
-                        std::mem::take(&mut call.body);
-                    call.body = CallBody { attempts, failures, approval, emitted, ..CallBody::default() };
+                        std::mem::take(&mut *call.body);
+                    *call.body = CallBody { attempts, failures, approval, emitted, ..CallBody::default() };
                 })?;
             }
         }

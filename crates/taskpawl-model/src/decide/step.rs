@@ -173,9 +173,8 @@ impl Draft<'_> {
         calls: &[CallRecord],
     ) -> Decided<Step> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
-        if !self.has_other_args(key, record, position)?
-            && let Some(why) = self.denial(key, record, position)?
-        {
+        let has_other_args = self.has_other_args(key, record, position)?;
+        if !has_other_args && let Some(why) = self.denial(key, record, position)? {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
         if is_running && self.asks(key, record, position)? {
@@ -185,7 +184,7 @@ impl Draft<'_> {
             return Ok(Step::Blocked);
         }
         // Who approved may have given it other arguments.
-        if let Some(why) = self.denial(key, record, position)? {
+        if has_other_args && let Some(why) = self.denial(key, record, position)? {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
         let tool = &calls[position].spec.tool_name;
@@ -241,9 +240,9 @@ impl Draft<'_> {
     fn skip_call(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<Step> {
         let now = self.now();
         let call = self.update_call(key, position, |call| {
-            let CallBody { attempts, failures, emitted, .. } = std::mem::take(&mut call.body);
+            let CallBody { attempts, failures, emitted, .. } = std::mem::take(&mut *call.body);
             let (status, finished_at) = (CallStatus::Skipped, Some(now));
-            call.body = CallBody { status, attempts, failures, emitted, finished_at, ..CallBody::default() };
+            *call.body = CallBody { status, attempts, failures, emitted, finished_at, ..CallBody::default() };
         })?;
         self.emit_ended(key, record, &call)?;
         Ok(Step::Skipped)
@@ -363,8 +362,8 @@ impl Draft<'_> {
         let due = pause.map(|pause| self.now().checked_add_signed(pause).unwrap_or(Timestamp::MAX_UTC));
         for position in 0..self.calls(key)?.len() {
             self.update_call(key, position, |call| {
-                let CallBody { attempts, approval, emitted, .. } = std::mem::take(&mut call.body);
-                call.body = CallBody { attempts, due, approval, emitted, ..CallBody::default() };
+                let CallBody { attempts, approval, emitted, .. } = std::mem::take(&mut *call.body);
+                *call.body = CallBody { attempts, due, approval, emitted, ..CallBody::default() };
             })?;
         }
         self.emit(Some(key), EventKind::RoundEnded { round, of: repeat.max, again_at: due })?;

@@ -48,7 +48,7 @@ impl Draft<'_> {
         let Some(revision) = revision else {
             let actor = &self.context.actor;
             let last = self.view.last_undoable(actor)?;
-            return Ok(last.ok_or_else(|| Refusal::NothingToUndo { actor: actor.clone() })?);
+            return Ok(last.ok_or_else(|| Refusal::NothingToUndo { actor: actor.to_string() })?);
         };
         let Some(command) = self.view.undoables(revision, revision)?.into_iter().next() else {
             return Err(Refusal::NotUndoable { revision, why: self.why_not(revision)? }.into());
@@ -117,7 +117,7 @@ fn touch_of(event: Event, id: Option<TaskId>) -> Touch {
         format!("was changed: {}", kind.name().replace('_', " "))
     };
     let task = id.or(event.task).unwrap_or_default();
-    Touch { task, revision: Some(event.revision), actor: Some(event.actor), what }
+    Touch { task, revision: Some(event.revision), actor: Some(event.actor.into()), what }
 }
 
 /// An undo as it goes on.
@@ -460,11 +460,12 @@ fn write_changes(draft: &mut Draft<'_>, key: Key) -> Decided<()> {
     else {
         return Ok(());
     };
-    let (old, state) = (draft.view.task(key)?.map(|task| task.body.state), draft.task(key)?.body.state);
+    let (old, state) =
+        (draft.view.task(key)?.map(|task| task.body.state.clone()), draft.task(key)?.body.state.clone());
     let old_reason = old.as_ref().and_then(TaskState::blocked_reason);
     if before.status != after.status || old_reason != state.blocked_reason() {
         let lease_until = after.claim.as_ref().and_then(|claim| claim.lease_until);
-        let reason = state.blocked_reason().cloned();
+        let reason = state.blocked_reason().cloned().map(Box::new);
         let (from, to, cause, attempt) = (before.status, after.status, Cause::Undo, after.attempt);
         let text = after.error.clone();
         draft.emit(Some(key), EventKind::Status { from, to, cause, reason, text, attempt, lease_until })?;

@@ -91,7 +91,7 @@ pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Expla
     Ok(Explanation {
         status: task.body.state.status(),
         task: task.id,
-        name: task.spec.name,
+        name: task.spec.name.clone(),
         is_ready: view.node(key)?.is_some_and(|node| node.is_ready()),
         chain,
         omitted,
@@ -143,5 +143,5 @@ fn reason_of_step(view: &dyn View, step: &WayStep, next: Key) -> ViewResult<Reas
 fn link(view: &dyn View, key: Key, reason: Reason) -> ViewResult<Link> {
     let task = view.task(key)?.ok_or_else(|| missing(key))?;
     let text = reason.to_string();
-    Ok(Link { status: task.body.state.status(), task: task.id, name: task.spec.name, reason, text })
+    Ok(Link { status: task.body.state.status(), task: task.id, name: task.spec.name.clone(), reason, text })
 }

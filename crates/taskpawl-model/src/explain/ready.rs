@@ -143,7 +143,7 @@ fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> View
             Some(reason) => {
                 let because = reason.to_string();
                 let missing_tool = if let Reason::MissingTool { name } = reason { Some(name) } else { None };
-                found.push(Untakable { task: task.id, name: task.spec.name, because, missing_tool });
+                found.push(Untakable { task: task.id, name: task.spec.name.clone(), because, missing_tool });
             }
             None => kept.push(node),
         }
@@ -194,7 +194,7 @@ fn tasks(view: &dyn View, nodes: &[Node], ways: Option<&Ways>) -> ViewResult<Vec
         let is_timed = ways.is_some_and(|ways| ways.is_timed);
         tasks.push(ReadyTask {
             task: task.id,
-            name: task.spec.name,
+            name: task.spec.name.clone(),
             priority: node.priority,
             due_date: task.spec.due_date,
             longest_way: length.filter(|_| is_timed).map(|millis| Period(Duration::from_millis(millis))),

@@ -76,7 +76,7 @@ fn reason_of_claim(
     task: &TaskRecord,
     claim: &Claim,
 ) -> ViewResult<Reason> {
-    let (actor, lease_until) = (claim.actor.clone(), claim.lease_until);
+    let (actor, lease_until) = (claim.actor.to_string(), claim.lease_until);
     let Some(run) = claim.run.clone() else {
         return Ok(if claim.is_expired(facts.now) {
             Reason::LeaseEnded { actor, lease_until }

@@ -395,7 +395,7 @@ impl Writer<'_> {
         });
         Ok(Planned {
             task: task.id,
-            name: task.spec.name,
+            name: task.spec.name.clone(),
             starts_after: start.filter(|_| is_known).map(period),
             takes: is_known.then(|| period(takes)),
             source,
@@ -473,9 +473,9 @@ impl Writer<'_> {
         let has_failed = |node: &&Node| node.phase == Phase::Failed && is_inside(node.key);
         let foreseen = |node: &Node| {
             let record = self.task(node.key)?;
-            let reason = match (self.board.failures.get(&node.key), record.body.state) {
+            let reason = match (self.board.failures.get(&node.key), &record.body.state) {
                 (Some(why), _) => why.clone(),
-                (None, TaskState::Failed { error, .. }) => error,
+                (None, TaskState::Failed { error, .. }) => error.clone(),
                 (None, _) => TAKEN_TO_FAIL.to_owned(),
             };
             Ok(Foreseen { task: record.id, reason })
@@ -544,7 +544,7 @@ impl Writer<'_> {
                 Some("it is for an agent or a person".to_owned())
             }
             Phase::InProgress => {
-                let state = self.task(key)?.body.state;
+                let state = self.task(key)?.body.state.clone();
                 let TaskState::InProgress { claim } = state else { return Ok(Some("it runs".to_owned())) };
                 Some(format!("it is held by {}", claim.actor))
             }

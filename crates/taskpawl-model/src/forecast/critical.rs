@@ -135,7 +135,7 @@ fn path_task(view: &dyn View, durations: &Durations, key: Key) -> Result<PathTas
     Ok(PathTask {
         status: task.body.state.status(),
         task: task.id,
-        name: task.spec.name,
+        name: task.spec.name.clone(),
         takes: period(takes),
         source,
     })

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Action, Commit, Event, Order, State, Stop, UnderWay, Written};
-use crate::Key;
 use crate::command::{CallEnd, Needs, Paused, Report, StartedCall};
+use crate::{Key, SharedText};
 
 /// Takes in one event and returns what is to be done, in order. Reads no clock and asks nobody.
 pub fn step(state: &mut State, event: Event) -> Vec<Action> {
@@ -51,7 +51,7 @@ fn unpark(state: &mut State, key: Key) {
 
 fn ended(state: &mut State, mut report: Report) {
     let key = report.task;
-    let mut plan = None;
+    let mut plan: Option<SharedText> = None;
     if let Some(running) = state.running.get_mut(&key) {
         if let Some(at) = running.calls.iter().position(|(call, _)| *call == report.call)
             && let (_, Some(tool)) = running.calls.remove(at)
@@ -66,7 +66,8 @@ fn ended(state: &mut State, mut report: Report) {
         }
     }
     state.running_calls -= 1;
-    report.go_on = state.stop == Stop::No && plan.is_none_or(|plan| !state.ended_plans.contains(&plan));
+    report.go_on =
+        state.stop == Stop::No && plan.is_none_or(|plan| !state.ended_plans.contains(plan.as_str()));
     state.reports.push(report);
 }
 
@@ -94,7 +95,7 @@ fn committed(state: &mut State, written: Written, actions: &mut Vec<Action>) {
     for paused in paused {
         // Calls of a task that run at once may wait for a place while others of it run.
         let has_calls = has_calls(state, paused.key);
-        let has_ended = paused.plan.as_ref().is_some_and(|plan| state.ended_plans.contains(plan));
+        let has_ended = paused.plan.as_ref().is_some_and(|plan| state.ended_plans.contains(plan.as_str()));
         if !has_ended {
             state.parking.pause(paused, has_calls);
         } else if !has_calls {
@@ -203,13 +204,14 @@ fn stop(state: &mut State, actions: &mut Vec<Action>) {
 }
 
 fn end_plan(state: &mut State, plan: String) {
-    let (ended, kept): (VecDeque<StartedCall>, _) =
-        std::mem::take(&mut state.started).into_iter().partition(|call| call.plan.as_ref() == Some(&plan));
+    let (ended, kept): (VecDeque<StartedCall>, _) = std::mem::take(&mut state.started)
+        .into_iter()
+        .partition(|call| call.plan.as_deref() == Some(plan.as_str()));
     state.started = kept;
     for call in ended {
         give_back(state, call);
     }
-    give_back_paused(state, |paused| paused.plan.as_ref() == Some(&plan));
+    give_back_paused(state, |paused| paused.plan.as_deref() == Some(plan.as_str()));
     Arc::make_mut(&mut state.ended_plans).insert(plan);
 }
 
@@ -233,10 +235,10 @@ fn start_calls(state: &mut State, actions: &mut Vec<Action>) {
 
 fn may_start(state: &mut State, call: &StartedCall) -> bool {
     let Some(plan) = &call.plan else { return true };
-    if state.ended_plans.contains(plan) {
+    if state.ended_plans.contains(plan.as_str()) {
         return false;
     }
-    match state.plan_calls_left.get_mut(plan) {
+    match state.plan_calls_left.get_mut(plan.as_str()) {
         Some(0) => false,
         Some(left) => {
             *left -= 1;

@@ -66,7 +66,12 @@ fn node(key: u32) -> Node {
 
 fn started(key: u32, call: &str) -> StartedCall {
     let spec = CallSpec { tool_name: "t".to_owned(), ..CallSpec::default() };
-    let record = CallRecord { id: CallId::from(call), spec, origin: Origin::Cli, body: CallBody::default() };
+    let record = CallRecord {
+        id: CallId::from(call),
+        spec: spec.into(),
+        origin: Origin::Cli,
+        body: CallBody::default().into(),
+    };
     StartedCall {
         key: Key(key),
         task: TaskId::from(format!("t{key}")),

@@ -223,7 +223,7 @@ impl Backend for Nowhere {
         unreachable!("BUG: a transaction was begun")
     }
 
-    fn apply(&mut self, _: &Changes) -> Result<u64, StoreError> {
+    fn apply(&mut self, _: Changes) -> Result<u64, StoreError> {
         Err(nowhere())
     }
 

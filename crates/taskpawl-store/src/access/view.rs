@@ -206,6 +206,10 @@ impl View for RemoteView<'_> {
         Ok(None)
     }
 
+    fn requests_before(&self, _: Timestamp) -> ViewResult<u64> {
+        Ok(0)
+    }
+
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {
         self.all(ViewAsk::PrunedRuns(prefix.to_owned()))
     }

@@ -198,7 +198,7 @@ fn fill(
     state.deleted = std::mem::take(&mut document.deleted_ids);
     for (key, TaskParts { record, calls, .. }) in parts {
         let applied = document.applied.remove(&record.id);
-        let calls = (0..).zip(calls).collect();
+        let calls = calls.into_iter().map(Some).collect();
         state.insert(Entry { record, node: nodes[&key], calls, applied });
     }
     for id in document.index.tasks.keys().filter(|id| !state.ids.contains_key(*id)) {
@@ -224,10 +224,10 @@ fn fill(
 
 /// Lets every gate take effect that the edit touched.
 fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
-    let actor = EDITOR.to_owned();
+    let actor = EDITOR.into();
     let context = Context { now: at, actor, run: None, origin: Origin::Library, gatekeeper: None };
     let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
-    state.apply(&decision.changes);
+    state.apply(decision.changes);
     Ok(())
 }
 
@@ -237,9 +237,9 @@ fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
     for key in tasks.iter().filter_map(|id| state.ids.get(id)) {
         state.history.entry(*key).or_default().push(position);
     }
-    state.put_event(&NewEvent {
+    state.put_event(NewEvent {
         at,
-        actor: EDITOR.to_owned(),
+        actor: EDITOR.into(),
         run: None,
         task: None,
         kind: EventKind::ExternalEdit { tasks },

@@ -230,7 +230,7 @@ impl Backend for JsonBackend {
         &self.working.as_ref().expect("BUG: a view is taken within a transaction").0
     }
 
-    fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
+    fn apply(&mut self, changes: Changes) -> Result<u64, StoreError> {
         let (state, _) = self.working.as_mut().expect("BUG: changes are applied within a transaction");
         Ok(state.apply(changes))
     }

@@ -45,8 +45,7 @@ impl Scene {
 
     fn request(command: Command) -> Request {
         let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
-        let context =
-            Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Cli, gatekeeper: None };
+        let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
         Request { command, context }
     }
 
@@ -289,7 +288,7 @@ fn a_file_of_an_older_version_is_read_as_it_is_and_kept_before_it_is_written() {
     let (backend, reader) = super::open_with(&scene.path, UPGRADES);
     let store: Arc<dyn Store> = Arc::new(crate::handle::Handle::new(backend, reader, &scene.path));
     let name = |store: &Arc<dyn Store>| {
-        store.view(|view| Ok(view.task(view.key("a")?.unwrap())?.unwrap().spec.name)).unwrap()
+        store.view(|view| Ok(view.task(view.key("a")?.unwrap())?.unwrap().spec.name.clone())).unwrap()
     };
     assert_eq!(name(&store), "upgraded");
     assert!(fs::read(&scene.path).unwrap() == old, "a read changes nothing");

@@ -38,7 +38,7 @@ fn is_match(entry: &Entry, query: &Query, needle: Option<&Needle>) -> bool {
         && query.ready.as_ref().is_none_or(|works| is_any(works, &node.work))
         && query.assignee.as_ref().is_none_or(|assignee| spec.assignee.as_ref() == Some(assignee))
         && is_free_for(query.free_for.as_ref(), spec.assignee.as_ref())
-        && query.plan.as_ref().is_none_or(|plan| record.plan.as_ref() == Some(plan))
+        && query.plan.as_ref().is_none_or(|plan| record.plan.as_deref() == Some(plan.as_str()))
         && query.parent.is_none_or(|parent| node.parent == Some(parent))
         && query.labels.iter().all(|label| spec.labels.contains(label))
         && needle.is_none_or(|needle| needle.is_in(&[record.id.as_str(), &spec.name, &spec.description]))

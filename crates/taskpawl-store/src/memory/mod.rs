@@ -70,7 +70,7 @@ impl Backend for MemoryBackend {
         &**self.working.as_ref().expect("BUG: a view is taken within a transaction")
     }
 
-    fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
+    fn apply(&mut self, changes: Changes) -> Result<u64, StoreError> {
         self.is_changed = true;
         let state = self.working.as_mut().expect("BUG: changes are applied within a transaction");
         Ok(Arc::make_mut(state).apply(changes))
@@ -79,6 +79,10 @@ impl Backend for MemoryBackend {
     fn commit(&mut self) -> Result<(), StoreError> {
         self.finish();
         Ok(())
+    }
+
+    fn is_instant(&self) -> bool {
+        true
     }
 
     /// There is no way back from changes: this happens only when the rules panic, and then the handle is closed.

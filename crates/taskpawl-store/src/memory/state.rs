@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
     CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord,
-    Priority, RequestRecord, RunId, RunRecord, Status, TaskChange, TaskId, TaskRecord, TaskState, Timestamp,
-    Undoable, Work,
+    Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId, TaskRecord, TaskState,
+    Timestamp, Undoable, Work,
 };
 
 /// A task with everything that belongs to it.
@@ -15,7 +15,8 @@ use taskpawl_model::{
 pub(crate) struct Entry {
     pub(crate) record: TaskRecord,
     pub(crate) node: Node,
-    pub(crate) calls: BTreeMap<u32, CallRecord>,
+    /// By position, which is not used again: most tasks have one, and all of them side by side.
+    pub(crate) calls: Vec<Option<CallRecord>>,
     pub(crate) applied: Option<String>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct State {
     pub(crate) subtasks: BTreeSet<(Key, Key)>,
     pub(crate) ready: BTreeSet<ReadyPlace>,
     /// Tasks that agents and people hold, with who.
-    pub(crate) leases: BTreeMap<Key, String>,
+    pub(crate) leases: BTreeMap<Key, SharedText>,
     /// Tasks of which a call runs.
     pub(crate) running: BTreeSet<Key>,
     pub(crate) plans: BTreeMap<String, PlanRecord>,
@@ -68,22 +69,23 @@ pub(crate) struct State {
 
 impl State {
     /// Applies `changes` and returns the revision of the last event.
-    pub(crate) fn apply(&mut self, changes: &Changes) -> u64 {
-        for (key, change) in &changes.tasks {
-            self.put_task(*key, change, changes.nodes.get(key));
+    pub(crate) fn apply(&mut self, changes: Changes) -> u64 {
+        self.put_image(&changes);
+        for (key, change) in changes.tasks {
+            self.put_task(key, change, changes.nodes.get(&key));
         }
         for node in changes.nodes.values() {
             self.put_node(*node);
         }
-        for ((key, position), change) in &changes.calls {
-            self.put_call(*key, *position, change);
+        for ((key, position), change) in changes.calls {
+            self.put_call(key, position, change);
         }
-        for edge in &changes.edges {
-            self.put_edge(*edge);
+        for edge in changes.edges {
+            self.put_edge(edge);
         }
-        for (key, spec) in &changes.applied {
-            if let Some(entry) = self.entries.get_mut(key) {
-                entry.applied = Some(spec.clone());
+        for (key, spec) in changes.applied {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.applied = Some(spec);
             }
         }
         for (key, id, plan) in &changes.deleted {
@@ -92,41 +94,43 @@ impl State {
         for id in &changes.freed {
             self.deleted.remove(id);
         }
-        for plan in &changes.plans {
-            self.plans.insert(plan.name.clone(), plan.clone());
+        for plan in changes.plans {
+            self.plans.insert(plan.name.clone(), plan);
         }
         for name in &changes.plans_gone {
             self.plans.remove(name);
         }
-        for run in changes.runs.values() {
+        for run in changes.runs.into_values() {
             self.put_run(run);
         }
-        for (id, at) in &changes.runs_gone {
-            self.runs.retain(|run| run.id != *id);
-            self.pruned_runs.insert(id.clone(), *at);
+        for (id, at) in changes.runs_gone {
+            self.runs.retain(|run| run.id != id);
+            self.pruned_runs.insert(id, at);
         }
         if let Some(last) = changes.images_gone {
             self.undo.range_mut(..=last).for_each(|(_, kept)| kept.image = None);
         }
-        for event in &changes.events {
+        if let Some(before) = changes.requests_gone {
+            self.requests.retain(|_, done| done.at >= before);
+        }
+        for event in changes.events {
             self.put_event(event);
         }
-        self.put_image(changes);
-        if let Some(done) = &changes.request {
-            self.requests.insert((done.actor.clone(), done.request.clone()), done.clone());
+        if let Some(done) = changes.request {
+            self.requests.insert((done.actor.clone(), done.request.clone()), done);
         }
         self.revision
     }
 
-    fn put_task(&mut self, key: Key, change: &TaskChange, node: Option<&Node>) {
-        let record = change.record.clone();
+    fn put_task(&mut self, key: Key, change: TaskChange, node: Option<&Node>) {
+        let record = change.record;
         self.note_lease(key, &record);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.record = record;
             return;
         }
         let node = *node.expect("BUG: a new task comes with its node");
-        self.insert(Entry { record, node, calls: BTreeMap::new(), applied: None });
+        self.insert(Entry { record, node, calls: Vec::new(), applied: None });
     }
 
     /// Takes in a new task.
@@ -143,7 +147,7 @@ impl State {
 
     fn note_running(&mut self, key: Key) {
         let is_running = |call: &CallRecord| call.body.status == CallStatus::Running;
-        if self.entries.get(&key).is_some_and(|entry| entry.calls.values().any(is_running)) {
+        if self.entries.get(&key).is_some_and(|entry| entry.calls.iter().flatten().any(is_running)) {
             self.running.insert(key);
         } else {
             self.running.remove(&key);
@@ -186,12 +190,15 @@ impl State {
         }
     }
 
-    fn put_call(&mut self, key: Key, position: u32, change: &CallChange) {
+    fn put_call(&mut self, key: Key, position: u32, change: CallChange) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
-        match &change.record {
-            Some(record) => entry.calls.insert(position, record.clone()),
-            None => entry.calls.remove(&position),
-        };
+        let position = usize::try_from(position).expect("BUG: a position is a place in a list");
+        if entry.calls.len() <= position {
+            entry.calls.resize(position + 1, None);
+        }
+        entry.calls[position] = change.record;
+        let last = entry.calls.iter().rposition(Option::is_some);
+        entry.calls.truncate(last.map_or(0, |last| last + 1));
         self.note_running(key);
     }
 
@@ -223,19 +230,19 @@ impl State {
         own.chain(pairs_of(&self.dependents, key).map(|task| (task, key))).collect()
     }
 
-    fn put_run(&mut self, run: &RunRecord) {
+    fn put_run(&mut self, run: RunRecord) {
         match self.runs.iter_mut().rev().find(|known| known.id == run.id) {
-            Some(known) => known.clone_from(run),
-            None => self.runs.push(run.clone()),
+            Some(known) => *known = run,
+            None => self.runs.push(run),
         }
     }
 
-    /// Keeps what the command changed, as it was before.
+    /// Keeps what the command is about to change, as it was before.
     fn put_image(&mut self, changes: &Changes) {
         let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return };
-        let (revision, undoes) = (self.revision, changes.undoes);
-        let first = revision + 1 - changes.events.len() as u64;
-        let command = Undoable { revision, first, actor: event.actor.clone(), undoes, undone_by: None };
+        let (first, undoes) = (self.revision + 1, changes.undoes);
+        let revision = self.revision + changes.events.len() as u64;
+        let command = Undoable { revision, first, actor: event.actor.to_string(), undoes, undone_by: None };
         self.undo.insert(revision, Kept { command, image: Some(Arc::clone(image)) });
         let undone = undoes.map(|undone| (undone, Some(revision)));
         for (undone, by) in undone.into_iter().chain(changes.undone_by.iter().copied()) {
@@ -245,19 +252,19 @@ impl State {
         }
     }
 
-    pub(crate) fn put_event(&mut self, event: &NewEvent) {
+    pub(crate) fn put_event(&mut self, event: NewEvent) {
         self.revision += 1;
-        if let Some((key, _)) = &event.task {
-            self.history.entry(*key).or_default().push(self.events.len());
+        if let Some((key, _)) = event.task {
+            self.history.entry(key).or_default().push(self.events.len());
         }
         self.events.push(Event {
             revision: self.revision,
             at: event.at,
-            actor: event.actor.clone(),
-            run: event.run.clone(),
-            task: event.task.as_ref().map(|(_, id)| id.clone()),
-            kind: event.kind.clone(),
-            ready: event.ready.clone(),
+            actor: event.actor,
+            run: event.run,
+            task: event.task.map(|(_, id)| id),
+            kind: event.kind,
+            ready: event.ready,
         });
     }
 }

@@ -48,7 +48,11 @@ impl View for State {
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
-        Ok(self.entries.get(&key).map(|entry| entry.calls.values().cloned().collect()).unwrap_or_default())
+        Ok(self
+            .entries
+            .get(&key)
+            .map(|entry| entry.calls.iter().flatten().cloned().collect())
+            .unwrap_or_default())
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -170,6 +174,10 @@ impl View for State {
 
     fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
         Ok(self.requests.get(&(actor.to_owned(), request.to_owned())).cloned())
+    }
+
+    fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
+        Ok(self.requests.values().filter(|done| done.at < time).count() as u64)
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use taskpawl_model::{EventKind, Key, Node, PlanRecord, RunRecord, View, ViewResult};
 
+use super::known::Known;
 use super::open::{self, ReadOnly, Setup};
 use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
@@ -250,7 +251,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     let derived = Derived::new(session, &kept.parents).map_err(StoreError::from_view)?;
     let before = session.counters().unwrap_or_default();
     session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
-    session.live = Some(Live::new(Counters::default()));
+    session.live = Some(Live::new(Counters::default(), Known::default()));
     for (key, node) in &derived.nodes {
         if kept.nodes.get(key) != Some(&Some(*node)) {
             session.execute("DELETE FROM nodes WHERE key = ?1", [key.0])?;

@@ -6,9 +6,12 @@ use taskpawl_model::EventQuery;
 
 use super::find::Statement;
 
+/// What events of checklists begin with.
+const CHECKLISTS: &str = r#"substr(data, 1, 19) = '{"type":"checklist"'"#;
+
 /// Returns the statement that finds events, the latest first where these are asked for.
 ///
-/// It walks along the revisions, or along those of one task, and stops when it has enough.
+/// It walks along the revisions, along those of one task, or along those of checklists, and stops when it has enough.
 pub(super) fn statement(query: &EventQuery) -> Statement {
     let mut params = Vec::new();
     let mut conditions = Vec::new();
@@ -33,7 +36,8 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     if let Some(run) = &query.run {
         add("run =", text(run.as_str()));
     }
-    if let Some(kind) = &query.kind {
+    let is_of_checklists = query.kind.as_deref() == Some("checklist");
+    if let Some(kind) = query.kind.as_ref().filter(|_| !is_of_checklists) {
         // What this version writes begins with its type; a comparison of texts is far cheaper than reading JSON.
         let start = format!("{{\"type\":{}", Json::from(kind.as_str()));
         add(&format!("substr(data, 1, {}) =", start.chars().count()), Value::Text(start));
@@ -42,7 +46,15 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
         // Times that nanoseconds do not reach are texts, which come after all numbers.
         add("at >=", Value::Integer(nanos));
     }
-    let from = if query.task.is_some() { "events INDEXED BY events_by_task" } else { "events" };
+    if is_of_checklists {
+        // In the very words of the index.
+        conditions.push(CHECKLISTS.to_owned());
+    }
+    let from = match (query.task, is_of_checklists) {
+        (Some(_), _) => "events INDEXED BY events_by_task",
+        (None, true) => "events INDEXED BY events_of_checklists",
+        (None, false) => "events",
+    };
     let order = if query.latest { "DESC" } else { "ASC" };
     let limit = if query.limit == 0 { -1 } else { i64::try_from(query.limit).unwrap_or(-1) };
     let conditions = conditions.join(" AND ");

@@ -4,6 +4,7 @@ mod backup;
 mod examine;
 mod find;
 mod history;
+mod known;
 mod open;
 mod rows;
 mod schema;
@@ -22,8 +23,9 @@ use std::time::{Duration, SystemTime};
 use taskpawl_model::{Changes, View, ViewResult};
 
 pub(crate) use self::examine::{examine, mend};
+use self::known::{DATA_VERSION, Known};
 use self::open::{ReadOnly, Setup};
-use self::session::{Live, Session};
+use self::session::{Counters, Live, Session};
 use crate::StoreError;
 use crate::committer::Backend;
 use crate::files::{self, Identity, LockFile};
@@ -61,8 +63,21 @@ struct Writer {
     identity: Option<Identity>,
     /// The version of the schema that it writes.
     version: i64,
+    /// What SQLite said when the transaction began.
+    data_version: i64,
+    /// What the last transaction left, if it was committed.
+    kept: Option<Kept>,
     /// Whether every commit succeeded; after a failed sync nothing more is written, not even a checkpoint.
     is_sound: bool,
+}
+
+/// What is known of the file as long as nobody else writes to it.
+#[derive(Debug)]
+struct Kept {
+    /// What SQLite said then when it was asked whether others wrote.
+    data_version: i64,
+    counters: Counters,
+    known: Known,
 }
 
 impl SqliteBackend {
@@ -79,9 +94,9 @@ impl SqliteBackend {
         let lock = LockFile::open(&self.path)?;
         lock.lock()?;
         let session = open::writing(&self.path, self.setup)?;
-        let identity = files::identity(&self.path)?;
+        let (identity, version) = (files::identity(&self.path)?, self.setup.schema.version());
         self.writer =
-            Some(Writer { session, lock, identity, version: self.setup.schema.version(), is_sound: true });
+            Some(Writer { session, lock, identity, version, data_version: 0, kept: None, is_sound: true });
         Ok(())
     }
 }
@@ -92,9 +107,17 @@ impl Writer {
             return Err(StoreError::Replaced { path: path.to_owned() });
         }
         self.session.execute("BEGIN IMMEDIATE", [])?;
-        self.check_version(path)?;
-        let counters = self.session.counters().map_err(StoreError::from_view)?;
-        self.session.live = Some(Live::new(counters));
+        // Asked behind the lock: nobody else writes from here on.
+        let found = self.session.one(DATA_VERSION, [], |row| row.get(0)).map_err(StoreError::from_view)?;
+        self.data_version = found.unwrap_or_default();
+        let kept = self.kept.take().filter(|kept| kept.data_version == self.data_version);
+        let (counters, known) = if let Some(kept) = kept {
+            (kept.counters, kept.known)
+        } else {
+            self.check_version(path)?;
+            (self.session.counters().map_err(StoreError::from_view)?, Known::default())
+        };
+        self.session.live = Some(Live::new(counters, known));
         Ok(())
     }
 
@@ -119,7 +142,11 @@ impl Writer {
             let is_undone = matches!(error, StoreError::Full { .. } | StoreError::Busy { .. });
             if is_undone { error } else { StoreError::in_doubt(&self.session.path, error) }
         })?;
-        self.session.live = None;
+        self.kept = self.session.live.take().map(|live| {
+            let (mut known, data_version) = (live.known.into_inner(), self.data_version);
+            known.trim();
+            Kept { data_version, counters: live.counters, known }
+        });
         Ok(())
     }
 
@@ -188,8 +215,8 @@ impl Backend for SqliteBackend {
         &self.writer.as_ref().expect("BUG: a transaction was begun").session
     }
 
-    fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
-        self.writer().session.apply(changes)
+    fn apply(&mut self, changes: Changes) -> Result<u64, StoreError> {
+        self.writer().session.apply(&changes)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
@@ -312,7 +339,7 @@ impl DataVersion<'_> {
             let file = data.map(|data| (files::identity_of(&data), data.len(), data.modified().ok()));
             return Ok(Seen::File(file));
         };
-        let version = session.one("PRAGMA data_version", [], |row| row.get(0));
+        let version = session.one(DATA_VERSION, [], |row| row.get(0));
         version.map(Seen::Version).map_err(StoreError::from_view)
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn node(row: &Row<'_>) -> Result<Node> {
 pub(super) fn task(row: &Row<'_>) -> Result<TaskRecord> {
     Ok(TaskRecord {
         id: TaskId::new(text(row, 0)?),
-        plan: row.get(1)?,
+        plan: optional_text(row, 1)?.map(Into::into),
         created_at: time(row, 2)?,
         spec: json(row, 3)?,
         version: number(row, 4)?,
@@ -75,7 +75,7 @@ pub(super) fn event(row: &Row<'_>) -> Result<Event> {
     Ok(Event {
         revision: number(row, 0)?,
         at: time(row, 1)?,
-        actor: row.get(2)?,
+        actor: text(row, 2)?.into(),
         run: optional_text(row, 3)?.map(RunId::new),
         task: optional_text(row, 4)?.map(TaskId::new),
         kind: json(row, 5)?,

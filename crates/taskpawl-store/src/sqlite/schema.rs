@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +117,12 @@ const V6: &str = "
 CREATE TABLE requests (
     actor TEXT NOT NULL, request TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (actor, request)
 ) WITHOUT ROWID;
+";
+
+/// The checklists that models keep: few events among any number of others, of which every look at them needs all. The condition is that
+/// of the statement that finds them.
+const V7: &str = "
+CREATE INDEX events_of_checklists ON events(revision) WHERE substr(data, 1, 19) = '{\"type\":\"checklist\"';
 ";
 
 /// What a file is.

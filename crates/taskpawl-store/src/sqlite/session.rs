@@ -1,16 +1,13 @@
-//! One connection with what belongs to it: the counters and the nodes that its transaction knows.
+//! One connection with what belongs to it: what its transaction knows.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
-use taskpawl_model::{Key, Node, Status, ViewResult};
+use taskpawl_model::{Status, ViewResult};
 
+use super::known::Known;
 use crate::StoreError;
-
-/// More nodes than this are not kept in memory during one transaction.
-const MAX_CACHED_NODES: usize = 1 << 16;
 
 /// Numbers that the committer keeps, so that nobody has to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,29 +31,13 @@ pub(super) struct Live {
     pub(super) before: Counters,
     /// As they are now; written at its end.
     pub(super) counters: Counters,
-    /// Nodes that were read or written: the rules read each before they change it.
-    nodes: RefCell<HashMap<Key, Node>>,
+    /// What was read or written: the rules read everything before they change it.
+    pub(super) known: RefCell<Known>,
 }
 
 impl Live {
-    pub(super) fn new(counters: Counters) -> Self {
-        Self { before: counters, counters, nodes: RefCell::default() }
-    }
-
-    pub(super) fn cached(&self, key: Key) -> Option<Node> {
-        self.nodes.borrow().get(&key).copied()
-    }
-
-    pub(super) fn cache(&self, node: Node) {
-        let mut nodes = self.nodes.borrow_mut();
-        if nodes.len() >= MAX_CACHED_NODES {
-            nodes.clear();
-        }
-        nodes.insert(node.key, node);
-    }
-
-    pub(super) fn forget(&self, key: Key) {
-        self.nodes.borrow_mut().remove(&key);
+    pub(super) fn new(counters: Counters, known: Known) -> Self {
+        Self { before: counters, counters, known: RefCell::new(known) }
     }
 }
 

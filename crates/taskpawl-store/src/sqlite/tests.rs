@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, Command, Context, EventKind, Key, NewEvent, Node, Origin, Priority, Query, Request, Status,
-    TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+    Changes, Command, Context, EventKind, EventQuery, Key, NewEvent, Node, Origin, Priority, Query, Request,
+    Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
 };
 
 use super::find::statements;
 use super::open::Setup;
 use super::schema::Schema;
 use super::view::sql;
-use super::{Live, SqliteBackend, open};
+use super::{Live, SqliteBackend, history, open};
 use crate::StoreError;
 use crate::committer::Backend;
 
@@ -32,7 +32,7 @@ impl Scene {
 
     fn write(&mut self, changes: &Changes) -> Result<u64, StoreError> {
         self.backend.begin()?;
-        let result = self.backend.apply(changes);
+        let result = self.backend.apply(changes.clone());
         match result {
             Ok(revision) => self.backend.commit().map(|()| revision),
             Err(error) => {
@@ -50,8 +50,8 @@ fn new_task(key: u32, text: &str) -> Changes {
     spec.labels.push("label".to_owned());
     let record = TaskRecord {
         id: id.clone(),
-        spec,
-        body: taskpawl_model::TaskBody::default(),
+        spec: spec.into(),
+        body: taskpawl_model::Shared::default(),
         plan: None,
         created_at: now,
         updated_at: now,
@@ -59,7 +59,7 @@ fn new_task(key: u32, text: &str) -> Changes {
     };
     let event = NewEvent {
         at: now,
-        actor: "ann".to_owned(),
+        actor: "ann".into(),
         run: None,
         task: Some((Key(key), id)),
         kind: EventKind::Noted { text: "x".to_owned() },
@@ -123,6 +123,14 @@ fn statements_look_only_at_what_they_return() {
         sql::ON_HOLD,
     ] {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
+    }
+    for after in [0, 7] {
+        for latest in [false, true] {
+            let kind = Some("checklist".to_owned());
+            let sql = history::statement(&EventQuery { kind, after, latest, ..EventQuery::default() }).sql;
+            assert_eq!(detours(connection, &sql), [""; 0], "{sql}");
+            assert!(sql.contains("INDEXED BY events_of_checklists"), "{sql}");
+        }
     }
     assert_eq!(detours(connection, sql::LEASES_OF), [""; 0]);
     // There are few leases, and they are sorted by key.
@@ -216,7 +224,7 @@ fn counters_are_written_once_for_a_transaction() {
     let mut scene = Scene::new();
     scene.backend.begin().unwrap();
     for key in 0..3 {
-        scene.backend.apply(&new_task(key, "a")).unwrap();
+        scene.backend.apply(new_task(key, "a")).unwrap();
     }
     let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else {
         panic!("no transaction")
@@ -260,7 +268,7 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
-        actor: "a".to_owned(),
+        actor: "a".into(),
         run: None,
         origin: Origin::Library,
         gatekeeper: None,
@@ -290,8 +298,7 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
     scene.backend.writer = None;
     let store = crate::open(&crate::Location::Sqlite(scene.path.clone()));
     let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
-    let context =
-        Context { now, actor: "ann".to_owned(), run: None, origin: Origin::Library, gatekeeper: None };
+    let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Library, gatekeeper: None };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
         store.view(|view| view.find(&query)).unwrap()
@@ -311,4 +318,43 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
     let run = serde_json::json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": now});
     give(Command::StartRun(serde_json::from_value(run).unwrap()));
     assert_eq!(ready(), [Key(0), Key(2)]);
+}
+
+#[test]
+fn what_is_kept_from_one_transaction_to_the_next_is_what_others_have_written_meanwhile() {
+    let mut scene = Scene::new();
+    let mut changes = new_task(0, "first");
+    changes.tasks.get_mut(&Key(0)).unwrap().record.body.state = held();
+    scene.write(&changes).unwrap();
+    let mut other = SqliteBackend { path: scene.path.clone(), setup: Setup::REAL, writer: None };
+    for number in 1..4 {
+        // In turns: each of the two keeps what it wrote, and then the other writes.
+        std::mem::swap(&mut scene.backend, &mut other);
+        let change = changes.tasks.get_mut(&Key(0)).unwrap();
+        (change.is_new, change.record.version) = (false, number);
+        scene.write(&changes).unwrap();
+        other.begin().unwrap();
+        let seen = (other.view().task(Key(0)).unwrap().unwrap().version, other.view().revision().unwrap());
+        assert_eq!(seen, (number, number + 1));
+        other.rollback().unwrap();
+    }
+}
+
+#[test]
+fn a_task_that_is_in_progress_is_read_once() {
+    let mut scene = Scene::new();
+    let mut changes = new_task(0, "a");
+    changes.tasks.get_mut(&Key(0)).unwrap().record.body.state = held();
+    scene.write(&changes).unwrap();
+    scene.backend.begin().unwrap();
+    scene.backend.writer().session.connection.execute("UPDATE bodies SET version = 77", []).unwrap();
+    assert_eq!(scene.backend.view().task(Key(0)).unwrap().unwrap().version, 1);
+    scene.backend.rollback().unwrap();
+    scene.backend.begin().unwrap();
+    assert_eq!(scene.backend.writer().session.live.as_ref().unwrap().known.borrow().task(Key(0)), None);
+}
+
+fn held() -> taskpawl_model::TaskState {
+    let claim = taskpawl_model::Claim { run: None, actor: "ann".into(), lease_until: None, lease: None };
+    taskpawl_model::TaskState::InProgress { claim }
 }

@@ -78,7 +78,7 @@ impl Scene {
 fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
-        actor: "a".to_owned(),
+        actor: "a".into(),
         run: None,
         origin: Origin::Library,
         gatekeeper: None,

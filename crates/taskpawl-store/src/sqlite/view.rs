@@ -21,7 +21,16 @@ impl Session {
         self.all(sql, [key.0], |row| Ok(Key(row.get(0)?)))
     }
 
-    /// Returns a node without looking into the cache.
+    fn stored_task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
+        self.one(sql::TASK, [key.0], rows::task)
+    }
+
+    fn stored_calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
+        let first = i64::from(key.0) << POSITION_BITS;
+        self.all(sql::CALLS, [first, first + (1 << POSITION_BITS)], rows::call)
+    }
+
+    /// Returns a node as the file has it.
     pub(super) fn stored_node(&self, key: Key) -> ViewResult<Option<Node>> {
         self.one(rows::select_node!("WHERE key = ?1"), [key.0], rows::node)
     }
@@ -30,6 +39,18 @@ impl Session {
 /// Texts of statements, so that tests can ask for their plans.
 pub(super) mod sql {
     use super::rows;
+
+    /// What is done with requests that were done before a time in nanoseconds, to the millisecond; of one that is damaged nobody
+    /// knows when that was.
+    macro_rules! done_before {
+        ($what:literal) => {
+            concat!(
+                $what,
+                " FROM requests WHERE CASE WHEN json_valid(record) \
+                 THEN CAST(unixepoch(json_extract(record, '$.at'), 'subsec') * 1000 + 0.5 AS INTEGER) END < ?1 / 1000000"
+            )
+        };
+    }
 
     pub(crate) const TASK: &str = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
     pub(crate) const CALLS: &str =
@@ -71,6 +92,8 @@ pub(super) mod sql {
          AND first <= ?2 ORDER BY revision";
     pub(crate) const LAST_UNDOABLE: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo INDEXED BY undo_last \
          WHERE actor = ?1 AND undoes IS NULL AND undone_by IS NULL ORDER BY revision DESC LIMIT 1";
+    pub(crate) const REQUESTS_BEFORE: &str = done_before!("SELECT count(*)");
+    pub(crate) const FORGET_REQUESTS: &str = done_before!("DELETE");
 }
 
 impl View for Session {
@@ -79,6 +102,9 @@ impl View for Session {
     }
 
     fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
+        if let Some(task) = self.live.as_ref().and_then(|live| live.known.borrow().task(key)) {
+            return Ok(Some(task.id));
+        }
         self.one("SELECT id FROM tasks WHERE key = ?1", [key.0], |row| Ok(TaskId::new(rows::text(row, 0)?)))
     }
 
@@ -98,23 +124,38 @@ impl View for Session {
 
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {
         let Some(live) = &self.live else { return self.stored_node(key) };
-        if let Some(node) = live.cached(key) {
-            return Ok(Some(node));
+        let known = live.known.borrow().node(key);
+        if known.is_some() {
+            return Ok(known);
         }
         let node = self.stored_node(key)?;
         if let Some(node) = node {
-            live.cache(node);
+            live.known.borrow_mut().note_node(node);
         }
         Ok(node)
     }
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        self.one(sql::TASK, [key.0], rows::task)
+        let Some(live) = &self.live else { return self.stored_task(key) };
+        let known = live.known.borrow().task(key);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let task = self.stored_task(key)?;
+        if let Some(task) = &task {
+            live.known.borrow_mut().note_task(key, task.clone());
+        }
+        Ok(task)
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
-        let first = i64::from(key.0) << POSITION_BITS;
-        self.all(sql::CALLS, [first, first + (1 << POSITION_BITS)], rows::call)
+        let Some(live) = &self.live else { return self.stored_calls(key) };
+        if let Some(known) = live.known.borrow().calls(key) {
+            return Ok(known);
+        }
+        let calls = self.stored_calls(key)?;
+        live.known.borrow_mut().note_calls(key, calls.clone());
+        Ok(calls)
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -246,6 +287,11 @@ impl View for Session {
     fn request(&self, actor: &str, request: &str) -> ViewResult<Option<RequestRecord>> {
         let sql = "SELECT record FROM requests WHERE actor = ?1 AND request = ?2";
         self.one(sql, [actor, request], |row| rows::json(row, 0))
+    }
+
+    fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
+        let count = self.one(sql::REQUESTS_BEFORE, [rows::Time(time)], |row| rows::number(row, 0))?;
+        Ok(count.unwrap_or_default())
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -8,9 +8,35 @@ use taskpawl_model::{
 
 use super::rows::{Time, to_json};
 use super::session::{Live, Session};
-use super::view::POSITION_BITS;
+use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
 use crate::words::Code;
+
+/// The columns of a node in their order.
+macro_rules! node_params {
+    ($node:ident, $gate:ident) => {
+        params![
+            $node.key.0,
+            $node.parent.map(|key| key.0),
+            $node.phase.code(),
+            $node.work.code(),
+            $node.gate_state.code(),
+            $node.opens.code(),
+            $gate.trigger.code(),
+            $gate.entry.code(),
+            $node.priority.code(),
+            $node.due,
+            $gate.dependencies.open,
+            $gate.dependencies.done,
+            $gate.dependencies.skipped,
+            $gate.dependencies.failed,
+            $gate.subtasks.open,
+            $gate.subtasks.finished,
+            $gate.subtasks.failed,
+            $gate.undecided,
+        ]
+    };
+}
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event.
@@ -55,6 +81,9 @@ impl Session {
             let sql = "UPDATE undo SET image = NULL WHERE revision <= ?1 AND image IS NOT NULL";
             self.execute(sql, [integer(last)])?;
         }
+        if let Some(before) = changes.requests_gone {
+            self.execute(sql::FORGET_REQUESTS, [Time(before)])?;
+        }
         for event in &changes.events {
             self.put_event(event)?;
         }
@@ -77,6 +106,7 @@ impl Session {
 
     fn put_task(&mut self, key: Key, change: &TaskChange) -> Result<(), StoreError> {
         let record = &change.record;
+        self.live().known.get_mut().note_task(key, record.clone());
         if change.is_new {
             return self.insert_task(key, record);
         }
@@ -86,7 +116,7 @@ impl Session {
         if change.spec_changed {
             let sql = "UPDATE tasks SET plan = ?2, assignee = ?3, spec = ?4 WHERE key = ?1";
             let spec = self.json(&record.spec)?;
-            self.execute(sql, params![key.0, record.plan, record.spec.assignee, spec])?;
+            self.execute(sql, params![key.0, record.plan.as_deref(), record.spec.assignee, spec])?;
             self.execute("DELETE FROM labels WHERE task = ?1", [key.0])?;
             self.put_labels(key, record)?;
         }
@@ -98,7 +128,7 @@ impl Session {
         let id = record.id.as_str();
         self.execute(
             "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![key.0, id, record.plan, record.spec.assignee, Time(record.created_at), spec],
+            params![key.0, id, record.plan.as_deref(), record.spec.assignee, Time(record.created_at), spec],
         )?;
         let body = self.json(&record.body)?;
         self.execute(
@@ -131,36 +161,14 @@ impl Session {
                 *self.live().counters.of(node.phase.status()) += 1;
             }
         }
-        self.live().cache(*node);
+        self.live().known.get_mut().note_node(*node);
         Ok(())
     }
 
     pub(super) fn insert_node(&mut self, node: &Node) -> Result<(), StoreError> {
         let Node { gate, .. } = node;
         let sql = "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-        self.execute(
-            sql,
-            params![
-                node.key.0,
-                node.parent.map(|key| key.0),
-                node.phase.code(),
-                node.work.code(),
-                node.gate_state.code(),
-                node.opens.code(),
-                gate.trigger.code(),
-                gate.entry.code(),
-                node.priority.code(),
-                node.due,
-                gate.dependencies.open,
-                gate.dependencies.done,
-                gate.dependencies.skipped,
-                gate.dependencies.failed,
-                gate.subtasks.open,
-                gate.subtasks.finished,
-                gate.subtasks.failed,
-                gate.undecided,
-            ],
-        )?;
+        self.execute(sql, node_params!(node, gate))?;
         *self.live().counters.of(node.phase.status()) += 1;
         Ok(())
     }
@@ -189,24 +197,21 @@ impl Session {
 
     /// Writes everything.
     fn update_node(&self, node: &Node) -> Result<(), StoreError> {
-        self.update_counts(node)?;
-        let sql = "UPDATE nodes SET parent = ?2, phase = ?3, work = ?4, gate_state = ?5, gate_trigger = ?6, \
-             priority = ?7, due = ?8 WHERE key = ?1";
-        let params = params![
-            node.key.0,
-            node.parent.map(|key| key.0),
-            node.phase.code(),
-            node.work.code(),
-            node.gate_state.code(),
-            node.gate.trigger.code(),
-            node.priority.code(),
-            node.due,
-        ];
-        self.execute(sql, params).map(drop)
+        let Node { gate, .. } = node;
+        let sql = "UPDATE nodes SET parent = ?2, phase = ?3, work = ?4, gate_state = ?5, opens = ?6, gate_trigger = ?7, \
+             entry = ?8, priority = ?9, due = ?10, dependencies_open = ?11, dependencies_done = ?12, \
+             dependencies_skipped = ?13, dependencies_failed = ?14, subtasks_open = ?15, subtasks_finished = ?16, \
+             subtasks_failed = ?17, undecided = ?18 WHERE key = ?1";
+        self.execute(sql, node_params!(node, gate)).map(drop)
     }
 
-    fn put_call(&self, key: Key, position: u32, change: &CallChange) -> Result<(), StoreError> {
+    fn put_call(&mut self, key: Key, position: u32, change: &CallChange) -> Result<(), StoreError> {
         let slot = self.slot(key, position)?;
+        let known = self.live().known.get_mut();
+        match &change.record {
+            Some(call) if !change.spec_changed => known.note_call(key, call),
+            Some(_) | None => known.forget_calls(key),
+        }
         let Some(CallRecord { id, spec, origin, body }) = &change.record else {
             return self.execute("DELETE FROM calls WHERE slot = ?1", [slot]).map(drop);
         };
@@ -239,7 +244,7 @@ impl Session {
         if let Some(old) = self.node(key).map_err(StoreError::from_view)? {
             let count = self.live().counters.of(old.phase.status());
             *count = count.saturating_sub(1);
-            self.live().forget(key);
+            self.live().known.get_mut().forget(key);
         }
         for sql in [
             "DELETE FROM tasks WHERE key = ?1",
@@ -279,7 +284,7 @@ impl Session {
         let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
         self.execute(
             "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![revision, Time(event.at), event.actor, run, key, id, data, ready],
+            params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready],
         )
         .map(drop)
     }
@@ -292,7 +297,7 @@ impl Session {
         let last = integer(last);
         let undoes = changes.undoes.map(integer);
         let sql = "INSERT INTO undo VALUES (?1, ?2, ?3, ?4, NULL, ?5)";
-        self.execute(sql, params![last, first, event.actor, undoes, self.json(image)?])?;
+        self.execute(sql, params![last, first, event.actor.as_str(), undoes, self.json(image)?])?;
         let others = changes.undone_by.iter().map(|(undone, by)| (integer(*undone), by.map(integer)));
         for (undone, by) in undoes.map(|undone| (undone, Some(last))).into_iter().chain(others) {
             self.execute("UPDATE undo SET undone_by = ?2 WHERE revision = ?1", params![undone, by])?;

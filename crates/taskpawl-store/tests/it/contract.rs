@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use taskpawl_model::{
     BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Once,
-    Priority, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState, View,
-    ViewResult, Work,
+    Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState,
+    View, ViewResult, Work,
 };
 use taskpawl_store::{Location, Store, open};
 
@@ -17,8 +17,9 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 17] = [
+    let cases: [Case; 18] = [
         ("requests", what_a_request_did_is_not_done_again),
+        ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
@@ -100,7 +101,7 @@ fn leases_are_known_by_their_holders(open: Open<'_>) {
         accept(&store, create(task(id)));
     }
     let mut as_bob = claim("b");
-    "bob".clone_into(&mut as_bob.context.actor);
+    as_bob.context.actor = "bob".into();
     for request in [claim("a"), as_bob, claim("c"), done("c")] {
         accept(&store, request);
     }
@@ -221,6 +222,32 @@ fn what_a_request_did_is_not_done_again(open: Open<'_>) {
     assert_eq!(store.view(|view| view.counts()).unwrap()[&Status::Todo], 2);
 }
 
+fn old_requests_are_forgotten_by_a_prune(open: Open<'_>) {
+    let once = |name: &str, second: i64| {
+        let command = Command::Create(Box::new(task(name)));
+        let once = Once { request: name.to_owned(), digest: String::new(), command };
+        let mut request = request(Command::Once(Box::new(once)));
+        request.context.now = at(second);
+        request
+    };
+    let store = open();
+    for second in [1, 2, 3] {
+        accept(&store, once(&format!("r{second}"), second));
+    }
+    let before =
+        |store: &Arc<dyn Store>, second| store.view(|view| view.requests_before(at(second))).unwrap();
+    assert_eq!([0, 1, 2, 3, 4].map(|second| before(&store, second)), [0, 0, 1, 2, 3]);
+    accept(&store, request(Command::Prune(Box::new(Prune { before: Some(at(3)), ..Prune::default() }))));
+    let store = open_again(&store, open);
+    assert_eq!(before(&store, 9), 1);
+    assert!(accept(&store, once("r3", 5)).repeated);
+    // It is done again: the task is there.
+    one(&store, once("r2", 5)).unwrap_err();
+    // Without a time nothing is forgotten.
+    accept(&store, request(Command::Prune(Box::default())));
+    assert_eq!(before(&store, 9), 1);
+}
+
 fn everything_is_read_back(open: Open<'_>) {
     let store = open();
     let mut new = task_with_call("build");
@@ -242,13 +269,13 @@ fn everything_is_read_back(open: Open<'_>) {
             let key = key(view, "build")?;
             let record = view.task(key)?.unwrap();
             assert_eq!(record.id, TaskId::from("build"));
-            assert_eq!(record.spec, spec);
+            assert_eq!(*record.spec, spec);
             assert_eq!(record.created_at, at(0));
             assert_eq!(record.updated_at, at(0));
             assert_eq!(record.body.context["k"], "v");
             let calls = view.calls(key)?;
             assert_eq!(calls.len(), 1);
-            assert_eq!(calls[0].spec, call);
+            assert_eq!(*calls[0].spec, call);
             let node = view.node(key)?.unwrap();
             assert_eq!(
                 (node.priority, node.work, node.due),
@@ -392,7 +419,7 @@ fn counts_follow_the_states(open: Open<'_>) {
         counts.into_iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>()
     };
     assert_eq!(counts(&store), [(Status::Blocked, 2), (Status::Done, 1), (Status::Failed, 1)]);
-    let reason = store.view(|view| Ok(view.task(key(view, "d")?)?.unwrap().body.state)).unwrap();
+    let reason = store.view(|view| Ok(view.task(key(view, "d")?)?.unwrap().body.state.clone())).unwrap();
     assert_eq!(reason, TaskState::Blocked { reason: BlockedReason::Dependency { ids: vec![] } });
     accept(&store, request(Command::Delete { ids: vec!["d".to_owned()] }));
     assert_eq!(counts(&store), [(Status::Blocked, 1), (Status::Done, 1), (Status::Failed, 1)]);

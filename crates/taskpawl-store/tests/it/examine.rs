@@ -57,7 +57,7 @@ impl Scene {
 
     fn examine(&self, mend: bool) -> Vec<Finding> {
         let context =
-            Context { now: at(0), actor: "ann".to_owned(), run: None, origin: Origin::Cli, gatekeeper: None };
+            Context { now: at(0), actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
         examine(&self.location, mend.then_some(&context)).unwrap()
     }
 

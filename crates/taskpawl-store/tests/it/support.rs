@@ -14,13 +14,8 @@ pub(crate) fn at(n: i64) -> Timestamp {
 }
 
 pub(crate) fn request(command: Command) -> Request {
-    let context = Context {
-        now: at(0),
-        actor: "ann@host".to_owned(),
-        run: None,
-        origin: Origin::Cli,
-        gatekeeper: None,
-    };
+    let context =
+        Context { now: at(0), actor: "ann@host".into(), run: None, origin: Origin::Cli, gatekeeper: None };
     Request { command, context }
 }
 

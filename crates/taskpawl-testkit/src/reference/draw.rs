@@ -31,7 +31,7 @@ impl Draw<'_> {
         let command = self.command();
         let is_of_run = matches!(command, Command::Round(_) | Command::Report(_));
         let run = is_of_run.then(|| self.run());
-        let actor = if self.random.chance(60) { "ann" } else { "bob" }.to_owned();
+        let actor = if self.random.chance(60) { "ann" } else { "bob" }.into();
         let now = Timestamp::from_timestamp_millis(EPOCH + self.now).unwrap_or_default();
         Request { command, context: Context { now, actor, run, origin: Origin::Library, gatekeeper: None } }
     }

@@ -138,7 +138,7 @@ impl Reference {
     /// Gives a command; returns whether it was accepted. A refused one changes nothing.
     pub(super) fn give(&mut self, command: &Command, context: &Context) -> bool {
         let before = self.clone();
-        (self.actor, self.now) = (context.actor.clone(), context.now.timestamp_millis());
+        (self.actor, self.now) = (context.actor.to_string(), context.now.timestamp_millis());
         self.meet(command);
         let is_accepted = self.carry_out(command, context).is_some();
         if is_accepted {

@@ -156,7 +156,7 @@ impl Reference {
         item.stand = held(lease, context);
         item.attempt += 1;
         let attempt = item.attempt;
-        self.makers.insert((key, attempt), context.actor.clone());
+        self.makers.insert((key, attempt), context.actor.to_string());
         Some(())
     }
 
@@ -338,5 +338,5 @@ fn ended(good: bool) -> Stand {
 fn held(lease: Duration, context: &Context) -> Stand {
     let lease = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let until = context.now.timestamp_millis() + lease;
-    Stand::Held(Holder::Actor { name: context.actor.clone(), lease, until })
+    Stand::Held(Holder::Actor { name: context.actor.to_string(), lease, until })
 }

@@ -209,7 +209,7 @@ fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
     let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
     let call = |call: taskpawl_model::CallRecord| super::items::Call {
         id: call.id.to_string(),
-        tool: call.spec.tool_name,
+        tool: call.spec.tool_name.clone(),
         status: call.body.status,
     };
     Ok(Some(Item {
@@ -222,7 +222,7 @@ fn item(view: &dyn View, key: Key) -> ViewResult<Option<Item>> {
         priority: task.spec.priority,
         calls: view.calls(key)?.into_iter().map(call).collect(),
         attempt: task.body.attempt,
-        stand: stand(task.body.state),
+        stand: stand(task.body.state.clone()),
     }))
 }
 
@@ -235,7 +235,7 @@ fn stand(state: TaskState) -> Stand {
                 let lease =
                     claim.lease.map_or(0, |lease| i64::try_from(lease.0.as_millis()).unwrap_or(i64::MAX));
                 Holder::Actor {
-                    name: claim.actor,
+                    name: claim.actor.into(),
                     lease,
                     until: until.map_or(0, |until| until.timestamp_millis()),
                 }

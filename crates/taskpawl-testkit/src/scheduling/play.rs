@@ -123,7 +123,12 @@ fn node(task: usize) -> Node {
 
 fn started(key: Key) -> StartedCall {
     let spec = CallSpec { tool_name: "t".to_owned(), ..CallSpec::default() };
-    let call = CallRecord { id: CallId::from("c1"), spec, origin: Origin::Plan, body: CallBody::default() };
+    let call = CallRecord {
+        id: CallId::from("c1"),
+        spec: spec.into(),
+        origin: Origin::Plan,
+        body: CallBody::default().into(),
+    };
     StartedCall {
         key,
         task: TaskId::from(format!("t{key}")),

@@ -115,7 +115,7 @@ fn found(view: &dyn View) -> ViewResult<Found> {
         let Some(task) = view.task(key)? else { continue };
         found.states.insert(task.id.to_string(), task.body.state.status());
         for call in view.calls(key)?.into_iter().filter(|call| call.body.status == CallStatus::Succeeded) {
-            if let Some(result) = call.body.result {
+            if let Some(result) = call.body.into_inner().result {
                 found.results.insert((task.id.to_string(), call.id.to_string()), result);
             }
         }
@@ -129,7 +129,8 @@ fn errors(view: &dyn View) -> ViewResult<Vec<String>> {
     for key in view.find(&Query::default())? {
         let Some(task) = view.task(key)? else { continue };
         errors.push(format!("{}: {:?}", task.id, task.body.state));
-        let failed = view.calls(key)?.into_iter().filter_map(|call| Some((call.id, call.body.error?)));
+        let failed =
+            view.calls(key)?.into_iter().filter_map(|call| Some((call.id, call.body.into_inner().error?)));
         errors.extend(failed.map(|(call, error)| format!("{}/{call}: {error:?}", task.id)));
     }
     Ok(errors)

@@ -104,7 +104,7 @@ impl World {
         if is_stale {
             self.fail(format!("a report about attempt {} of `{}` was accepted", held.attempt, held.task));
         }
-        let kept = self.record(&held.task).and_then(|record| record.body.result);
+        let kept = self.record(&held.task).and_then(|record| record.body.result.clone());
         if kept.as_ref() != Some(&result) {
             self.fail(format!("the result of `{}` was lost: {kept:?}", held.task));
         }

@@ -100,7 +100,7 @@ impl World {
         let mut plan = self.plan.to_plan();
         self.vary_tools(&mut plan);
         let apply = Apply { plan, name: "random".to_owned(), fresh_ids: Vec::new(), ..Apply::default() };
-        if let Err(refusal) = self.command("author", None, Command::Apply(Box::new(apply))) {
+        if let Err(refusal) = self.command("author", None, Command::Apply(std::sync::Arc::new(apply))) {
             self.fail(format!("the plan was refused: {refusal}"));
         }
     }
@@ -187,13 +187,8 @@ impl World {
     }
 
     pub(super) fn request(&self, actor: &str, run: Option<RunId>, command: Command) -> Request {
-        let context = Context {
-            now: self.time(),
-            actor: actor.to_owned(),
-            run,
-            origin: Origin::Library,
-            gatekeeper: None,
-        };
+        let context =
+            Context { now: self.time(), actor: actor.into(), run, origin: Origin::Library, gatekeeper: None };
         Request { command, context }
     }
 

@@ -1,9 +1,11 @@
 //! The digest says where a plan stands, in short lists, and what to do next.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use taskpawl::digest::Action;
-use taskpawl::model::Status;
-use taskpawl::{Digest, RunOptions, Taskpawl};
+use taskpawl::model::{Means, Status};
+use taskpawl::{Digest, Ending, RunOptions, SandboxSettings, Supervision, Taskpawl};
 
 use crate::support::{Count, block_on, memory, with_plan};
 
@@ -87,4 +89,59 @@ fn lists_are_cut_and_say_so_and_counts_are_whole() {
     assert_eq!((digest.count(Status::Todo), digest.ready_to_run.truncated), (300, false));
     let next: Vec<Action> = digest.next_actions.iter().map(|next| next.action).collect();
     assert_eq!(next, [Action::Claim]);
+}
+
+/// Returns how many bytes this thread has read from files so far; `None` where the system does not count them.
+fn read_so_far() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+}
+
+/// Returns how much `look` reads of a store that was not looked at before.
+fn read_by(path: &Path, look: impl FnOnce(&Taskpawl)) -> Option<u64> {
+    let builder = Taskpawl::builder(path.to_str().unwrap());
+    let plans = builder.supervision(Supervision::Off).sandbox(SandboxSettings::off()).tool(Count::new());
+    let plans = plans.open().unwrap();
+    let before = read_so_far()?;
+    look(&plans);
+    Some(read_so_far()? - before)
+}
+
+/// Makes a store with so many tasks: of any ten one fails, one is blocked by it, and the others are ready, by hand or for runs.
+fn fill(path: &Path, number: usize) {
+    let task = |n: usize| match n % 10 {
+        0 => json!({"id": format!("t{n}"), "call": {"count": {}}}),
+        1 => json!({"id": format!("t{n}"), "needs": [format!("t{}", n + 1)]}),
+        _ => json!({"id": format!("t{n}")}),
+    };
+    let tasks: Vec<Value> = (0..number).map(task).collect();
+    let fails: Vec<String> = (2..number).step_by(10).map(|n| format!("t{n}")).collect();
+    read_by(path, |plans| {
+        plans.apply_text(&json!({ "tasks": tasks }).to_string(), "plan").unwrap();
+        plans.manager().fail(&fails, Ending::default()).unwrap();
+    });
+}
+
+/// `taskpawl prime` and `plan_show` ask for it at the beginning of every session: the size of the plan must not be felt.
+#[test]
+fn what_a_digest_reads_does_not_grow_with_the_plan() {
+    let digest_of = |path: &Path| {
+        read_by(path, |plans| {
+            assert_eq!(plans.digest(10).unwrap().next_actions.len(), 4);
+        })
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (small, large) = (directory.path().join("small.db"), directory.path().join("large.db"));
+    fill(&small, 1_000);
+    fill(&large, 100_000);
+    let (Some(of_small), Some(of_large)) = (digest_of(&small), digest_of(&large)) else {
+        println!("SKIPPED: what a digest reads: the system does not count it");
+        return;
+    };
+    println!("read for a digest: {of_small} bytes of 1,000 tasks, {of_large} bytes of 100,000");
+    assert!(of_small > 0 && of_large < 3 * of_small, "{of_small} {of_large}");
+    // The control: what looks at every task is seen to do so.
+    let look = |plans: &Taskpawl| drop(plans.manager().explain_ready(&[], 5, &Means::default()).unwrap());
+    let (few, many) = (read_by(&small, look).unwrap(), read_by(&large, look).unwrap());
+    assert!(many > 20 * few, "{few} {many}");
 }

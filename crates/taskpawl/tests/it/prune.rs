@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Command, Prune, Timestamp};
+use taskpawl::model::{Command, NewTask, Prune, TaskSpec, Timestamp};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl::{
     ApplyOptions, PruneOptions, PruneReport, RunFilter, RunOptions, RunSummary, Source, Taskpawl, async_trait,
@@ -172,6 +172,26 @@ fn what_was_done_before_cannot_be_undone_any_more() {
     scene.prune_older(DAY);
     let error = manager.undo(Some(1)).unwrap_err().to_string();
     assert_eq!(error, "revision 2 cannot be undone: what was before is no longer kept");
+}
+
+#[test]
+fn requests_that_were_done_before_are_not_remembered_any_more() {
+    let scene = Scene::new();
+    let ask = |name: &str| {
+        let manager = scene.plans.manager().clone().with_request(name, "digest");
+        let spec = TaskSpec { name: "a".to_owned(), ..TaskSpec::default() };
+        manager.create(NewTask { spec, ..NewTask::default() }).unwrap()
+    };
+    let old = ask("old");
+    scene.pass(40 * DAY);
+    let new = ask("new");
+    assert_eq!((ask("old"), ask("new")), (old.clone(), new.clone()));
+    assert!(scene.prune_older(50 * DAY).is_empty());
+    assert_eq!(scene.prune_above(0).requests, 0, "a quota is one of output");
+    assert_eq!(scene.prune_older(30 * DAY).requests, 1);
+    assert_eq!(ask("new"), new);
+    assert_ne!(ask("old"), old, "it is another request now");
+    assert!(scene.prune_older(30 * DAY).is_empty());
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! What the writing connection has read and written, so that it need not read it again.
+//!
+//! SQLite tells whether another connection has committed since ([`DATA_VERSION`]): only if none has is it taken over into the next
+//! transaction, and so it is always what the file holds.
+
+use std::collections::HashMap;
+
+use taskpawl_model::{CallRecord, Key, Node, TaskRecord, TaskState};
+
+/// Asks for a number that changes with every commit of another connection, and not with one's own.
+pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
+
+/// More nodes than this are not kept.
+const MOST_NODES: usize = 1 << 16;
+
+/// More tasks than this are not kept from one transaction to the next.
+const MOST_TASKS: usize = 1 << 10;
+
+/// Nodes, tasks and calls as the transaction sees them.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    nodes: HashMap<Key, Node>,
+    tasks: HashMap<Key, TaskRecord>,
+    calls: HashMap<Key, Vec<CallRecord>>,
+}
+
+impl Known {
+    pub(super) fn node(&self, key: Key) -> Option<Node> {
+        self.nodes.get(&key).copied()
+    }
+
+    pub(super) fn note_node(&mut self, node: Node) {
+        if self.nodes.len() >= MOST_NODES {
+            self.nodes.clear();
+        }
+        self.nodes.insert(node.key, node);
+    }
+
+    pub(super) fn task(&self, key: Key) -> Option<TaskRecord> {
+        self.tasks.get(&key).cloned()
+    }
+
+    pub(super) fn note_task(&mut self, key: Key, record: TaskRecord) {
+        if self.tasks.len() >= MOST_NODES {
+            self.tasks.clear();
+        }
+        self.tasks.insert(key, record);
+    }
+
+    pub(super) fn calls(&self, key: Key) -> Option<Vec<CallRecord>> {
+        self.calls.get(&key).cloned()
+    }
+
+    pub(super) fn note_calls(&mut self, key: Key, calls: Vec<CallRecord>) {
+        if self.calls.len() >= MOST_NODES {
+            self.calls.clear();
+        }
+        self.calls.insert(key, calls);
+    }
+
+    /// Takes in how a call is now that was there before.
+    pub(super) fn note_call(&mut self, key: Key, call: &CallRecord) {
+        let known =
+            self.calls.get_mut(&key).and_then(|calls| calls.iter_mut().find(|known| known.id == call.id));
+        if let Some(known) = known {
+            known.clone_from(call);
+        }
+    }
+
+    pub(super) fn forget_calls(&mut self, key: Key) {
+        self.calls.remove(&key);
+    }
+
+    pub(super) fn forget(&mut self, key: Key) {
+        self.nodes.remove(&key);
+        self.tasks.remove(&key);
+        self.calls.remove(&key);
+    }
+
+    /// Lets go of what the next transaction hardly asks for: of tasks those are wanted whose calls will be reported.
+    pub(super) fn trim(&mut self) {
+        self.tasks.retain(|_, task| matches!(task.body.state, TaskState::InProgress { .. }));
+        if self.tasks.len() > MOST_TASKS {
+            self.tasks.clear();
+        }
+        let tasks = &self.tasks;
+        self.calls.retain(|key, _| tasks.contains_key(key));
+    }
+}
