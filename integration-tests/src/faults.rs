@@ -32,6 +32,9 @@ fn enable(name: &str) -> bool {
         "NoSweep" => process::enable(process::Fault::NoSweep),
         "EarlyLock" => process::enable(process::Fault::EarlyLock),
         "OnlyGroup" => process::enable(process::Fault::OnlyGroup),
+        // For kernels without them that have something else to be tried on.
+        "NoLandlock" => process::enable(process::Fault::NoLandlock),
+        "NoFilter" => process::enable(process::Fault::NoFilter),
         "SwallowErrors" => store::enable(store::Fault::SwallowErrors),
         "MigrateInPieces" => store::enable(store::Fault::MigrateInPieces),
         _ => return false,

@@ -122,6 +122,11 @@ impl Stream {
         Ok(self.file.metadata()?.len())
     }
 
+    /// Writes something behind what is there.
+    pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        io::Write::write_all(&mut &self.file, bytes)
+    }
+
     pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
         if self.size()? > 0
             && let Some(new) = filter_file(&self.path, filter)?

@@ -1,6 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl_process::{Program, SpawnError};
+use taskpawl_process::{OutputFilter, Program, SpawnError, StreamFilter};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Bench, is_gone, until};
@@ -54,6 +55,41 @@ async fn what_it_says_to_standard_error_is_bounded() {
     assert!(end.stderr.truncated);
     let mut piped = bench.programs.start_piped(script(&bench, "echo >&2")).unwrap();
     assert!(piped.ended(10_000).await);
+}
+
+/// Leaves out every digit.
+#[derive(Debug)]
+struct NoDigits;
+
+impl OutputFilter for NoDigits {
+    fn begin(&self) -> Box<dyn StreamFilter> {
+        Box::new(Self)
+    }
+}
+
+impl StreamFilter for NoDigits {
+    fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        out.extend(piece.iter().filter(|byte| !byte.is_ascii_digit()));
+    }
+
+    fn finish(self: Box<Self>, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"end\n");
+    }
+}
+
+#[tokio::test]
+async fn what_it_says_to_standard_error_is_searched_before_it_is_written() {
+    let bench = Bench::new();
+    bench.programs.filter_output(Arc::new(NoDigits));
+    let script = script(&bench, "echo pin 4711 >&2; read line; echo bye 12 >&2");
+    let (written, mut piped) = (script.output.stderr.clone(), bench.programs.start_piped(script).unwrap());
+    let is_there = || std::fs::read_to_string(&written).is_ok_and(|text| text == "pin \n");
+    tokio::select! {
+        _ = piped.ended(10_000) => panic!("it waits for a line"),
+        () = until("it is written", is_there) => {}
+    }
+    let end = piped.end(Duration::from_secs(10), 100).await.unwrap();
+    assert_eq!(end.stderr.text, "pin \nbye \nend\nend\n", "what is there is searched once more");
 }
 
 #[tokio::test]

@@ -288,7 +288,7 @@ fn ended(
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
-            hint: hint(program, outcome),
+            hint: hint(program, outcome, cx.closed.own()),
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),

@@ -114,6 +114,10 @@ struct Closed {
     may_read: Vec<PathBuf>,
     /// The `.env` files that can be found, for comparing what has several names.
     dotenv: OnceLock<Vec<PathBuf>>,
+    /// What others obey, wherever programs may write, as it was named; without what was named to be written itself.
+    obeyed: Vec<PathBuf>,
+    /// What is taskpawl's own, wherever it lies.
+    own: Vec<PathBuf>,
 }
 
 /// A closed place beneath the root.
@@ -147,6 +151,8 @@ impl ClosedPlaces {
             paths.into_iter().flat_map(beneath).map(|path| fold(&path)).collect()
         };
         let closed = Closed {
+            obeyed: obeyed(&rules),
+            own: own(&rules),
             hidden: spots(rules.hidden),
             read_only: spots(rules.read_only),
             may_read: named([rules.may_read, rules.may_write.clone()].concat()),
@@ -155,6 +161,16 @@ impl ClosedPlaces {
             root: real_root,
         };
         Self(Some(Arc::new(closed)))
+    }
+
+    /// Returns what others obey, beneath the root and wherever else programs may write, whether or not it is there.
+    pub(crate) fn obeyed(&self) -> &[PathBuf] {
+        self.0.as_ref().map_or(&[], |closed| &closed.obeyed)
+    }
+
+    /// Returns what is hidden from everybody because it is taskpawl's own, beneath the root and elsewhere.
+    pub(crate) fn own(&self) -> &[PathBuf] {
+        self.0.as_ref().map_or(&[], |closed| &closed.own)
     }
 
     /// Returns why a path, absolute and without links, is not read or listed.
@@ -234,6 +250,20 @@ impl Spot {
             Opener::Nobody => ClosedReason::Own,
         }
     }
+}
+
+fn obeyed(rules: &Rules) -> Vec<PathBuf> {
+    let is_kept = |place: &&Place| place.opener == Opener::Naming && !rules.may_write.contains(&place.path);
+    let mut paths: Vec<PathBuf> =
+        rules.read_only.iter().filter(is_kept).map(|place| place.path.clone()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn own(rules: &Rules) -> Vec<PathBuf> {
+    let own = rules.hidden.iter().filter(|place| place.opener == Opener::Nobody);
+    own.map(|place| place.path.clone()).collect()
 }
 
 fn hidden(place: PathBuf) -> ClosedReason {

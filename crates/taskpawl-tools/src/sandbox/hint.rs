@@ -44,8 +44,8 @@ const KILLED: i32 = 137;
 
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
 
-/// Returns what of its sandbox a failed program ran into, and what would let it through.
-pub(crate) fn hint(program: &Program, outcome: &Outcome) -> Option<String> {
+/// Returns what of its sandbox a failed program ran into, and what would let it through. `own` is what belongs to taskpawl.
+pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Option<String> {
     let Sandbox::On(profile) = &program.sandbox else { return None };
     if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
         return Some("it used a system call that the sandbox forbids".to_owned());
@@ -54,7 +54,8 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome) -> Option<String> {
         return Some(said);
     }
     let mut lines = outcome.stderr.text.lines().rev().take(LINES);
-    let said = lines.find_map(|line| of_line(profile, &program.cwd, line));
+    let said = lines
+        .find_map(|line| of_own(own, &program.cwd, line).or_else(|| of_line(profile, &program.cwd, line)));
     said.or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
@@ -81,6 +82,16 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
     Some(format!(
         "most likely it was killed because the programs of the run have {memory} bytes of memory together; `memory` in `[sandbox]` of the configuration sets that"
     ))
+}
+
+/// No flag opens what is ours, but there is another way to the plan.
+fn of_own(own: &[PathBuf], cwd: &Path, line: &str) -> Option<String> {
+    let said = line.to_lowercase();
+    let mut phrases = DENIED.iter().chain(&MISSING);
+    let is_own = || paths(line).iter().any(|path| is_within(&plain(&cwd.join(path)), own));
+    (phrases.any(|phrase| said.contains(phrase)) && is_own()).then(|| {
+        "the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it".to_owned()
+    })
 }
 
 fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
@@ -202,7 +213,7 @@ mod tests {
         let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
         let (argv, environment) = (vec!["curl".to_owned()], Environment::default());
         let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
-        hint(&program, &outcome(code, stderr))
+        hint(&program, &outcome(code, stderr), &["/state/taskpawl".into()])
     }
 
     fn outcome(code: i32, stderr: &str) -> Outcome {
@@ -258,6 +269,12 @@ mod tests {
         let mut outcome = outcome(137, "Killed");
         outcome.enforcement = Some(Arc::new(enforcement));
         insta::assert_snapshot!(of_memory(&profile, &outcome).unwrap(), @"most likely it was killed because the programs of the run have 1048576 bytes of memory together; `memory` in `[sandbox]` of the configuration sets that");
+    }
+
+    #[test]
+    fn the_store_opens_to_nobody_and_the_way_to_the_plan_is_told() {
+        insta::assert_snapshot!(said("error: failed to read `/state/taskpawl/a/project.json`: No such file or directory\nhint: check the path"), @"the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it");
+        assert_eq!(said("`/state/taskpawl/a/project.json` is fine"), "");
     }
 
     #[test]

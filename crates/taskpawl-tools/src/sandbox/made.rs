@@ -4,26 +4,23 @@ use std::path::PathBuf;
 
 use taskpawl_process::Sandbox;
 
-use super::places::SandboxPlaces;
 use crate::context::CallContext;
 
-/// The protected files of the project that are not there.
+/// The protected files that are not there, in the project and wherever else a call may write.
 #[derive(Debug, Default)]
 pub(crate) struct Missing(Vec<PathBuf>);
 
 impl Missing {
-    /// Looks before a program starts. What is named as writable is nobody's surprise.
+    /// Looks before a program starts. What is named as writable itself is nobody's surprise.
     pub(crate) fn before(cx: &CallContext) -> Self {
-        let Sandbox::On(profile) = &cx.sandbox else { return Self::default() };
-        let is_open = |path: &PathBuf| {
-            let mut named = profile.write.iter().filter(|open| **open != cx.root);
-            named.any(|open| open.starts_with(&cx.root) && path.starts_with(open))
-        };
-        let is_missing = |path: &PathBuf| path.symlink_metadata().is_err() && !is_open(path);
-        Self(SandboxPlaces::obeyed(&cx.root).filter(is_missing).collect())
+        if matches!(cx.sandbox, Sandbox::Off) {
+            return Self::default();
+        }
+        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
+        Self(cx.closed.obeyed().iter().filter(is_missing).cloned().collect())
     }
 
-    /// Returns which of them are there now, as paths of the project.
+    /// Returns which of them are there now: in the project as paths of it, elsewhere as absolute ones.
     pub(crate) fn made_since(self, cx: &CallContext) -> Vec<String> {
         let made = self.0.into_iter().filter(|path| path.symlink_metadata().is_ok());
         let shown =

@@ -18,9 +18,9 @@ pub(super) struct Common {
 /// worktree: into `worktrees/NAME/gitdir` of a directory that is a repository.
 pub(super) fn common(root: &Path) -> Option<Common> {
     let link = fs::canonicalize(root).ok()?.join(".git");
-    let named = fs::read_to_string(&link).ok()?;
+    let named = text(&link)?;
     let own = fs::canonicalize(root.join(named.strip_prefix("gitdir:")?.trim())).ok()?;
-    let back = fs::read_to_string(own.join("gitdir")).ok()?;
+    let back = text(&own.join("gitdir"))?;
     let back = own.join(back.trim());
     let is_mutual = fs::canonicalize(back.parent()?).ok()?.join(back.file_name()?) == link;
     let worktrees = own.parent()?;
@@ -34,6 +34,11 @@ pub(super) fn common(root: &Path) -> Option<Common> {
     let of_worktrees = of_worktrees.map(|entry| entry.path().join("config.worktree"));
     let obeyed = obeyed.into_iter().chain(of_worktrees).chain([link]).collect();
     Some(Common { directory: directory.to_owned(), obeyed })
+}
+
+/// Reads a file. A pipe that somebody has put in its place, and that nobody writes to, is not waited for.
+fn text(file: &Path) -> Option<String> {
+    file.is_file().then(|| fs::read_to_string(file).ok()).flatten()
 }
 
 #[cfg(test)]
