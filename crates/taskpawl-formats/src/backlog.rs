@@ -141,7 +141,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         }
         let (mut record, body) = head(file, text)?;
         let theirs = record.id("id")?;
-        let (body, ours) = body::take_ours(body);
+        let (body, ours) = body::take_ours(&body);
         let own = own_id(&theirs, options);
         let known = ours.id.as_deref().filter(|id| ids.is_free(id)).unwrap_or(&own);
         let Some(id) = ids.add(&theirs.to_uppercase(), Some(known)) else {
@@ -149,7 +149,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
             return Err(record.place.error("id", problem, "`backlog doctor` mends that"));
         };
         let ours = ours.settle(&id);
-        items.push(Item { record, body, id, ours, theirs });
+        items.push(Item { record, body: body.to_owned(), id, ours, theirs });
     }
     for item in items {
         reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
@@ -300,7 +300,7 @@ fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
     let tasks = files.iter().filter(|(name, _)| TASKS.iter().any(|folder| name.starts_with(folder)));
     let id = |(name, text)| {
         let (mut record, body) = head(name, text).ok()?;
-        Some((body::take_ours(body).1.id?, record.id("id").ok()?))
+        Some((body::take_ours(&body).1.id?, record.id("id").ok()?))
     };
     let mut ids = BTreeMap::new();
     // The first one has it, as in reading.

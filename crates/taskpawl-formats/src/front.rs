@@ -169,20 +169,42 @@ fn plain(text: &str) -> Value {
     }
 }
 
+/// How long a name may be that is followed by its value without more ado; YAML reads at most 1,024 characters of one.
+const MAX_NAME_CHARS: usize = 1_000;
+
 /// Returns the lines of one entry of a head.
 pub(crate) fn entry(name: &str, value: &Value) -> String {
-    let name = &scalar(&Value::String(name.to_owned()));
+    let name = named(scalar(&Value::String(name.to_owned())));
     match value {
         Value::Array(list)
             if !list.is_empty() && list.iter().all(|item| !item.is_array() && !item.is_object()) =>
         {
             let items: Vec<String> = list.iter().map(|item| format!("  - {}\n", scalar(item))).collect();
-            format!("{name}:\n{}", items.concat())
+            format!("{name}\n{}", items.concat())
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
-            format!("{name}: {}\n", scalar(value))
+            format!("{name} {}\n", scalar(value))
         }
-        Value::Array(_) | Value::Object(_) => format!("{name}: {value}\n"),
+        Value::Array(_) | Value::Object(_) => format!("{name} {}\n", flow(value)),
+    }
+}
+
+/// Returns a name with what stands between it and its value.
+fn named(name: String) -> String {
+    if name.chars().count() > MAX_NAME_CHARS { format!("? {name}\n:") } else { name + ":" }
+}
+
+/// Returns a list or an object in one line: as JSON, but for long names.
+fn flow(value: &Value) -> String {
+    let field = |(name, value): (&String, &Value)| {
+        let name = Value::String(name.clone()).to_string();
+        let mark = if name.chars().count() > MAX_NAME_CHARS { "? " } else { "" };
+        format!("{mark}{name}: {}", flow(value))
+    };
+    match value {
+        Value::Array(list) => format!("[{}]", list.iter().map(flow).collect::<Vec<_>>().join(",")),
+        Value::Object(map) => format!("{{{}}}", map.iter().map(field).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 

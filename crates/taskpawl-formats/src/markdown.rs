@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, slug};
 use crate::kept::{keep, kept};
-use crate::ours::{NAME, Ours};
+use crate::ours::{COMMENT, Ours, comment};
 use crate::record::{Read, blank, fields};
 use crate::states;
 
@@ -183,9 +183,9 @@ fn width(lead: &str) -> usize {
 }
 
 fn take_ours(text: &str) -> (String, Ours) {
-    let mark = format!("<!-- {NAME} ");
-    let found =
-        text.rfind(&mark).and_then(|at| Some((at, text[at..].strip_prefix(&mark)?.strip_suffix(" -->")?)));
+    let found = text
+        .rfind(COMMENT)
+        .and_then(|at| Some((at, text[at..].strip_prefix(COMMENT)?.strip_suffix(" -->")?)));
     match found {
         Some((at, inside)) => (text[..at].trim_end().to_owned(), Ours::parse(inside)),
         None => (text.to_owned(), Ours::default()),
@@ -298,7 +298,7 @@ fn line_of(task: &Task, lead: &str, has_id: bool) -> String {
     // A name that ends as our words do is told from them by these after it.
     let has_id = has_id && take_ours(&name).0 == name;
     let ours = Ours::of(task, has_id, said, taskpawl_model::Priority::Medium).text();
-    let ours = ours.map(|text| format!(" <!-- {NAME} {text} -->")).unwrap_or_default();
+    let ours = ours.map(|text| format!(" {}", comment(&text))).unwrap_or_default();
     format!("{lead}[{mark}] {name}{ours}")
 }
 

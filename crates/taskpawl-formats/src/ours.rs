@@ -7,6 +7,14 @@ use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 /// The name under which it stands.
 pub(crate) const NAME: &str = "taskpawl";
 
+/// What a comment of Markdown begins with that has our text.
+pub(crate) const COMMENT: &str = "<!-- taskpawl ";
+
+/// Returns our text as a comment of Markdown.
+pub(crate) fn comment(text: &str) -> String {
+    format!("{COMMENT}{text} -->")
+}
+
 /// What a record said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ours {

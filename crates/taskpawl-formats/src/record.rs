@@ -1,7 +1,7 @@
 //! One record of a file: fields are taken out of it one by one, and what is left is kept.
 
 use serde_json::Value;
-use taskpawl_model::{Map, Metadata, Priority, Status, Task, TaskId, Timestamp, is_too_deep};
+use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp};
 
 use crate::error::{FormatError, Place, Short};
 
@@ -16,18 +16,29 @@ pub(crate) type Read<T> = Result<T, FormatError>;
 
 impl Record {
     pub(crate) fn new(value: Value, place: Place) -> Read<Self> {
-        let depth = Value::Array(vec![Value::Array(vec![value])]);
-        if is_too_deep(&depth) {
-            return Err(place.error("", "it is nested too deeply", "at most 62 levels can be kept"));
+        let record = Self::whole(value, place)?;
+        record.check_depth()?;
+        Ok(record)
+    }
+
+    /// As [`new`](Self::new), for what has other records in it: how deep it is nested is checked once these are taken out.
+    pub(crate) fn whole(value: Value, place: Place) -> Read<Self> {
+        match value {
+            Value::Object(map) => Ok(Self { map, place }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(place.error("", "it is no object", "every record is a JSON object"))
+            }
         }
-        let Value::Array(mut outer) = depth else { return Err(place.error("", "it is no object", "")) };
-        let Some(Value::Array(mut inner)) = outer.pop() else {
-            return Err(place.error("", "it is no object", ""));
-        };
-        match inner.pop() {
-            Some(Value::Object(map)) => Ok(Self { map, place }),
-            _ => Err(place.error("", "it is no object", "every record is a JSON object")),
+    }
+
+    /// Checks that what is left can be kept with a task: two levels below it.
+    pub(crate) fn check_depth(&self) -> Read<()> {
+        let most = MAX_DEPTH - 2;
+        if self.map.values().all(|value| levels(value) < most) {
+            return Ok(());
         }
+        let hint = format!("at most {most} levels can be kept");
+        Err(self.place.error("", "it is nested too deeply", hint))
     }
 
     /// Says which record it is, once that is known.
@@ -97,6 +108,13 @@ impl Record {
 
     /// Takes a list of objects.
     pub(crate) fn objects(&mut self, field: &str) -> Read<Vec<Record>> {
+        let records = self.wholes(field)?;
+        records.iter().try_for_each(Self::check_depth)?;
+        Ok(records)
+    }
+
+    /// As [`objects`](Self::objects), for those that have other records in them.
+    pub(crate) fn wholes(&mut self, field: &str) -> Read<Vec<Record>> {
         let list = match self.take(field) {
             None => return Ok(Vec::new()),
             Some(Value::Array(list)) => list,
@@ -105,7 +123,7 @@ impl Record {
         let above = &self.place.record;
         let record = if above.is_empty() { field.to_owned() } else { format!("{above}: {field}") };
         let place = Place { record, ..self.place.clone() };
-        list.into_iter().map(|value| Self::new(value, place.clone())).collect()
+        list.into_iter().map(|value| Self::whole(value, place.clone())).collect()
     }
 
     /// Takes a time.
@@ -120,6 +138,16 @@ impl Record {
             None => Err(self.wrong(field, "a time", &Value::String(text))),
         }
     }
+}
+
+/// Returns how many levels a value has. Readers of JSON and of heads bound it.
+fn levels(value: &Value) -> usize {
+    let below = match value {
+        Value::Array(items) => items.iter().map(levels).max(),
+        Value::Object(map) => map.values().map(levels).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    };
+    1 + below.unwrap_or(0)
 }
 
 /// Returns a task that says nothing but its id and its name.

@@ -23,7 +23,7 @@ pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
         }
         Status::InProgress => {
             let actor = task.options.get("assignee").and_then(serde_json::Value::as_str).unwrap_or_default();
-            task.claim = Some(Claim { run: None, actor: actor.to_owned(), lease_until: None, lease: None });
+            task.claim = Some(Claim { run: None, actor: actor.into(), lease_until: None, lease: None });
         }
         Status::Failed | Status::Cancelled | Status::Skipped => task.error = why.map(str::to_owned),
         Status::Todo | Status::Done => {}

@@ -83,13 +83,13 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
 
 /// Returns the records of each tag; files of earlier versions have none.
 fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>)>> {
-    let mut whole = Record::new(value, place.clone())?;
+    let whole = Record::whole(value, place.clone())?;
     if whole.map.get("tasks").is_some_and(Value::is_array) {
-        return Ok(vec![(MASTER.to_owned(), whole.objects("tasks")?)]);
+        return Ok(vec![(MASTER.to_owned(), records_of(whole)?)]);
     }
     let mut tags = Vec::new();
     for (tag, value) in whole.map {
-        let mut record = Record::new(value, Place { record: format!("tag {tag}"), ..place.clone() })?;
+        let record = Record::whole(value, Place { record: format!("tag {tag}"), ..place.clone() })?;
         if !record.map.contains_key("tasks") {
             return Err(record.place.error(
                 "tasks",
@@ -97,14 +97,22 @@ fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>)>> {
                 "a tag is an object with a list `tasks`",
             ));
         }
-        tags.push((tag, record.objects("tasks")?));
+        tags.push((tag, records_of(record)?));
     }
     Ok(tags)
+}
+
+/// Takes the records out of a tag, and out of a file without tags: one that is written has them, so neither may be nested deeper.
+fn records_of(mut tag: Record) -> Read<Vec<Record>> {
+    let records = tag.wholes("tasks")?;
+    tag.check_depth()?;
+    Ok(records)
 }
 
 fn add(mut record: Record, tag: &str, ids: &mut Ids, items: &mut Vec<Item>) -> Read<()> {
     let number = record.id("id")?;
     let subtasks = record.objects("subtasks")?;
+    record.check_depth()?;
     push(record, tag, number.clone(), None, ids, items)?;
     for mut subtask in subtasks {
         let below = subtask.id("id")?;
@@ -254,13 +262,22 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let spots = spots(tasks, &mut written.left_out);
     let mut file = envelope(text);
     let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    for task in tasks.iter().filter(|task| spots[&task.id].below.is_none()) {
-        let mut out = record_of(task, &spots, &mut written.left_out);
-        let below = tasks.iter().filter(|other| is_below(&spots[&other.id], &spots[&task.id]));
-        let below: Vec<Value> =
-            below.map(|other| Value::Object(record_of(other, &spots, &mut written.left_out))).collect();
+    let (tops, subtasks): (Vec<&Task>, Vec<&Task>) =
+        tasks.iter().partition(|task| spots[&task.id].below.is_none());
+    let mut below: BTreeMap<(&str, u64), Vec<&Task>> = BTreeMap::new();
+    for task in subtasks {
+        let spot = &spots[&task.id];
+        below.entry((spot.tag.as_str(), spot.top)).or_default().push(task);
+    }
+    for task in tops {
+        let (mut out, spot) = (record_of(task, &spots, &mut written.left_out), &spots[&task.id]);
+        let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
+        let below: Vec<Value> = below
+            .into_iter()
+            .map(|other| Value::Object(record_of(other, &spots, &mut written.left_out)))
+            .collect();
         out.insert("subtasks".to_owned(), Value::Array(below));
-        lists.entry(&spots[&task.id].tag).or_default().push(Value::Object(out));
+        lists.entry(&spot.tag).or_default().push(Value::Object(out));
     }
     for (tag, list) in lists {
         let entry = file.entry(tag).or_insert_with(|| json!({}));
@@ -274,10 +291,6 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let text = serde_json::to_string_pretty(&file).expect("BUG: values are always valid JSON");
     written.files.insert(name, text + "\n");
     written
-}
-
-fn is_below(spot: &Spot, top: &Spot) -> bool {
-    spot.below.is_some() && spot.tag == top.tag && spot.top == top.top
 }
 
 /// Returns the tags of a file without their tasks.
@@ -356,6 +369,8 @@ struct Numbers {
     given: BTreeSet<(String, u64)>,
     reserved: BTreeSet<(String, u64)>,
     below: BTreeSet<(String, u64, u64)>,
+    /// No number below this one is free: at the top of a tag, or below a task.
+    next: BTreeMap<(String, Option<u64>), u64>,
 }
 
 impl Numbers {
@@ -371,13 +386,16 @@ impl Numbers {
         {
             return number;
         }
-        let is_free = |number: &u64| {
-            let place = (tag.to_owned(), *number);
-            !self.given.contains(&place) && !self.reserved.contains(&place)
-        };
-        let number = (1..=u64::MAX).find(is_free).expect("BUG: numbers do not end");
-        self.given.insert((tag.to_owned(), number));
-        number
+        let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
+        loop {
+            let place = (tag.to_owned(), *next);
+            *next += 1;
+            if !self.reserved.contains(&place) && !self.given.contains(&place) {
+                let number = place.1;
+                self.given.insert(place);
+                return number;
+            }
+        }
     }
 
     fn below(&mut self, task: &Task, above: &Spot) -> u64 {
@@ -387,11 +405,11 @@ impl Numbers {
         {
             return number;
         }
-        let mut number = 1;
-        while !self.below.insert((above.tag.clone(), above.top, number)) {
-            number += 1;
+        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
+        while !self.below.insert((above.tag.clone(), above.top, *next)) {
+            *next += 1;
         }
-        number
+        *next
     }
 }
 

@@ -201,7 +201,10 @@ impl Lists {
 
     /// Returns the block that tells a model how far the checklist of a scope is: see [`prompt_block`].
     pub fn prompt_block(&self, scope: &str) -> String {
-        let items = self.checklists().get(scope).map(|kept| kept.heard.borrow().clone());
+        let mut checklists = self.checklists();
+        // What a store that does not answer would take away stays for now.
+        let _ = self.follow(&mut checklists);
+        let items = checklists.get(scope).map(|kept| kept.heard.borrow().clone());
         prompt_block(&items.unwrap_or_default())
     }
 
@@ -323,7 +326,7 @@ impl Lists {
     /// Returns the checklist of a scope, after what others have asked for.
     pub(crate) fn checklist(&self, cx: &CallContext, scope: &str) -> List {
         let mut checklists = self.checklists();
-        self.follow(cx, &mut checklists);
+        self.follow_for(cx, &mut checklists);
         checklists.get(scope).map(|kept| kept.list.clone()).unwrap_or_default()
     }
 
@@ -336,7 +339,7 @@ impl Lists {
     ) -> Result<(List, Vec<Item>), Fault> {
         // The lock is held until the store is told, so that others hear of changes in their order.
         let mut checklists = self.checklists();
-        self.follow(cx, &mut checklists);
+        self.follow_for(cx, &mut checklists);
         let kept = entry(&mut checklists, scope);
         let mut list = kept.list.clone();
         let dropped = list.replace(items)?;
@@ -350,17 +353,19 @@ impl Lists {
     }
 
     /// Empties the lists that somebody else has asked to be emptied.
-    fn follow(&self, cx: &CallContext, checklists: &mut BTreeMap<String, Checklist>) {
-        let Some(mirror) = self.0.mirror.get() else { return };
-        match mirror.cleared() {
-            Ok(scopes) => {
-                for scope in scopes {
-                    if let Some(kept) = checklists.get_mut(&scope) {
-                        kept.set(List::default());
-                    }
-                }
+    fn follow(&self, checklists: &mut BTreeMap<String, Checklist>) -> Result<(), Error> {
+        let Some(mirror) = self.0.mirror.get() else { return Ok(()) };
+        for scope in mirror.cleared()? {
+            if let Some(kept) = checklists.get_mut(&scope) {
+                kept.set(List::default());
             }
-            Err(error) => cx.report(format!("other processes could not be heard: {error}")),
+        }
+        Ok(())
+    }
+
+    fn follow_for(&self, cx: &CallContext, checklists: &mut BTreeMap<String, Checklist>) {
+        if let Err(error) = self.follow(checklists) {
+            cx.report(format!("other processes could not be heard: {error}"));
         }
     }
 

@@ -67,7 +67,7 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
     match kind {
         EventKind::Checklist { scope, items, cleared } => {
-            Some((MirroredList { scope, actor, at, revision, items }, cleared))
+            Some((MirroredList { scope, actor: actor.into(), at, revision, items }, cleared))
         }
         _ => None,
     }

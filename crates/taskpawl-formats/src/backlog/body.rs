@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{Note, Task, Timestamp};
+use taskpawl_model::{Note, Task, TaskId, Timestamp};
 
-use crate::ours::{NAME, Ours};
+use crate::ours::{COMMENT, Ours, comment};
 use crate::times::{minutes, to_minutes};
 
 const TITLE: &str = "## Description";
@@ -14,25 +14,33 @@ const COMMENTS_TITLE: &str = "## Comments";
 const COMMENTS_BEGIN: &str = "<!-- COMMENTS:BEGIN -->";
 const COMMENTS_END: &str = "<!-- COMMENTS:END -->";
 
-/// Takes what only taskpawl knows out of a body.
-pub(super) fn take_ours(body: String) -> (String, Ours) {
-    let (mut rest, mut ours) = (body, None);
-    // All of them go, so that none comes to count once the last is gone.
-    while let Some((before, inside, after)) = last_ours(&rest) {
-        ours.get_or_insert_with(|| Ours::parse(inside));
-        let whole = format!("{}{after}", before.trim_end());
-        whole.trim().clone_into(&mut rest);
+/// Takes what only taskpawl knows out of a body: its last line, where that is our comment. Backlog.md leaves it there.
+pub(super) fn take_ours(body: &str) -> (&str, Ours) {
+    let body = body.trim();
+    match ours_in(last_line(body)) {
+        Some(inside) => (body[..body.len() - last_line(body).len()].trim(), Ours::parse(inside)),
+        None => (body, Ours::default()),
     }
-    (rest, ours.unwrap_or_default())
 }
 
-/// Parts a body at the last of our comments that is whole, which is one line.
-fn last_ours(body: &str) -> Option<(&str, &str, &str)> {
-    let mark = format!("<!-- {NAME} ");
-    body.rmatch_indices(&mark).find_map(|(at, _)| {
-        let (inside, after) = body[at + mark.len()..].split_once("-->")?;
-        (!inside.contains('\n')).then_some((&body[..at], inside, after))
-    })
+/// Returns a body with what only taskpawl knows. A text whose own last line looks like our comment is told from it by one behind it.
+pub(super) fn with_ours(body: String, ours: &Ours, id: &TaskId) -> String {
+    let is_alike = ours_in(last_line(body.trim())).is_some();
+    match ours.text().or_else(|| is_alike.then(|| format!("id={id}"))) {
+        Some(text) if body.is_empty() => comment(&text),
+        Some(text) => format!("{body}\n\n{}", comment(&text)),
+        None => body,
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.rsplit('\n').next().unwrap_or_default()
+}
+
+/// Returns what our comment says, if a line is one.
+fn ours_in(line: &str) -> Option<&str> {
+    let inside = line.trim().strip_prefix(COMMENT)?.strip_suffix("-->")?;
+    (!inside.contains("-->")).then_some(inside)
 }
 
 /// Returns the description: between its marks, or what stands below its title in a body without marks.
@@ -52,6 +60,16 @@ fn between<'b>(text: &'b str, begin: &str, end: &str) -> Option<(&'b str, &'b st
     Some((before, inside, after))
 }
 
+/// Parts a body at its comments, which may be spoken of in its description.
+fn at_comments(body: &str) -> Option<(&str, &str, &str)> {
+    let described =
+        between(body, BEGIN, END).map(|(before, _, after)| before.len()..body.len() - after.len());
+    let is_free = |at: &usize| described.as_ref().is_none_or(|range| !range.contains(at));
+    let begin = body.match_indices(COMMENTS_BEGIN).map(|(at, _)| at).find(is_free)?;
+    let (inside, after) = body[begin + COMMENTS_BEGIN.len()..].split_once(COMMENTS_END)?;
+    Some((&body[..begin], inside, after))
+}
+
 /// Parts a text at a line.
 fn below<'b>(text: &'b str, title: &str) -> Option<(&'b str, &'b str)> {
     let mut at = 0;
@@ -66,7 +84,7 @@ fn below<'b>(text: &'b str, title: &str) -> Option<(&'b str, &'b str)> {
 
 /// Returns the comments; one without a time is as old as the task.
 pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
-    let Some((_, inside, _)) = between(body, COMMENTS_BEGIN, COMMENTS_END) else { return Vec::new() };
+    let Some((_, inside, _)) = at_comments(body) else { return Vec::new() };
     let (mut notes, mut lines) = (Vec::new(), inside.lines().peekable());
     while lines.peek().is_some() {
         let mut note = Note { at: created, actor: String::new(), text: String::new() };
@@ -114,7 +132,8 @@ fn is_same(before: &[Note], now: &[Note]) -> bool {
 }
 
 fn with_description(body: String, text: &str) -> String {
-    let text = text.trim();
+    // What would end it is set off.
+    let text = text.trim().replace(END, &END.replace("<!", "< !"));
     if let Some((before, _, after)) = between(&body, BEGIN, END) {
         return format!("{before}{BEGIN}\n{text}\n{END}{after}");
     }
@@ -143,7 +162,7 @@ fn with_comments(body: String, notes: &[Note]) -> String {
         }
         let _ = writeln!(inside, "created: {}\n---\n{}\n---", to_minutes(note.at), harmless(&note.text));
     }
-    if let Some((before, _, after)) = between(&body, COMMENTS_BEGIN, COMMENTS_END) {
+    if let Some((before, _, after)) = at_comments(&body) {
         return format!("{before}{COMMENTS_BEGIN}{inside}{COMMENTS_END}{after}");
     }
     if notes.is_empty() {

@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Written};
 use crate::front::entry;
 use crate::kept::{kept, put, put_rest};
-use crate::ours::{NAME, Ours};
+use crate::ours::Ours;
 use crate::record::{option, option_list};
 use crate::states;
 use crate::times::{minutes, rfc3339, to_minutes};
@@ -81,38 +81,60 @@ fn numbers(
         // An id of another form stays where a file has it, and is never given to a new one.
         (is_number(&id) || present.contains_key(&id.to_uppercase())).then_some(id)
     };
-    let mut taken: BTreeSet<String> = present.keys().cloned().collect();
+    let mut names = Names { taken: present.keys().cloned().collect(), ..Names::default() };
     let mut numbers: BTreeMap<TaskId, String> = BTreeMap::new();
+    let (mut given, mut left) = (BTreeSet::new(), Vec::new());
     for task in tasks {
-        if let Some(id) = own(task).filter(|id| numbers.values().all(|other| !other.eq_ignore_ascii_case(id)))
-        {
-            taken.insert(id.to_uppercase());
-            numbers.insert(task.id.clone(), id);
+        match own(task).filter(|id| given.insert(id.to_uppercase())) {
+            Some(id) => drop(numbers.insert(task.id.clone(), id)),
+            None => left.push(task),
         }
     }
-    let mut left: Vec<&Task> = tasks.iter().filter(|task| !numbers.contains_key(&task.id)).collect();
-    let exported: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+    names.taken.extend(given);
+    let mut waiting: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
     while !left.is_empty() {
-        let is_next = |task: &&Task| {
-            task.parent
-                .as_ref()
-                .is_none_or(|parent| numbers.contains_key(parent) || !exported.contains(parent))
-        };
-        // Tasks that are above one another in a circle come from no store.
-        let place = left.iter().position(is_next).unwrap_or(0);
-        let task = left.remove(place);
-        let above =
-            task.parent.as_ref().and_then(|parent| numbers.get(parent)).filter(|above| is_number(above));
-        let stem =
-            above.map_or_else(|| format!("{}-", words.prefix.to_uppercase()), |above| format!("{above}."));
-        let free = (1..=u64::MAX)
-            .map(|number| format!("{stem}{number}"))
-            .find(|id| !taken.contains(&id.to_uppercase()));
-        let id = free.expect("BUG: numbers do not end");
-        taken.insert(id.to_uppercase());
-        numbers.insert(task.id.clone(), id);
+        let before = left.len();
+        left.retain(|task| {
+            if task.parent.as_ref().is_some_and(|parent| waiting.contains(parent)) {
+                return true;
+            }
+            waiting.remove(&task.id);
+            let above = task.parent.as_ref().and_then(|parent| numbers.get(parent));
+            let id = names.next(above, words);
+            numbers.insert(task.id.clone(), id);
+            false
+        });
+        if left.len() == before {
+            // Tasks that are above one another in a circle come from no store.
+            waiting.clear();
+        }
     }
     numbers
+}
+
+/// Ids that are taken, in capitals.
+#[derive(Debug, Default)]
+struct Names {
+    taken: BTreeSet<String>,
+    /// No number below this one is free, by what stands before it.
+    next: BTreeMap<String, u64>,
+}
+
+impl Names {
+    /// Returns the next free id: below another one where that is a number.
+    fn next(&mut self, above: Option<&String>, words: &Words) -> String {
+        let above = above.filter(|above| is_number(above));
+        let stem =
+            above.map_or_else(|| format!("{}-", words.prefix.to_uppercase()), |above| format!("{above}."));
+        let number = self.next.entry(stem.clone()).or_insert(1);
+        loop {
+            let id = format!("{stem}{number}");
+            *number += 1;
+            if self.taken.insert(id.to_uppercase()) {
+                return id;
+            }
+        }
+    }
 }
 
 /// Returns whether a text has the form of an id there: `TASK-2.1`.
@@ -159,11 +181,7 @@ fn parts(
         Some(Value::String(body)) => body::updated(body, task),
         _ => body::of(task),
     };
-    let body = match ours.text() {
-        Some(text) if body.is_empty() => format!("<!-- {NAME} {text} -->"),
-        Some(text) => format!("{body}\n\n<!-- {NAME} {text} -->"),
-        None => body,
-    };
+    let body = body::with_ours(body, &ours, &task.id);
     put_rest(&mut head, kept);
     (head, body)
 }

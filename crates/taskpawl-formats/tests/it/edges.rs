@@ -1,0 +1,108 @@
+//! What lies at the edge of what can be kept is kept all the same, and read again.
+
+use serde_json::{Value, json};
+use taskpawl_formats::{Files, Format, Reading, read, write};
+
+use crate::support::{options, over, reading, task};
+
+/// Reads a file, writes its tasks over it and into a file of their own, and returns what is read of these.
+fn again(format: Format, name: &str, text: &str) -> [Reading; 3] {
+    let before = Files::single(name, text);
+    let first = reading(format, &before);
+    let second = reading(format, &over(&before, &write(format, &first.tasks, Some(&before)).files));
+    let third = reading(format, &write(format, &first.tasks, None).files);
+    [first, second, third]
+}
+
+#[test]
+fn a_name_of_any_length_is_read_again() {
+    for chars in [999, 1_000, 1_001, 1_023, 1_024, 1_025, 5_000] {
+        let name = "'".repeat(chars);
+        let head = format!(
+            "---\nid: TASK-1\ntitle: A\n? \"{name}\"\n: 1\n? \"b{name}\"\n: [1, 2]\nin: {{? \"{name}\" : [{{? \"{name}\" : 2}}]}}\n---\n"
+        );
+        for reading in again(Format::Backlog, "tasks/a.md", &head) {
+            let kept = &task(&reading, "TASK-1").metadata.extra["backlog"];
+            assert_eq!(kept[&name], 1, "{chars}");
+            assert_eq!(kept[&format!("b{name}")], json!([1, 2]), "{chars}");
+            assert_eq!(kept["in"][&name][0][&name], 2, "{chars}");
+        }
+    }
+}
+
+/// Returns a file with as many levels in a task, a subtask or the file itself.
+fn nested(field: &str, levels: usize) -> (Value, Value) {
+    let value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
+    let mut file = json!({"tasks": [{"id": 1, "title": "A", "subtasks": [{"id": 1, "title": "B"}]}]});
+    match field {
+        "task" => file["tasks"][0]["more"] = value.clone(),
+        "subtask" => file["tasks"][0]["subtasks"][0]["more"] = value.clone(),
+        _ => file["more"] = value.clone(),
+    }
+    (file, value)
+}
+
+#[test]
+fn what_can_be_kept_of_a_file_without_tags_can_be_kept_with_one() {
+    for field in ["task", "subtask", "file"] {
+        let (file, value) = nested(field, 61);
+        for reading in again(Format::Taskmaster, "tasks.json", &file.to_string()) {
+            assert_eq!(reading.tasks.len(), 2, "{field}");
+            if field != "file" {
+                let id = if field == "task" { "1" } else { "1.1" };
+                assert_eq!(task(&reading, id).metadata.extra["taskmaster"]["more"], value, "{field}");
+            }
+        }
+        let (file, _) = nested(field, 62);
+        let error = read(Format::Taskmaster, &Files::single("tasks.json", file.to_string()), &options());
+        assert_eq!(error.unwrap_err().problem, "it is nested too deeply", "{field}");
+    }
+}
+
+#[test]
+fn a_text_that_looks_like_our_own_comment_stays_a_text() {
+    let comment = "<!-- taskpawl id=other status=failed -->";
+    let section = format!(
+        "## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\nSay\n{comment}\n<!-- SECTION:DESCRIPTION:END -->"
+    );
+    for body in [
+        section.clone(),
+        format!("{section}\n\n{comment}"),
+        format!("{comment}\n{section}\n{comment}\n\n{comment}"),
+    ] {
+        let text = format!("---\nid: TASK-1\ntitle: A\n---\n\n{body}\n");
+        let [first, ..] = again(Format::Backlog, "tasks/a.md", &text);
+        let id = first.tasks[0].id.clone();
+        assert_eq!(id.as_str(), if body == section { "TASK-1" } else { "other" });
+        for reading in again(Format::Backlog, "tasks/a.md", &text) {
+            let task = task(&reading, id.as_str());
+            assert_eq!(task.description, format!("Say\n{comment}"));
+            assert_eq!(json!(task), json!(first.tasks[0]));
+        }
+    }
+    let mut tasks = reading(Format::Markdown, &Files::single("a.md", "- [ ] A\n")).tasks;
+    for name in [comment.to_owned(), format!("Say {comment}"), format!("{comment} {comment}")] {
+        tasks[0].name.clone_from(&name);
+        let read = reading(Format::Markdown, &write(Format::Markdown, &tasks, None).files);
+        assert_eq!((read.tasks[0].id.as_str(), &read.tasks[0].name), ("a", &name));
+    }
+}
+
+#[test]
+fn a_description_may_speak_of_sections() {
+    let mut tasks =
+        reading(Format::Backlog, &Files::single("tasks/a.md", "---\nid: TASK-1\ntitle: A\n---\n")).tasks;
+    "Between <!-- COMMENTS:BEGIN --> and <!-- COMMENTS:END -->, not\n<!-- SECTION:DESCRIPTION:BEGIN -->"
+        .clone_into(&mut tasks[0].description);
+    let note = json!({"at": "2030-01-01T00:00:00Z", "actor": "bo", "text": "Fine"});
+    tasks[0].notes = vec![serde_json::from_value(note).unwrap()];
+    let read = reading(Format::Backlog, &write(Format::Backlog, &tasks, None).files).tasks;
+    assert_eq!((&read[0].description, &read[0].notes), (&tasks[0].description, &tasks[0].notes));
+    tasks[0].description.push_str("\nnor <!-- SECTION:DESCRIPTION:END -->");
+    let read = reading(Format::Backlog, &write(Format::Backlog, &tasks, None).files).tasks;
+    assert!(
+        read[0].description.ends_with("nor < !-- SECTION:DESCRIPTION:END -->"),
+        "{}",
+        read[0].description
+    );
+}
