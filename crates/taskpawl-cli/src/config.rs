@@ -295,6 +295,15 @@ impl ConfigError {
     }
 }
 
+/// Reads a file. A pipe that a program has put in its place, and that nobody writes to, is not waited for.
+fn read_whole(path: &Path) -> io::Result<String> {
+    if fs::metadata(path)?.is_file() {
+        fs::read_to_string(path)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"))
+    }
+}
+
 /// Returns where the files of the configuration are: the nearest `taskpawl.toml` upwards, and that of the user.
 pub(crate) fn files(environment: &Environment) -> Files {
     let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
@@ -417,7 +426,7 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
-        let text = match fs::read_to_string(path) {
+        let text = match read_whole(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),

@@ -265,10 +265,7 @@ impl CliError {
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
                     .to_owned(),
             ),
-            Self::Servers(_) => Some(
-                "`mcp.configs` of the configuration names such files, and the project's `.mcp.json` is one"
-                    .to_owned(),
-            ),
+            Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".to_owned()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),

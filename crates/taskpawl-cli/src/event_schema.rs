@@ -271,7 +271,7 @@ mod tests {
                 from: Status::Todo,
                 to: Status::Blocked,
                 cause: Cause::Undo,
-                reason: Some(BlockedReason::Manual { text: "x".to_owned() }),
+                reason: Some(Box::new(BlockedReason::Manual { text: "x".to_owned() })),
                 text: Some("x".to_owned()),
                 attempt: 1,
                 lease_until: Some(chrono::DateTime::UNIX_EPOCH),

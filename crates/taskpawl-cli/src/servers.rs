@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl::RunOptions;
-use taskpawl::model::{CallSpec, NewCall, NewTask, Query, TaskSpec};
+use taskpawl::model::{CallSpec, NewCall, NewTask, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash};
 use taskpawl_mcp::{
@@ -46,6 +46,11 @@ impl McpServers {
     /// Returns the tools of all servers that have ever run.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.servers.tools()
+    }
+
+    /// Returns whether a server is known to have a tool.
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.servers.tools().iter().any(|known| known.spec().name == tool)
     }
 
     /// Returns what starts servers when a run needs a tool of theirs that nobody knows.
@@ -122,13 +127,6 @@ impl McpServers {
         near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
     }
 
-    /// Returns the names of the servers whose tools are not known yet.
-    fn unknown(&self) -> BTreeSet<String> {
-        let states = self.servers.states();
-        let unknown = states.iter().filter(|state| state.tools.is_none());
-        unknown.map(|state| state.config.name.clone()).collect()
-    }
-
     fn all(&self) -> BTreeSet<String> {
         self.servers.states().iter().map(|state| state.config.name.clone()).collect()
     }
@@ -138,12 +136,14 @@ impl McpServers {
 #[derive(Debug)]
 pub(crate) struct Lack {
     pub(crate) text: String,
+    /// The end of that, which speaks of the server.
+    pub(crate) why: String,
     pub(crate) command: &'static str,
 }
 
 impl Lack {
     fn new(tool: &str, why: &str, command: &'static str) -> Self {
-        Self { text: format!("needs the tool `{tool}`: {why}"), command }
+        Self { text: format!("needs the tool `{tool}`: {why}"), why: why.to_owned(), command }
     }
 }
 
@@ -170,10 +170,20 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes the servers of a file. Files within the project may be written by whoever writes the project.
+    /// Takes the servers of a file. Files within the project may be written by whoever writes the project, programs of a run
+    /// included: what is wrong with one of those costs its servers, and not every command.
     fn file(&mut self, path: &Path, of_project: bool) -> Result<(), CliError> {
-        let found = read_servers(path, self.root)?;
         let is_held = of_project || path.starts_with(self.root);
+        let found = match read_servers(path, self.root) {
+            Ok(found) => found,
+            Err(error) if is_held => {
+                self.app
+                    .out()
+                    .warn(&format!("{}; its servers are left out", CliError::from(error).message()));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let hash = is_held.then(|| content_hash(found.text.as_bytes()));
         for problem in found.problems {
             self.warn(&problem);
@@ -262,36 +272,11 @@ fn state_directory(app: &App) -> Option<PathBuf> {
 
 /// Makes the tools of all servers known, by starting them.
 pub(crate) fn connect(app: &App) -> Result<(), CliError> {
-    learn(app, app.servers()?.all(), &SandboxArgs::default())
-}
-
-/// Makes the tools known that calls of these names need, by starting their servers; nothing happens where they are known.
-pub(crate) fn learn_for<'n>(
-    app: &App,
-    tools: impl Iterator<Item = &'n str>,
-    sandbox: &SandboxArgs,
-) -> Result<(), CliError> {
-    let unknown = app.servers()?.unknown();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let named = tools.filter_map(|tool| Some(tool.split_once('/')?.0.to_owned()));
-    learn(app, named.filter(|name| unknown.contains(name)).collect(), sandbox)
-}
-
-/// As [`learn_for`], for what is left to do in the store.
-pub(crate) fn learn_for_store(app: &App, sandbox: &SandboxArgs) -> Result<(), CliError> {
-    if app.servers()?.unknown().is_empty() {
-        return Ok(());
-    }
-    let tasks = app.reader()?.list_tasks(&Query::default())?;
-    let left = tasks.iter().filter(|task| !task.status.is_finished());
-    let calls = left.flat_map(|task| &task.metadata.tool_calls);
-    learn_for(app, calls.map(|call| &*call.tool_name), sandbox)
+    learn(app, app.servers()?.all())
 }
 
 /// Starts servers in the way in which a run does: within one, and in its sandbox.
-fn learn(app: &App, names: BTreeSet<String>, sandbox: &SandboxArgs) -> Result<(), CliError> {
+fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     if names.is_empty() {
         return Ok(());
     }
@@ -299,7 +284,7 @@ fn learn(app: &App, names: BTreeSet<String>, sandbox: &SandboxArgs) -> Result<()
     let files = tempfile::Builder::new().prefix("taskpawl-mcp-").tempdir().map_err(CliError::Runtime)?;
     let plans = app.builder_at(Location::Memory, &root(app)?)?;
     let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
-    let plans = app.held(plans, sandbox)?.open()?;
+    let plans = app.held(plans, &SandboxArgs::default())?.open()?;
     let call = NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() } };
     let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;

@@ -15,6 +15,9 @@ mod client;
 pub mod fuzz;
 mod server;
 
+#[cfg(feature = "conformance")]
+pub use server::serve_conformance;
+
 pub use client::config::{ServerConfig, ServerProblem, Transport, Variables};
 pub use client::files::{FileError, Found, read_servers, server_of};
 pub use client::servers::{ServerState, Servers, ServersOptions};

@@ -7,16 +7,21 @@
 
 mod actions;
 mod answer;
+mod app;
 mod arguments;
 mod brief;
 mod caller;
 mod changes;
 mod completion;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod digest;
 mod elicit;
 #[cfg(test)]
 mod fuzz;
 mod handler;
+#[cfg(test)]
+mod hints;
 mod http;
 mod options;
 mod prompts;
@@ -27,6 +32,8 @@ mod stdio;
 mod tasks;
 mod tools;
 
+#[cfg(feature = "conformance")]
+pub use conformance::serve_conformance;
 pub use handler::McpServer;
 pub use http::{HttpDoor, ListenError};
 pub use options::{PromptText, ResourceText, ServerOptions, ToolSet};

@@ -198,7 +198,7 @@ fn those_that_matter(view: &dyn View, revision: u64) -> ViewResult<Vec<Key>> {
 impl Entry {
     fn read(view: &dyn View, key: Key) -> ViewResult<Option<Self>> {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
-        let state = task.body.state;
+        let state = task.body.state.clone();
         let detail = match &state {
             TaskState::InProgress { .. } => now_doing(&view.calls(key)?),
             TaskState::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
@@ -213,7 +213,7 @@ impl Entry {
         );
         let status = state.status();
         let claim = if let TaskState::InProgress { claim } = state { Some(claim) } else { None };
-        let (name, assignee) = (task.spec.name, task.spec.assignee);
+        let (name, assignee) = (task.spec.name.clone(), task.spec.assignee.clone());
         let parent = node.parent;
         Ok(Some(Self { id: task.id, name, parent, status, is_behind, assignee, claim, detail }))
     }
@@ -230,7 +230,7 @@ impl Entry {
             (None, false) => mark_of(self.status),
         };
         let assignee = if self.status.is_finished() { None } else { self.assignee.as_ref() };
-        let owner = self.claim.as_ref().map(|claim| claim.actor.clone());
+        let owner = self.claim.as_ref().map(|claim| claim.actor.to_string());
         Item {
             id: self.id.to_string(),
             title: self.name.clone(),

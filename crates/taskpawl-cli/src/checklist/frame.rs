@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::fit::fit;
 use super::markdown::plain;
-use super::{Checklist, Item, Mark};
+use super::{Checklist, Item, Mark, Sheet};
 use crate::text::{Paint, Style, clean, cut, style};
 
 /// What turns while something runs; one of them is drawn for [`TURN`](super::screen::TURN).
@@ -42,38 +42,72 @@ impl View {
     }
 
     /// Returns how far all items can be scrolled.
-    pub(crate) fn furthest(&self, list: &Checklist) -> usize {
-        let lines = list.items.len() + usize::from(!list.unlisted.is_empty());
-        self.room().map_or(0, |room| lines.saturating_sub(room))
+    pub(crate) fn furthest(&self, sheet: &Sheet) -> usize {
+        self.room().map_or(0, |room| lines_below(&panels(sheet)).saturating_sub(room))
     }
 }
 
+/// One list with what stands above it.
+#[derive(Debug)]
+struct Panel<'a> {
+    title: String,
+    owner: Option<&'a str>,
+    list: &'a Checklist,
+}
+
+/// Returns what is drawn: the plan, unless there is something else and it is empty, and below it what models keep.
+fn panels(sheet: &Sheet) -> Vec<Panel<'_>> {
+    let plan = Panel { title: "Tasks".to_owned(), owner: None, list: &sheet.plan };
+    let has_plan = sheet.lists.is_empty() || plan.list.lines() > 0;
+    let kept = sheet.lists.iter().map(|kept| Panel {
+        title: format!("Tasks of {}", cut(&clean(&kept.scope), LONGEST_SCOPE)),
+        owner: Some(&kept.owner),
+        list: &kept.list,
+    });
+    Some(plan).filter(|_| has_plan).into_iter().chain(kept).collect()
+}
+
+/// How many columns have to be left for the name of an owner.
+const LEAST_OWNER: usize = 6;
+
+/// How many columns of a scope are shown.
+const LONGEST_SCOPE: usize = 16;
+
+/// Returns how many lines all of it takes below the first header.
+fn lines_below(panels: &[Panel<'_>]) -> usize {
+    panels.iter().map(|panel| panel.list.lines() + 1).sum::<usize>().saturating_sub(1)
+}
+
 /// Returns the lines of a frame: none is wider than `width`, and there are at most `height`.
-pub(crate) fn frame(list: &Checklist, view: &View, paint: Paint) -> Vec<String> {
-    let mut lines = vec![header(list, view, paint)];
-    if !view.is_collapsed {
-        lines.extend(rows(list, view, paint));
-    }
+pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<String> {
+    let panels = panels(sheet);
+    let mut lines = vec![header(&panels[0], view, paint)];
+    let below = if view.is_collapsed { headers(&panels, view, paint) } else { rows(&panels, view, paint) };
+    lines.extend(below);
     if view.has_keys && view.height.is_none_or(|height| height > 1) {
-        lines.push(paint.style(GREY, &fitted(&keys(list, view), view.width)));
+        lines.push(paint.style(GREY, &fitted(&keys(sheet, view), view.width)));
     }
     lines
 }
 
-fn header(list: &Checklist, view: &View, paint: Paint) -> String {
+fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> String {
     const LONGEST: usize = 24;
     const SHORTEST: usize = 8;
+    let list = panel.list;
     let chevron = if view.is_collapsed { "▸" } else { "▾" };
-    let title = format!("{chevron} Tasks ({}/{} completed)", list.completed, list.total);
+    let title = format!("{chevron} {} ({}/{} completed)", panel.title, list.completed, list.total);
     let width = view.width.unwrap_or(usize::MAX);
     let room = width.saturating_sub(title.width());
-    let state = state(list, room.saturating_sub(SHORTEST + 2));
-    let bar = room.saturating_sub(state.width() + 2).min(LONGEST);
+    let most = room.saturating_sub(SHORTEST + 2);
+    let owner = panel.owner.filter(|_| most >= LEAST_OWNER);
+    let owner = owner.map(|owner| cut(&format!("  {}", clean(owner)), most)).unwrap_or_default();
+    let state = state(list, most.saturating_sub(owner.width()));
+    let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
     let mut line = paint.style(style::BOLD, &cut(&title, width));
     if bar >= SHORTEST {
         line = format!("{line}  {}", self::bar(list, bar, paint));
     }
-    line + &paint.style(GREY, &state)
+    line + &paint.style(GREY, &format!("{owner}{state}"))
 }
 
 /// Returns how many items need somebody or run, as far as there is room for it; what is bad comes first.
@@ -95,9 +129,56 @@ fn bar(list: &Checklist, width: usize, paint: Paint) -> String {
     format!("{}{}", paint.style(GREEN, &"━".repeat(full)), paint.style(GREY, &"─".repeat(width - full)))
 }
 
-fn rows(list: &Checklist, view: &View, paint: Paint) -> Vec<String> {
-    let room = view.room();
-    let fit = fit(list, if view.shows_all { None } else { room });
+/// Returns the headers below the first.
+fn headers(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+    let others = panels.iter().skip(1).map(|panel| header(panel, view, paint));
+    others.take(view.room().unwrap_or(usize::MAX)).collect()
+}
+
+/// Returns what stands below the first header.
+fn rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+    let Some(room) = view.room() else { return all_rows(panels, view, paint) };
+    if view.shows_all {
+        let most = lines_below(panels).saturating_sub(room);
+        return all_rows(panels, view, paint).into_iter().skip(view.scroll.min(most)).take(room).collect();
+    }
+    let wanted = panels.iter().enumerate().map(|(at, panel)| panel.list.lines() + at.min(1));
+    let shares = shares(&wanted.collect::<Vec<_>>(), room);
+    let mut lines = Vec::new();
+    for (at, (panel, share)) in panels.iter().zip(shares).enumerate() {
+        let has_header = at > 0 && share > 0;
+        lines.extend(has_header.then(|| header(panel, view, paint)));
+        lines.extend(rows_of(panel.list, Some(share - usize::from(has_header)), view, paint));
+    }
+    lines
+}
+
+fn all_rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, panel) in panels.iter().enumerate() {
+        lines.extend((at > 0).then(|| header(panel, view, paint)));
+        lines.extend(rows_of(panel.list, None, view, paint));
+    }
+    lines
+}
+
+/// Shares lines out: each gets as many as the others, unless it wants fewer.
+fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
+    let mut given = vec![0; wanted.len()];
+    let mut left = room;
+    while left > 0 && given.iter().zip(wanted).any(|(given, wanted)| given < wanted) {
+        for (given, wanted) in given.iter_mut().zip(wanted) {
+            if *given < *wanted && left > 0 {
+                *given += 1;
+                left -= 1;
+            }
+        }
+    }
+    given
+}
+
+fn rows_of(list: &Checklist, room: Option<usize>, view: &View, paint: Paint) -> Vec<String> {
+    let fit = fit(list, room);
     let shown = fit.items.iter().map(|position| row(&list.items[*position], view, paint));
     let hidden: Vec<String> =
         fit.hidden.iter().map(|(mark, count)| format!("{count} {}", mark.words())).collect();
@@ -105,12 +186,7 @@ fn rows(list: &Checklist, view: &View, paint: Paint) -> Vec<String> {
         let text = format!("  … and {}", hidden.join(", "));
         paint.style(GREY, &fitted(&text, view.width))
     });
-    let lines = shown.chain(rest);
-    match room {
-        None => lines.collect(),
-        Some(room) if view.shows_all => lines.skip(view.scroll.min(view.furthest(list))).take(room).collect(),
-        Some(room) => lines.take(room).collect(),
-    }
+    shown.chain(rest).take(room.unwrap_or(usize::MAX)).collect()
 }
 
 /// How many columns a level is to the right of the one above, and how many levels are shown so.
@@ -156,11 +232,11 @@ fn look(mark: Mark, turn: usize) -> (&'static str, Style, Style) {
     }
 }
 
-fn keys(list: &Checklist, view: &View) -> String {
-    let lines = list.items.len() + usize::from(!list.unlisted.is_empty());
+fn keys(sheet: &Sheet, view: &View) -> String {
+    let lines = lines_below(&panels(sheet));
     let place = match view.room().filter(|_| view.shows_all && !view.is_collapsed) {
         Some(room) if lines > room => {
-            let first = view.scroll.min(view.furthest(list));
+            let first = view.scroll.min(view.furthest(sheet));
             format!("{}-{} of {lines}  ", first + 1, first + room)
         }
         _ => String::new(),

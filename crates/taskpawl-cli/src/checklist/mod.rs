@@ -1,11 +1,12 @@
 //! A live checklist: what there is to do, what is being done and by whom, and what is done.
 //!
-//! [`Checklist`] is plain data, whatever it was made from: `board` makes it from a plan, and any other list of items can be drawn as
-//! well. `frame` turns it into lines and knows no terminal; `screen` owns the terminal.
+//! [`Checklist`] is plain data, whatever it was made from: `board` makes it from a plan, `kept` from what models keep beside it, and a
+//! [`Sheet`] has all of them. `frame` turns that into lines and knows no terminal; `screen` owns the terminal.
 
 mod board;
 mod fit;
 mod frame;
+mod kept;
 mod markdown;
 mod screen;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use serde::Serialize;
 
 pub(crate) use board::Board;
 pub(crate) use frame::{View, frame};
+pub(crate) use kept::Keeping;
 pub(crate) use screen::{Screen, TURN};
 
 /// How far an item is. The order is that in which items matter when there is no room for all of them.
@@ -107,7 +109,6 @@ pub(crate) struct Checklist {
 
 impl Checklist {
     /// Returns a list of all items that there are.
-    #[cfg_attr(not(test), expect(dead_code, reason = "lists of sessions are drawn by it"))]
     pub(crate) fn of(items: Vec<Item>) -> Self {
         let count =
             |wanted: &dyn Fn(Mark) -> bool| items.iter().filter(|item| wanted(item.status)).count() as u64;
@@ -122,8 +123,39 @@ impl Checklist {
         listed + self.unlisted.get(&mark).copied().unwrap_or_default()
     }
 
+    fn is_moving(&self) -> bool {
+        self.count(Mark::InProgress) > 0
+    }
+
+    /// Returns how many lines it takes, without its header.
+    fn lines(&self) -> usize {
+        self.items.len() + usize::from(!self.unlisted.is_empty())
+    }
+}
+
+/// A checklist that a model keeps beside its work: what it says, not what ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Kept {
+    /// Whose it is: a conversation or a session.
+    pub(crate) scope: String,
+    /// Who keeps it.
+    pub(crate) owner: String,
+    #[serde(flatten)]
+    pub(crate) list: Checklist,
+}
+
+/// Everything that is drawn: the plan, and what models keep beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Sheet {
+    #[serde(flatten)]
+    pub(crate) plan: Checklist,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lists: Vec<Kept>,
+}
+
+impl Sheet {
     /// Returns whether something is going on, so that a picture of it has to move.
     pub(crate) fn is_moving(&self) -> bool {
-        self.count(Mark::InProgress) > 0
+        self.plan.is_moving() || self.lists.iter().any(|kept| kept.list.is_moving())
     }
 }

@@ -76,3 +76,62 @@ fn give_back() {
     let _ = disable_raw_mode();
     let _ = io::stdout().flush();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Says that this process is the program on the terminal.
+    const ON_STAGE: &str = "TASKPAWL_TEST_ON_STAGE";
+
+    fn tmux(socket: &Path) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(socket).stdin(Stdio::null());
+        tmux
+    }
+
+    fn said(socket: &Path, words: &[&str]) -> String {
+        String::from_utf8(tmux(socket).args(words).output().unwrap().stdout).unwrap()
+    }
+
+    /// It runs itself again on a terminal of tmux, where it draws and then panics.
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_is_read_on_it() {
+        if std::env::var_os(ON_STAGE).is_some() {
+            let mut screen = Screen::enter().unwrap();
+            screen.draw(vec!["drawn in place".to_owned()]).unwrap();
+            panic!("something is wrong");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("tmux");
+        let name = "checklist::screen::tests::a_panic_gives_the_terminal_back_and_is_read_on_it";
+        let itself = std::env::current_exe().unwrap();
+        let program = format!("{ON_STAGE}=1 '{}' --exact {name} --nocapture", itself.display());
+        let script = format!("{program}; echo [exit $?]; stty -a; read x");
+        let started = tmux(&socket)
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "40", &script])
+            .status();
+        if started.is_err() {
+            println!("SKIPPED: a panic on a terminal: tmux is not installed");
+            return;
+        }
+        let end = Instant::now() + Duration::from_mins(1);
+        let mut screen = String::new();
+        while !screen.contains("cs8") {
+            assert!(Instant::now() < end, "it never came:\n{screen}");
+            std::thread::yield_now();
+            screen = said(&socket, &["capture-pane", "-p"]);
+        }
+        let state = said(&socket, &["display-message", "-p", "#{cursor_flag} #{alternate_on}"]);
+        said(&socket, &["kill-server"]);
+        assert!(screen.contains("something is wrong") && screen.contains("[exit 101]"), "{screen}");
+        assert!(!screen.contains("drawn in place"), "the other screen is left: {screen}");
+        assert!(screen.contains(" icanon") && screen.contains(" echo "), "keys are as before: {screen}");
+        assert_eq!(state.trim(), "1 0");
+    }
+}

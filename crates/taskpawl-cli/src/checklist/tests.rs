@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Checklist, Item, Mark, View, frame};
+use super::{Checklist, Item, Kept, Mark, Sheet, View, frame};
 use crate::text::Paint;
 
 const PLAIN: Paint = Paint { is_on: false };
@@ -42,8 +42,18 @@ fn varied() -> Checklist {
     ])
 }
 
+fn plan(list: &Checklist) -> Sheet {
+    Sheet { plan: list.clone(), lists: Vec::new() }
+}
+
 fn text(list: &Checklist, view: &View) -> String {
-    frame(list, view, PLAIN).join("\n")
+    frame(&plan(list), view, PLAIN).join("\n")
+}
+
+fn kept(scope: &str, number: usize) -> Kept {
+    let marks = [Mark::Completed, Mark::InProgress, Mark::NotStarted];
+    let items = (0..number).map(|at| item("1", &format!("Step {at}"), marks[at.min(2)])).collect();
+    Kept { scope: scope.to_owned(), owner: "ann@host".to_owned(), list: Checklist::of(items) }
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn a_frame_has_colours() {
         item("c", "Open", Mark::NotStarted),
     ]);
     let view = View { width: Some(60), height: Some(10), turn: 3, has_keys: true, ..View::default() };
-    let lines = frame(&list, &view, Paint { is_on: true }).join("\n");
+    let lines = frame(&plan(&list), &view, Paint { is_on: true }).join("\n");
     insta::assert_snapshot!(lines.replace('\u{1b}', "␛"), @"
     ␛[1m▾ Tasks (1/3 completed)␛[0m  ␛[32m━━━━━━␛[0m␛[90m──────────────␛[0m␛[90m  1 in progress␛[0m
       ␛[32m✓␛[0m ␛[2mDone␛[0m
@@ -173,7 +183,8 @@ fn a_frame_fits_every_terminal() {
         for (shows_all, is_collapsed) in [(false, false), (true, false), (false, true)] {
             let (width, height) = (Some(width), Some(height));
             let view = View { width, height, shows_all, is_collapsed, has_keys: true, scroll: 7, turn: 99 };
-            let lines = frame(&list, &view, PLAIN);
+            let lists = vec![kept("talk", 5), kept("0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10", 50)];
+            let lines = frame(&Sheet { plan: list.clone(), lists }, &view, PLAIN);
             assert!(Some(lines.len()) <= height, "{view:?}: {lines:?}");
             for line in &lines {
                 assert!(Some(line.width()) <= width, "{view:?}: {line:?}");
@@ -181,4 +192,50 @@ fn a_frame_fits_every_terminal() {
             }
         }
     }
+}
+
+#[test]
+fn what_models_keep_is_drawn_below_the_plan() {
+    let plan =
+        Checklist::of(vec![item("a", "Build", Mark::Completed), item("b", "Publish", Mark::NotStarted)]);
+    let lists = vec![kept("talk", 3), kept("0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10", 40)];
+    let sheet = Sheet { plan, lists };
+    let view = View { width: Some(59), height: Some(14), has_keys: true, ..View::default() };
+    insta::assert_snapshot!(frame(&sheet, &view, PLAIN).join("\n"), @"
+    ▾ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
+      ✓ Build
+      ○ Publish
+    ▾ Tasks of talk (1/3 completed)  ━━━━━───────────  ann@host
+      ✓ Step 0
+      ⠋ Step 1
+      ○ Step 2
+    ▾ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ─────────────
+      ⠋ Step 1
+      ○ Step 2
+      ○ Step 3
+      ○ Step 4
+      … and 35 not started, 1 completed
+    q quit  c fold  a all  ↑↓ scroll
+    ");
+    let folded = View { is_collapsed: true, ..view };
+    insta::assert_snapshot!(frame(&sheet, &folded, PLAIN).join("\n"), @"
+    ▸ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
+    ▸ Tasks of talk (1/3 completed)  ━━━━━───────────  ann@host
+    ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ─────────────
+    q quit  c open  a all  ↑↓ scroll
+    ");
+    let lowest = View { shows_all: true, scroll: usize::MAX, height: Some(5), ..view };
+    insta::assert_snapshot!(frame(&sheet, &lowest, PLAIN).join("\n"), @"
+    ▾ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
+      ○ Step 37
+      ○ Step 38
+      ○ Step 39
+    45-47 of 47  q quit  c fold  a what matters  ↑↓ scroll
+    ");
+    let alone = Sheet { plan: Checklist::default(), lists: vec![kept("talk", 2)] };
+    insta::assert_snapshot!(frame(&alone, &View::default(), PLAIN).join("\n"), @"
+    ▾ Tasks of talk (1/2 completed)  ━━━━━━━━━━━━────────────  ann@host  1 in progress
+      ✓ Step 0
+      ⠋ Step 1
+    ");
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
@@ -36,6 +37,19 @@ pub(super) struct Found {
     pub(super) files: Files,
 }
 
+/// Refuses to write what could not be read again.
+pub(super) fn check_size(path: &Path, files: &Files) -> Result<(), CliError> {
+    let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
+    if files.iter().count() <= MAX_FILES && bytes as u64 <= MAX_BYTES {
+        return Ok(());
+    }
+    let limits = format!("{MAX_FILES} files or {} MiB", MAX_BYTES >> 20);
+    Err(CliError::usage_with(
+        format!("`{}` would have more than {limits}, and could not be read again", path.display()),
+        "export a part of it with `--only`",
+    ))
+}
+
 /// Reads files, of the format that is given or of the one that they are of without doubt.
 pub(super) fn find(format: Option<Format>, path: &Path) -> Result<Found, CliError> {
     if path.as_os_str() == "-" {
@@ -53,10 +67,24 @@ pub(super) fn find(format: Option<Format>, path: &Path) -> Result<Found, CliErro
 fn known(format: Option<Format>, path: PathBuf, files: Files) -> Result<Found, CliError> {
     match format.or_else(|| detect(&files)) {
         Some(format) => Ok(Found { format, path, files }),
-        None => Err(CliError::usage_with(
-            format!("it is not clear which format `{}` has", path.display()),
-            format!("name it: `taskpawl import FORMAT {}`", path.display()),
-        )),
+        None => Err(unclear(&path, &files)),
+    }
+}
+
+fn unclear(path: &Path, files: &Files) -> CliError {
+    let shown = path.display();
+    let is_json = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "json");
+    let of_json = files.iter().find(|(name, _)| is_json(name));
+    let broken = of_json.and_then(|(_, text)| serde_json::from_str::<IgnoredAny>(text).err());
+    match broken {
+        Some(error) => CliError::usage_with(
+            format!("`{shown}` is no JSON: {error}"),
+            "restore the file, or write it anew with its own program",
+        ),
+        None => CliError::usage_with(
+            format!("it is not clear which format `{shown}` has"),
+            format!("name it: `taskpawl import FORMAT {shown}`"),
+        ),
     }
 }
 

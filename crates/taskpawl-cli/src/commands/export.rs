@@ -93,6 +93,7 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let files_to_keep = files.filter(|_| !known.is_empty() || !args.force).or(list);
     let written = write(args.format, &tasks, files_to_keep);
     let changed = changed(&written, files);
+    exchange::check_size(&root, &written.files)?;
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
         record(app, args, &manager, files, &written, source)?;
@@ -189,7 +190,8 @@ fn changed(written: &Written, before: Option<&Files>) -> Vec<String> {
 
 fn write_all(format: Format, root: &Path, written: &Written, changed: &[String]) -> Result<(), CliError> {
     let is_folder = format.is_folder() && !root.is_file() && !is_list(format, root);
-    for (name, text) in written.files.iter().filter(|(name, _)| changed.iter().any(|other| other == name)) {
+    let changed: BTreeSet<&str> = changed.iter().map(String::as_str).collect();
+    for (name, text) in written.files.iter().filter(|(name, _)| changed.contains(name)) {
         let path = if is_folder { root.join(name) } else { root.to_owned() };
         write_file(&path, text).map_err(|source| CliError::File { action: "write", path, source })?;
     }

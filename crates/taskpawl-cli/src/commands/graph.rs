@@ -107,7 +107,7 @@ fn load(view: &dyn View, only: &[Selector]) -> Result<Vec<Point>, DecideError> {
         points.extend(task.map(|task| Point {
             status: task.body.state.status(),
             id: task.id,
-            name: task.spec.name,
+            name: task.spec.name.clone(),
             needs: Vec::new(),
             parent,
         }));

@@ -248,7 +248,7 @@ fn status(kind: &EventKind) -> String {
         return String::new();
     };
     let attempt = if *to == Status::InProgress { format!(", attempt {attempt}") } else { String::new() };
-    let because = reason.as_ref().and_then(in_words);
+    let because = reason.as_deref().and_then(in_words);
     let because = after_colon(text.as_deref().or(because.as_deref()));
     format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use taskpawl::Manager;
 use taskpawl::model::{Import, ImportMode, ImportReport, TaskId, check_id};
-use taskpawl_formats::{Format, FormatError, Options, Reading, read};
+use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
@@ -96,7 +96,12 @@ pub(super) fn check_prefix(prefix: Option<&String>) -> Result<(), CliError> {
 
 pub(super) fn reading(app: &App, found: &Found, prefix: Option<&String>) -> Result<Reading, CliError> {
     let options = Options { prefix: prefix.cloned(), now: app.source()?.now() };
-    read(found.format, &found.files, &options).map_err(|error| foreign(found.format, error))
+    read(found.format, &found.files, &options).map_err(|mut error| {
+        if let Some(other) = detect(&found.files).filter(|other| *other != found.format) {
+            error.hint = format!("it looks like {0}: name that, `taskpawl import {0} PATH`", other.name());
+        }
+        foreign(found.format, error)
+    })
 }
 
 pub(super) fn foreign(format: Format, error: FormatError) -> CliError {

@@ -12,7 +12,8 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Tasks, their results and the history stay. Output of tasks that are still open, and of runs that go on, stays, too.
-Commands that were given before that age cannot be undone any more.
+Commands that were given before that age cannot be undone any more, and requests of agents
+(`request_id`) that were done before it are forgotten: one that comes again is done again.
 `quota` in the section `[output]` of the configuration does the same as --quota at the end of every run.
 
 Examples:
@@ -74,6 +75,9 @@ fn said(report: &PruneReport, is_dry: bool) -> String {
     }
     if report.commands > 0 {
         parts.push(format!("what it takes to undo {}", count(report.commands, "command")));
+    }
+    if report.requests > 0 {
+        parts.push(format!("the memory of {}", count(report.requests, "request")));
     }
     if parts.is_empty() { "nothing to remove".to_owned() } else { format!("{done} {}", parts.join(", ")) }
 }

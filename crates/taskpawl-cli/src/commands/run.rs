@@ -3,7 +3,6 @@ use std::process::ExitCode;
 use crate::app::App;
 use crate::commands::running::{self, RunArgs, What};
 use crate::error::CliError;
-use crate::servers;
 
 /// Run one task with all below it; it is blocked, and says why, while its dependencies are unfinished
 #[derive(Debug, clap::Args)]
@@ -23,6 +22,5 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    servers::learn_for_store(app, &args.run.sandbox)?;
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
 }

@@ -10,7 +10,6 @@ use crate::commands::apply::{PlanFile, Takes};
 use crate::commands::running::{self, RUN, RunArgs, What};
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
-use crate::servers;
 use crate::text::quoted;
 
 /// Run everything that is ready, and what becomes ready by it, until nothing more can be done
@@ -53,12 +52,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        servers::learn_for_store(app, &args.run.sandbox)?;
         return running::run(app, &app.runner(&args.run.sandbox)?, What::Ready(args.only.clone()), &args.run);
     };
     let file = PlanFile::read(path, &args.takes)?;
-    let calls = file.plan.tasks.iter().flat_map(|task| &task.calls);
-    servers::learn_for(app, calls.map(|call| &*call.spec.tool_name), &args.run.sandbox)?;
     file.check(app)?;
     let plans = app.runner(&args.run.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];

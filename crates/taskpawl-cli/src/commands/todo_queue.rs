@@ -12,73 +12,42 @@ use crate::error::CliError;
 use crate::output::to_text;
 use crate::todo_lists;
 
+/// Examples for the help of a command.
+macro_rules! examples {
+    ($($line:literal),+) => {
+        concat!("Examples:", $("\n  taskpawl ", $line),+)
+    };
+}
+
 /// The commands. Each answers as the tool `task` does.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum QueueCommand {
     /// Put an item at the front of an agent's queue
-    #[command(
-        name = "todo-lpush",
-        after_help = "\
-Examples:
-  taskpawl todo-lpush --agent agent-7 \"Fix the build first\""
-    )]
+    #[command(name = "todo-lpush", after_help = examples!("todo-lpush --agent agent-7 \"Fix the build first\""))]
     Lpush(PushArgs),
     /// Put an item at the end of an agent's queue
-    #[command(
-        name = "todo-rpush",
-        after_help = "\
-Examples:
-  taskpawl todo-rpush --agent agent-7 \"Fix authentication bug\""
-    )]
+    #[command(name = "todo-rpush", after_help = examples!("todo-rpush --agent agent-7 \"Fix authentication bug\""))]
     Rpush(PushArgs),
     /// Take the first item of an agent's queue; two that do so at once get two items
     #[command(
         name = "todo-lpop",
-        after_help = "\
-Examples:
-  taskpawl todo-lpop --agent agent-7
-  taskpawl todo-lpop --agent agent-7 --lease 5m"
+        after_help = examples!("todo-lpop --agent agent-7", "todo-lpop --agent agent-7 --lease 5m")
     )]
     Lpop(PopArgs),
     /// Take the last item of an agent's queue
-    #[command(
-        name = "todo-rpop",
-        after_help = "\
-Examples:
-  taskpawl todo-rpop --agent agent-7"
-    )]
+    #[command(name = "todo-rpop", after_help = examples!("todo-rpop --agent agent-7"))]
     Rpop(PopArgs),
     /// Show the first item of an agent's queue
-    #[command(
-        name = "todo-lpeek",
-        after_help = "\
-Examples:
-  taskpawl todo-lpeek --agent agent-7"
-    )]
+    #[command(name = "todo-lpeek", after_help = examples!("todo-lpeek --agent agent-7"))]
     Lpeek(LookArgs),
     /// Show the last item of an agent's queue
-    #[command(
-        name = "todo-rpeek",
-        after_help = "\
-Examples:
-  taskpawl todo-rpeek --agent agent-7"
-    )]
+    #[command(name = "todo-rpeek", after_help = examples!("todo-rpeek --agent agent-7"))]
     Rpeek(LookArgs),
     /// Show all items of an agent's queue
-    #[command(
-        name = "todo-list",
-        after_help = "\
-Examples:
-  taskpawl todo-list --agent agent-7"
-    )]
+    #[command(name = "todo-list", after_help = examples!("todo-list --agent agent-7"))]
     List(LookArgs),
     /// Say how many items an agent's queue has
-    #[command(
-        name = "todo-count",
-        after_help = "\
-Examples:
-  taskpawl todo-count --agent agent-7"
-    )]
+    #[command(name = "todo-count", after_help = examples!("todo-count --agent agent-7"))]
     Count(LookArgs),
 }
 
@@ -116,9 +85,7 @@ pub(crate) struct PopArgs {
 
 /// Which item is done.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  taskpawl todo ack --agent agent-7 5f0c7f9e-4a50-4a3e-9a55-6f1e0a3b2c4d")]
+#[command(after_help = examples!("todo ack --agent agent-7 5f0c7f9e-4a50-4a3e-9a55-6f1e0a3b2c4d"))]
 pub(crate) struct AckArgs {
     /// What the command said that took the item
     #[arg(value_name = "RECEIPT")]

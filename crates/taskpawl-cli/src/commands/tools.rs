@@ -253,13 +253,16 @@ fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
 
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
-    servers::learn_for(app, std::iter::once(name), sandbox)?;
-    if app.toolbox()?.registry().get(name).is_none() {
+    let is_known = app.toolbox()?.registry().get(name).is_some();
+    // The tools of a server that never ran become known when the run starts it.
+    if !is_known && !app.servers()?.finder().may_find(name) {
         return Err(unknown(app, name)?);
     }
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
     let new = NewCall { id: None, spec };
-    calls::check_all(app, std::slice::from_ref(&new))?;
+    if is_known {
+        calls::check_all(app, std::slice::from_ref(&new))?;
+    }
     let root = match app.place() {
         Ok(place) => place.root.clone(),
         Err(CliError::Place(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
@@ -273,6 +276,11 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let left = go(app, &plans, task.id.as_str())?;
     let task = plans.get_task(task.id.as_str())?;
     let call = &task.metadata.tool_calls[0];
+    let servers = app.servers()?;
+    if let Some(lack) = servers.lack(name).filter(|_| !is_known && !servers.has(name)) {
+        let message = format!("no tool `{name}` is known here: {}", lack.why);
+        return Err(CliError::usage_with(message, format!("`{}` says more", lack.command)));
+    }
     keep(files, call);
     print(app, name, &Called { tool: name, task_status: task.status, call })?;
     Ok(ExitCode::from(left))

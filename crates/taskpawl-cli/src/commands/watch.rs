@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::app::App;
-use crate::checklist::{Board, Checklist, Screen, TURN, View, frame};
+use crate::checklist::{Board, Keeping, Screen, Sheet, TURN, View, frame};
 use crate::commands::history;
 use crate::error::CliError;
 use crate::text::Paint;
@@ -18,7 +18,8 @@ use crate::text::Paint;
 #[command(after_help = "\
 On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed,
 ! waits for somebody, ◌ blocked by others, – not needed any more. Where there is no room for everything, what matters
-most is shown, and the rest counted. Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
+most is shown, and the rest counted. Below the plan are the checklists that models keep.
+Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
 Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is
 in it. It goes on until it is stopped.
 
@@ -40,12 +41,12 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = app.reader()?.manager();
     let out = app.out();
     if args.once {
-        let list = Board::read(manager)?.checklist(manager.source().now());
+        let sheet = Watched::read(manager)?.sheet(manager);
         if out.is_json {
-            return out.data(&list);
+            return out.data(&sheet);
         }
         let view = View { width: out.width, ..View::default() };
-        let lines = frame(&list, &view, out.paint);
+        let lines = frame(&sheet, &view, out.paint);
         return out.print(&(lines.join("\n") + "\n"));
     }
     if out.is_json || !has_screen(app) {
@@ -91,7 +92,7 @@ fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, 
 /// What can happen.
 enum Happening {
     /// The plan changed, or could not be read.
-    Plan(Result<Checklist, taskpawl::Error>),
+    Plan(Result<Sheet, taskpawl::Error>),
     /// Somebody pressed a key, or changed the size of the terminal.
     Terminal(Event),
     /// It is time for the next picture.
@@ -104,12 +105,12 @@ enum Happening {
 fn draw(manager: &Manager, paint: Paint) -> Result<ExitCode, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let mut drawing = Drawing { list: Checklist::default(), view: View::default(), paint };
+    let mut drawing = Drawing { sheet: Sheet::default(), view: View::default(), paint };
     let exit = runtime.block_on(async {
         let mut sources = Sources::open(manager)?;
         let mut screen = Screen::enter().map_err(CliError::Output)?;
         loop {
-            if let Some(exit) = drawing.handle(sources.next(drawing.list.is_moving()).await, &mut screen)? {
+            if let Some(exit) = drawing.handle(sources.next(drawing.sheet.is_moving()).await, &mut screen)? {
                 return Ok::<_, CliError>(exit);
             }
             screen.draw(drawing.frame()).map_err(CliError::Output)?;
@@ -117,15 +118,15 @@ fn draw(manager: &Manager, paint: Paint) -> Result<ExitCode, CliError> {
     })?;
     // Whoever reads keys waits for one that does not come.
     runtime.shutdown_background();
-    let header = frame(&drawing.list, &View { is_collapsed: true, ..View::default() }, paint);
+    let header = frame(&drawing.sheet, &View { is_collapsed: true, ..View::default() }, paint);
     crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
     Ok(ExitCode::from(exit))
 }
 
 /// Where things happen.
 struct Sources {
-    /// Sent by the thread that follows the store, until nobody listens.
-    plan: mpsc::Receiver<Result<Checklist, taskpawl::Error>>,
+    /// Sent by the thread that follows the store, until nobody listens or it has said why it stops.
+    plan: mpsc::Receiver<Result<Sheet, taskpawl::Error>>,
     /// Sent by the thread that reads the terminal, until nobody listens or the terminal is gone.
     terminal: mpsc::Receiver<Event>,
     turns: Interval,
@@ -160,7 +161,10 @@ impl Sources {
     /// Waits for what happens next.
     async fn next(&mut self, is_moving: bool) -> Happening {
         tokio::select! {
-            Some(list) = self.plan.recv() => Happening::Plan(list),
+            // Nothing comes any more only where that thread has panicked: what is drawn would stay as it is for ever.
+            sheet = self.plan.recv() => {
+                Happening::Plan(sheet.expect("BUG: whoever follows the store has ended without a word"))
+            }
             Some(event) = self.terminal.recv() => Happening::Terminal(event),
             _ = self.turns.tick(), if is_moving => Happening::Turn,
             _ = self.interrupt.recv() => Happening::Signal(130),
@@ -170,22 +174,44 @@ impl Sources {
     }
 }
 
-/// Sends the checklist whenever the plan has changed.
-fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Checklist, taskpawl::Error>>) {
+/// What is read of a store to be drawn.
+#[derive(Debug)]
+struct Watched {
+    board: Board,
+    keeping: Keeping,
+}
+
+impl Watched {
+    fn read(manager: &Manager) -> Result<Self, taskpawl::Error> {
+        Ok(Self { board: Board::read(manager)?, keeping: Keeping::read(manager)? })
+    }
+
+    fn follow(&mut self, manager: &Manager) -> Result<(), taskpawl::Error> {
+        self.board.follow(manager)?;
+        self.keeping.follow(manager)
+    }
+
+    fn sheet(&self, manager: &Manager) -> Sheet {
+        Sheet { plan: self.board.checklist(manager.source().now()), lists: self.keeping.lists() }
+    }
+}
+
+/// Sends what is to be drawn whenever it has changed.
+fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
     /// Between two pictures of a plan that changes all the time.
     const PACE: Duration = Duration::from_millis(100);
     /// The end of a run that is killed, and of a lease, is no event.
     const LOOK_AGAIN: Duration = Duration::from_secs(2);
-    let mut board = None;
+    let mut watched = None;
     loop {
-        let list = step(manager, &mut board);
-        let is_error = list.is_err();
-        if sender.blocking_send(list).is_err() || is_error {
+        let sheet = step(manager, &mut watched);
+        let is_error = sheet.is_err();
+        if sender.blocking_send(sheet).is_err() || is_error {
             return;
         }
         std::thread::sleep(PACE);
-        let held = board.as_ref().is_some_and(Board::is_held);
-        let revision = board.as_ref().map(Board::revision).unwrap_or_default();
+        let held = watched.as_ref().is_some_and(|watched| watched.board.is_held());
+        let revision = watched.as_ref().map(|watched| watched.board.revision()).unwrap_or_default();
         let waited = manager.store().wait_change(revision, if held { LOOK_AGAIN } else { LONG });
         if let Err(error) = waited {
             let _ = sender.blocking_send(Err(error.into()));
@@ -194,13 +220,12 @@ fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Checklist, taskpawl::E
     }
 }
 
-fn step(manager: &Manager, board: &mut Option<Board>) -> Result<Checklist, taskpawl::Error> {
-    match board {
-        Some(board) => board.follow(manager)?,
-        None => *board = Some(Board::read(manager)?),
+fn step(manager: &Manager, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
+    match watched {
+        Some(watched) => watched.follow(manager)?,
+        None => *watched = Some(Watched::read(manager)?),
     }
-    let now = manager.source().now();
-    Ok(board.as_ref().map(|board| board.checklist(now)).unwrap_or_default())
+    Ok(watched.as_ref().map(|watched| watched.sheet(manager)).unwrap_or_default())
 }
 
 fn read_terminal(sender: &mpsc::Sender<Event>) {
@@ -213,7 +238,7 @@ fn read_terminal(sender: &mpsc::Sender<Event>) {
 
 /// What is drawn, and how.
 struct Drawing {
-    list: Checklist,
+    sheet: Sheet,
     view: View,
     paint: Paint,
 }
@@ -222,7 +247,7 @@ impl Drawing {
     /// Takes note of what happened, and returns the exit code where it is the end.
     fn handle(&mut self, happening: Happening, screen: &mut Screen) -> Result<Option<u8>, CliError> {
         match happening {
-            Happening::Plan(list) => self.list = list?,
+            Happening::Plan(sheet) => self.sheet = sheet?,
             Happening::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return Ok(self.press(key));
             }
@@ -256,7 +281,7 @@ impl Drawing {
     /// Who scrolls wants to see everything.
     fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
         self.view.shows_all = true;
-        self.view.scroll = to(self.view.scroll).min(self.view.furthest(&self.list));
+        self.view.scroll = to(self.view.scroll).min(self.view.furthest(&self.sheet));
     }
 
     fn frame(&mut self) -> Vec<String> {
@@ -265,6 +290,6 @@ impl Drawing {
         self.view.width = Some(columns.saturating_sub(1).max(1));
         self.view.height = Some(lines);
         self.view.has_keys = true;
-        frame(&self.list, &self.view, self.paint)
+        frame(&self.sheet, &self.view, self.paint)
     }
 }

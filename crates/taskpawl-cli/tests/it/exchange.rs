@@ -16,11 +16,11 @@ fn sample(name: &str) -> PathBuf {
 /// Every sample with the format that it has.
 const SAMPLES: &[(&str, &str, usize)] = &[
     ("beads", "beads.jsonl", 6),
-    ("taskmaster", "taskmaster.json", 6),
+    ("taskmaster", "taskmaster.json", 11),
     ("claude", "claude", 3),
     ("claude", "claude-todos.json", 3),
-    ("taskwarrior", "taskwarrior.json", 7),
-    ("backlog", "backlog", 5),
+    ("taskwarrior", "taskwarrior.json", 9),
+    ("backlog", "backlog", 8),
     ("markdown", "checklist.md", 8),
     ("tasks", "tasks.json", 3),
 ];
@@ -135,6 +135,8 @@ fn errors_name_the_file_the_place_and_the_remedy() {
     cli.file("circle.jsonl", "{\"id\":\"a\",\"title\":\"A\",\"dependencies\":[{\"depends_on_id\":\"b\",\"type\":\"blocks\"}]}\n{\"id\":\"b\",\"title\":\"B\",\"dependencies\":[{\"depends_on_id\":\"a\",\"type\":\"blocks\"}]}\n");
     cli.file("odd.txt", "hello\n");
     cli.file("bytes.json", "x");
+    cli.file("cut.json", "{\"master\": {\"tasks\": [");
+    place(&cli, "tasks.json");
     fs::write(cli.path("work/bytes.json"), [0x5b, 0xff, 0xfe]).unwrap();
     let text = cli.session(&[
         &["import", "i.jsonl"],
@@ -142,6 +144,8 @@ fn errors_name_the_file_the_place_and_the_remedy() {
         &["import", "odd.txt"],
         &["import", "beds", "i.jsonl"],
         &["import", "bytes.json"],
+        &["import", "cut.json"],
+        &["import", "beads", "tasks.json"],
         &["import", "taskmaster"],
         &["import", "nothing.json"],
         &["import", "i.jsonl", "--prefix", "a/b"],
@@ -171,7 +175,7 @@ fn the_same_numbers_of_two_projects_go_into_one_store() {
     cli.run(&["export", "taskmaster", "other.json", "--prefix", "other", "--only", "other.1"]).ok();
     let value: Value =
         serde_json::from_str(&fs::read_to_string(cli.path("work/other.json")).unwrap()).unwrap();
-    assert_eq!(value["master"]["tasks"].as_array().unwrap().len(), 3, "{value:#}");
+    assert_eq!(value["master"]["tasks"].as_array().unwrap().len(), 6, "{value:#}");
     assert_eq!(value["feature"]["metadata"]["description"], "A branch");
 }
 
@@ -236,10 +240,10 @@ fn standard_input_and_output_are_files_too() {
     cli.run_with(&["import", "taskwarrior", "-"], &text).ok();
     let run = cli.run(&["export", "taskwarrior"]).ok();
     let list: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(list.len(), 7);
+    assert_eq!(list.len(), 9);
     let other = Cli::new();
     let again = other.run_with(&["import", "-", "--json"], &run.stdout).ok();
-    assert_eq!((again.json()["data"]["format"].as_str(), count(&again, "created")), (Some("taskwarrior"), 7));
+    assert_eq!((again.json()["data"]["format"].as_str(), count(&again, "created")), (Some("taskwarrior"), 9));
     let held = cli.run(&[
         "done",
         list.iter().find(|task| task.get("start").is_some()).unwrap()["uuid"].as_str().unwrap(),

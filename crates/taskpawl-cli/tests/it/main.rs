@@ -7,6 +7,7 @@ mod approvals;
 mod commands;
 mod config;
 mod constructs;
+mod dialects;
 mod doctor;
 mod errors;
 mod examples;

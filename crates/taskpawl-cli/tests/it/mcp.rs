@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::harness::Cli;
+use crate::harness::{Cli, may_decide};
 
 /// A server in a few lines of shell: it has one tool, which greets.
 const SERVER: &str = r#"echo start >> starts
@@ -52,8 +52,8 @@ fn a_plan_calls_a_server_which_is_known_from_then_on() {
     assert!(before.stderr.contains("are not known before it has run once"), "{before}");
     assert_eq!(starts(&cli), 0);
     cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
-    // Once to learn its tools, once for the run.
-    assert_eq!(starts(&cli), 2);
+    // That which says what its tools are is that which is called.
+    assert_eq!(starts(&cli), 1);
     assert_eq!(cli.run(&["show", "a", "--json"]).ok().json()["data"]["result"], "hello");
     let after = cli.run(&["plan", "check", "plan.yaml"]).ok();
     assert_eq!(after.stderr, "");
@@ -61,7 +61,7 @@ fn a_plan_calls_a_server_which_is_known_from_then_on() {
     assert_eq!(wrong.code, Some(7), "{wrong}");
     let misspelt = cli.run_with(&["plan", "check", "-"], "tasks: [{id: c, call: {hi/gret: {}}}]").ok();
     assert!(misspelt.stderr.contains("did you mean `hi/greet`?"), "{misspelt}");
-    assert_eq!(starts(&cli), 2);
+    assert_eq!(starts(&cli), 1);
 }
 
 #[test]
@@ -78,6 +78,54 @@ fn tools_are_listed_shown_and_tried() {
     assert_eq!(called.stdout, "hello\n");
     let nowhere = cli.run(&["tools", "call", "ho/greet"]);
     assert!(nowhere.stderr.contains("no MCP server `ho` is configured; did you mean `hi`?"), "{nowhere}");
+}
+
+#[test]
+fn a_server_of_which_nothing_is_known_is_started_once() {
+    let cli = with_server();
+    let called = cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}"]).ok();
+    assert_eq!((called.stdout.as_str(), starts(&cli)), ("hello\n", 1));
+
+    let cli = with_server();
+    cli.run(&["create", "greet", "--id", "a"]).ok();
+    cli.run(&["add-tool-call", "a", "--tool", "hi/greet", "--args", "{\"name\": \"x\"}"]).ok();
+    cli.run(&["run", "a"]).ok();
+    assert_eq!(cli.run(&["show", "a", "--json"]).ok().json()["data"]["result"], "hello");
+    assert_eq!(starts(&cli), 1);
+
+    let cli = with_server();
+    let misspelt = cli.run(&["tools", "call", "hi/gret"]);
+    assert_eq!((misspelt.code, starts(&cli)), (Some(2), 1), "{misspelt}");
+    assert!(
+        misspelt.stderr.contains("MCP server `hi` has no such tool; did you mean `hi/greet`?"),
+        "{misspelt}"
+    );
+
+    let cli = with_server();
+    let wrong = cli.run(&["tools", "call", "hi/greet", "--args", "{\"nam\": \"x\"}"]);
+    assert_eq!((wrong.code, starts(&cli)), (Some(1), 1), "{wrong}");
+    assert!(wrong.stderr.contains("nam"), "{wrong}");
+
+    let cli = Cli::new().with_programs();
+    user_file(
+        &cli,
+        "[mcpServers.broken]\ncommand = \"sh\"\nargs = [\"-c\", \"echo no database >&2; exit 3\"]\n",
+    );
+    let broken = cli.run(&["tools", "call", "broken/a"]);
+    assert_eq!(broken.code, Some(2), "{broken}");
+    assert!(broken.stderr.contains("could not be started when it was tried last: it ended with exit code 3; its last words: no database"), "{broken}");
+}
+
+#[test]
+fn a_place_that_is_not_there_is_named_when_a_server_cannot_be_started() {
+    let cli = Cli::new().with_programs();
+    let config = "[mcpServers.s]\ncommand = \"sh\"\nargs = [\"-c\", \"mkdir ~/cache\"]\nsandbox = { write = [\"~/cache\"] }\n";
+    user_file(&cli, config);
+    let failed = cli.run(&["tools", "list", "--connect"]);
+    assert!(
+        failed.stderr.contains("its `sandbox` names `[HOME]/cache`, not there yet: make it first"),
+        "{failed}"
+    );
 }
 
 #[test]
@@ -104,14 +152,42 @@ fn what_is_wrong_with_a_server_is_said() {
         assert_eq!(refused.code, Some(2), "{refused}");
         assert!(refused.stderr.contains(words), "{refused}");
     }
-    let cli = Cli::new();
-    cli.file(".mcp.json", "{");
+}
+
+#[test]
+fn what_programs_can_break_costs_the_servers_of_that_file_alone() {
+    let cli = with_server();
+    for content in ["{", "", "\u{0}", "[1", "{\"mcpServers\": {\"x\": {\"command\": \"sh\"}}"] {
+        cli.file(".mcp.json", content);
+        for args in [&["tools", "list"][..], &["run-all-ready"], &["apply", "-"]] {
+            let run = cli.run_with(args, "tasks: [{id: a, call: {log: {message: hi}}}]").ok();
+            assert!(run.stderr.contains("warning: `[HOME]/work/.mcp.json` is no JSON: "), "{run}");
+            assert!(run.stderr.contains("; its servers are left out\n"), "{run}");
+        }
+    }
+    fs::remove_file(cli.path("work/.mcp.json")).unwrap();
+    for make in ["mkfifo", "mkdir"] {
+        std::process::Command::new(make).arg(cli.path("work/.mcp.json")).status().unwrap();
+        let run = cli.run(&["tools", "list"]).ok();
+        assert!(run.stderr.contains("it is no file of at most 64 MiB; its servers are left out"), "{run}");
+        std::process::Command::new("rm").arg("-r").arg(cli.path("work/.mcp.json")).status().unwrap();
+    }
+}
+
+#[test]
+fn a_file_of_the_user_that_cannot_be_read_is_an_error() {
+    let cli = with_server();
+    fs::write(cli.path("others.json"), "{").unwrap();
     let refused = cli.run(&["tools", "list"]);
     assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("`[HOME]/others.json` is no JSON"), "{refused}");
 }
 
 #[test]
 fn a_trusted_project_has_its_servers_until_a_file_changes() {
+    if !may_decide() {
+        return;
+    }
     let cli = Cli::new().with_programs().at_a_terminal();
     let script = cli.file("server.sh", SERVER);
     let server = json!({"mcpServers": {"hi": {"command": "sh", "args": [&script]}}}).to_string();

@@ -271,21 +271,47 @@ fn a_worktree_is_committed_in() {
 #[test]
 fn protected_files_that_a_program_makes_are_named() {
     let cli = Cli::new().with_programs();
-    let tasks = [
-        ("made", "touch .envrc .ripgreprc plain"),
-        ("again", "rm plain"),
-        ("failed", "touch .gitconfig; false"),
-    ];
-    for (id, command) in tasks {
-        let plan = serde_json::json!({"tasks": [{"id": id, "run": command}]}).to_string();
-        cli.file(&format!("{id}.json"), &plan);
-        cli.run(&["run-all-ready", "--plan", &format!("{id}.json"), "--quiet"]);
-    }
-    let created = |id: &str| {
-        let task = cli.run(&["show", id, "--json"]).ok().json();
-        task["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"]["created"].clone()
-    };
-    assert_eq!(created("made"), serde_json::json!([".envrc", ".ripgreprc"]));
-    assert_eq!(created("again"), Value::Null);
-    assert_eq!(created("failed"), serde_json::json!([".gitconfig"]));
+    assert_eq!(
+        created(&cli, "made", "touch .envrc .ripgreprc plain", &[]),
+        serde_json::json!([".envrc", ".ripgreprc"])
+    );
+    assert_eq!(created(&cli, "again", "rm plain", &[]), Value::Null);
+    assert_eq!(created(&cli, "failed", "touch .gitconfig; false", &[]), serde_json::json!([".gitconfig"]));
+}
+
+/// Other places where programs may write are looked at, too, whoever opened them.
+#[test]
+fn protected_files_that_a_program_makes_elsewhere_are_named() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path("other/.git")).unwrap();
+    fs::create_dir_all(cli.path("other/.vscode")).unwrap();
+    let (other, vscode) = (cli.path("other"), cli.path("other/.vscode"));
+    let (other, vscode) = (other.to_str().unwrap(), vscode.to_str().unwrap());
+    let command = "touch ../other/.mcp.json ../other/plain .envrc";
+    let there = |name: &str| format!("[HOME]/other/{name}");
+    let made = created(&cli, "made", command, &["--allow-write", other]);
+    assert_eq!(made, serde_json::json!([there(".mcp.json"), ".envrc"]));
+    // What was named itself is nobody's surprise.
+    let command = "mkdir -p ../other/.git/hooks; rmdir ../other/.vscode; mkdir ../other/.vscode";
+    let made = created(&cli, "named", command, &["--allow-write", other, "--allow-write", vscode]);
+    assert_eq!(made, serde_json::json!([there(".git/hooks")]));
+    // A task that asks for the place.
+    cli.policy("[[rules]]\ndecision = \"allow\"\nargv = [\"touch\"]\nsandbox = { write = [\"/\"] }\n");
+    let task =
+        serde_json::json!({"id": "asks", "run": ["touch", "../other/.envrc"], "sandbox": {"write": [other]}});
+    assert_eq!(created_by(&cli, &task, &[]), serde_json::json!([there(".envrc")]));
+}
+
+/// Runs a command once, and returns which protected files it is said to have made.
+fn created(cli: &Cli, id: &str, command: &str, flags: &[&str]) -> Value {
+    created_by(cli, &serde_json::json!({"id": id, "run": command}), flags)
+}
+
+fn created_by(cli: &Cli, task: &Value, flags: &[&str]) -> Value {
+    let id = task["id"].as_str().unwrap();
+    let file = format!("{id}.json");
+    cli.file(&file, &serde_json::json!({"tasks": [task]}).to_string());
+    cli.run(&[&["run-all-ready", "--plan", &file, "--quiet"][..], flags].concat());
+    let task = cli.run(&["show", id, "--json"]).ok().json();
+    task["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"]["created"].clone()
 }

@@ -1,12 +1,12 @@
 //! The live checklist: as data, as a stream, and on a real terminal.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::Cli;
 
@@ -194,4 +194,39 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
     rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
     let screen = stage.until(|screen| screen.contains("[exit 143]"));
     assert!(!screen.contains("Fetch"), "{screen}");
+}
+
+/// Returns the lines that a client sends to say that a list is so.
+fn manage(id: u32, list: &Value) -> String {
+    let params = json!({"name": "manage_tasks", "arguments": {"taskList": list}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string() + "\n"
+}
+
+#[test]
+fn checklists_of_other_processes_are_drawn_below_the_plan() {
+    let cli = Cli::new().with("TERM", "screen");
+    begun(&cli);
+    let Some(stage) = Stage::start(&cli, "16", &["watch"]) else { return };
+    stage.until(|screen| screen.contains("Break"));
+    let args = ["mcp", "--dialect", "checklist", "--scope", "talk", "--actor", "bea"];
+    let mut server = cli.command(&cli.path("work"), &args);
+    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut client = server.stdin.take().unwrap();
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    writeln!(client, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}))
+        .unwrap();
+    writeln!(client, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+    let item = |id: u32, title: &str, status: &str| json!({"id": id, "title": title, "status": status});
+    let list = json!([item(1, "Set **up**", "completed"), item(2, "Build it", "in-progress")]);
+    client.write_all(manage(2, &list).as_bytes()).unwrap();
+    let screen = stage.until(|screen| screen.contains("Tasks of talk (1/2 completed)"));
+    assert!(screen.starts_with("▾ Tasks (2/6 completed)") && screen.contains("Break"), "{screen}");
+    assert!(screen.contains("bea") && screen.contains("✓ Set up") && screen.contains("Build it"), "{screen}");
+    let list = json!([item(1, "Set up", "completed"), item(2, "Build it", "completed")]);
+    client.write_all(manage(3, &list).as_bytes()).unwrap();
+    stage.until(|screen| screen.contains("Tasks of talk (2/2 completed)"));
+    // When nobody keeps it any more it is over.
+    drop(client);
+    assert!(server.wait().unwrap().success());
+    stage.until(|screen| !screen.contains("talk"));
 }

@@ -87,7 +87,9 @@ impl Connection {
                 let started = Self::start_in_either_way(config, &transport, variables, cx).await;
                 started.map_err(|refusal| {
                     let words = refusal.into_words();
-                    match downloads::advice(&config.name, &transport, &sandbox::of(config, cx)) {
+                    let held = sandbox::of(config, cx);
+                    let advice = downloads::advice(&config.name, &transport, &held);
+                    match advice.or_else(|| sandbox::advice(config, &held)) {
                         Some(advice) => format!("{words}; {advice}"),
                         None => words,
                     }

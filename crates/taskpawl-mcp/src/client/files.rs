@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use super::config::{ServerConfig, ServerProblem};
 
+/// The largest file that is read: some programs keep what was said in the file that names their servers.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// A file that should name servers, and does not.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -48,7 +51,7 @@ pub struct Found {
 /// # Errors
 /// It cannot be read, or is no JSON. What is wrong with single servers is part of what was found.
 pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
         Err(source) => return Err(FileError::Read { path: path.to_owned(), source }),
@@ -61,6 +64,16 @@ pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     }
     found.text = text;
     Ok(found)
+}
+
+/// Programs of a plan may have put something in the place of the file that has no end, or that nobody writes to.
+fn read(path: &Path) -> io::Result<String> {
+    let data = std::fs::metadata(path)?;
+    if !data.is_file() || data.len() > MOST_BYTES {
+        let problem = format!("it is no file of at most {} MiB", MOST_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    std::fs::read_to_string(path)
 }
 
 /// Reads one server from what `file` says about it.
@@ -225,5 +238,12 @@ time: `timeout` has to be a number of milliseconds
         assert!(read_servers(&path, dir.path()).unwrap().servers.is_empty());
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(read_servers(&path, dir.path()), Err(FileError::Syntax { .. })));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        let endless = Path::new("/dev/zero");
+        let refused = read_servers(endless, Path::new("/")).unwrap_err();
+        assert!(matches!(&refused, FileError::Read { .. }), "{refused}");
     }
 }

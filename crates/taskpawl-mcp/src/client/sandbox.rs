@@ -49,6 +49,19 @@ pub(super) fn of(config: &ServerConfig, cx: &CallContext) -> Sandbox {
     }
 }
 
+/// Says what of the places that the configuration opens to a server is not there: nothing opens that, and nobody can make it from
+/// within.
+pub(super) fn advice(config: &ServerConfig, sandbox: &Sandbox) -> Option<String> {
+    let named = config.sandbox.write.iter().chain(&config.sandbox.read);
+    let missing = named.filter(|path| !path.exists()).map(|path| format!("`{}`", path.display()));
+    let missing: Vec<String> = missing.collect();
+    let says = !missing.is_empty() && matches!(sandbox, Sandbox::On(_));
+    says.then(|| {
+        let them = if missing.len() == 1 { "it" } else { "them" };
+        format!("its `sandbox` names {}, not there yet: make {them} first", missing.join(" and "))
+    })
+}
+
 /// Returns whether two calls may share a server.
 pub(super) fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
     match (one, other) {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::tools::task_update;
+
 /// Something to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
@@ -27,21 +29,29 @@ impl Action {
             return None;
         }
         let (verb, rest): (String, Vec<String>) = (words.next()?, words.collect());
-        let id = rest.iter().find(|word| !word.starts_with("--"));
+        let id = rest.first().filter(|word| !word.starts_with("--"));
         match verb.as_str() {
-            "retry" | "reopen" | "cancel" | "skip" | "release" | "done" | "fail" | "claim" | "renew" => {
+            verb if task_update::ACTIONS.contains(&verb) => {
                 let mut arguments = json!({"id": id?, "action": verb});
                 if rest.iter().any(|word| word == "--cascade") {
                     arguments["cascade"] = true.into();
                 }
+                if let Some(actor) = values(&rest, "--actor").next() {
+                    arguments["agent"] = actor.into();
+                }
                 Some(Self::call("task_update", arguments))
+            }
+            "history" if id.is_none() => {
+                let run = values(&rest, "--run").next()?;
+                Some(Self::call("run_ready", json!({"run_id": run})))
             }
             "show" | "logs" | "explain" | "history" => Some(Self::call("task_get", json!({"id": id?}))),
             "run" => Some(Self::call("run_ready", json!({"only": [id?]}))),
-            "run-all-ready" => Some(Self::call("run_ready", run_arguments(&rest))),
-            "list" | "runs" => Some(Self::call("plan_show", json!({}))),
+            "run-all-ready" => Some(Self::call("run_ready", restricted(&rest))),
+            "list" => Some(Self::call("plan_show", listed(&rest))),
+            "runs" => Some(Self::call("plan_show", json!({}))),
             "ready" => Some(Self::call("ready_list", json!({}))),
-            "approve" | "reject" | "unblock" | "trust" | "undo" => Some(Self::Person(command.to_owned())),
+            verb if OF_PEOPLE.contains(&verb) => Some(Self::Person(command.to_owned())),
             _ => None,
         }
     }
@@ -72,10 +82,25 @@ impl Action {
     }
 }
 
-fn run_arguments(words: &[String]) -> Value {
-    let only: Vec<&String> =
-        words.windows(2).filter(|pair| pair[0] == "--only").map(|pair| &pair[1]).collect();
+/// Commands that decide about what agents do, or mend what they cannot reach.
+const OF_PEOPLE: [&str; 7] = ["approve", "reject", "block", "unblock", "trust", "undo", "doctor"];
+
+/// How many tasks are listed for somebody who looks for ids.
+const LISTED: usize = 20;
+
+/// Returns the values of an option.
+fn values<'w>(words: &'w [String], option: &'w str) -> impl Iterator<Item = &'w str> {
+    words.windows(2).filter(move |pair| pair[0] == option).map(|pair| pair[1].as_str())
+}
+
+fn restricted(words: &[String]) -> Value {
+    let only: Vec<&str> = values(words, "--only").collect();
     if only.is_empty() { json!({}) } else { json!({"only": only}) }
+}
+
+fn listed(words: &[String]) -> Value {
+    let status: Vec<&str> = values(words, "--status").flat_map(|states| states.split(',')).collect();
+    if status.is_empty() { json!({"limit": LISTED}) } else { json!({"status": status}) }
 }
 
 /// Returns the words of a command line as we write them: quoted with `'`, where that is needed.
@@ -102,22 +127,21 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Puts our calls in the place of commands that stand in a text between backticks, and returns them beside it.
+/// Puts our calls in the place of commands that stand in a text between backticks, and returns them beside it. What only people do
+/// is said to be for them.
 pub(super) fn translated(text: &str) -> (String, Vec<Action>) {
     let (mut said, mut actions) = (String::new(), Vec::new());
     for (index, part) in text.split('`').enumerate() {
-        let action = Action::of_command(part).or_else(|| short(part));
-        match action.filter(|_| index % 2 == 1) {
+        if index % 2 == 0 {
+            said.push_str(part);
+            continue;
+        }
+        match Action::of_command(part).or_else(|| short(part)) {
             Some(action) => {
                 said.push_str(&action.in_words());
                 actions.push(action);
             }
-            None if index % 2 == 1 => {
-                said.push('`');
-                said.push_str(part);
-                said.push('`');
-            }
-            None => said.push_str(part),
+            None => said.push_str(&in_our_words(part)),
         }
     }
     (said, actions)
@@ -129,6 +153,23 @@ fn short(part: &str) -> Option<Action> {
         Some(("claim", "--next")) => Some(Action::call("ready_list", json!({"claim": true}))),
         Some(("release", _)) => Action::of_command(&format!("taskpawl {part}")),
         _ => None,
+    }
+}
+
+/// Returns what stands between backticks and is no call.
+fn in_our_words(part: &str) -> String {
+    let parts: Vec<&str> = part.split(' ').collect();
+    match parts.as_slice() {
+        ["taskpawl", "add-dependency", task, on] => {
+            format!("`task_update {{\"id\":\"{task}\"}}` with `{on}` among the `dependencies` in `fields`")
+        }
+        ["--cascade"] => "`cascade: true`".to_owned(),
+        ["--fresh"] => "`action: reopen`".to_owned(),
+        ["--needs"] => "`needs`".to_owned(),
+        ["taskpawl", ..] => format!("`{part}` (a person, at a terminal)"),
+        [word] if OF_PEOPLE.contains(word) => format!("`{part}` (a person, at a terminal)"),
+        [word, ..] if word.starts_with("--") => format!("`{part}` (a person, at a terminal)"),
+        _ => format!("`{part}`"),
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) const MOST_BYTES: usize = 3_500;
 pub(super) const MOST_BYTES_ASKED: usize = 100_000;
 
 /// How many things to do next are named.
-const MOST_ACTIONS: usize = 5;
+const MOST_ACTIONS: usize = 12;
 
 /// What is left of a text when there is no room for all of it.
 const LEAST_CHARS: usize = 80;

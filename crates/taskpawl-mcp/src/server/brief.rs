@@ -1,8 +1,13 @@
 //! Tasks and runs, in few words.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
-use taskpawl::model::{ApprovalRequest, Priority, RunRecord, Task, ToolCall, format_time};
-use taskpawl::{Manager, RunState};
+use taskpawl::digest::RunNow;
+use taskpawl::model::{
+    ApprovalRequest, BlockedReason, GateState, Node, Phase, Priority, Status, Task, ToolCall, format_time,
+};
+use taskpawl::{Error, Manager, RunState};
 
 /// How much of a text stands in a list.
 const LISTED_CHARS: usize = 160;
@@ -32,6 +37,9 @@ pub(super) fn task(task: &Task) -> Value {
     if let Some(work) = work(task) {
         add("work", work);
     }
+    if let Some(assignee) = task.options.get("assignee") {
+        add("assignee", cut_deep(assignee.clone(), LISTED_CHARS));
+    }
     if let Some(claim) = &task.claim {
         add("heldBy", json!(claim.actor));
     }
@@ -39,12 +47,44 @@ pub(super) fn task(task: &Task) -> Value {
         add("claimEnded", json!(ended));
     }
     if let Some(reason) = &task.blocked_reason {
-        add("blockedBy", cut_deep(json!(reason), LISTED_CHARS));
+        add("blockedBy", self::reason(reason));
     }
     if let Some(error) = &task.error {
         add("error", json!(cut(error, LISTED_CHARS)));
     }
     brief
+}
+
+/// Returns tasks as they stand in lists, and of those that can be started that they can.
+pub(super) fn tasks(manager: &Manager, tasks: &[Task]) -> Result<Vec<Value>, Error> {
+    manager.read(|view| {
+        let mut briefs = Vec::with_capacity(tasks.len());
+        for found in tasks {
+            let mut brief = task(found);
+            let node = view.key(found.id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
+            let is_ready = |node: &Node| node.phase == Phase::Todo && node.gate_state == GateState::Ready;
+            if found.status == Status::Todo && node.as_ref().is_some_and(is_ready) {
+                brief["ready"] = true.into();
+            }
+            briefs.push(brief);
+        }
+        Ok(briefs)
+    })
+}
+
+/// Returns how many tasks there are in each state that any is in.
+pub(super) fn counts(counts: &BTreeMap<Status, u64>) -> Value {
+    let some = counts.iter().filter(|(_, count)| **count > 0);
+    some.map(|(status, count)| (status.to_string(), json!(count))).collect::<Map<_, _>>().into()
+}
+
+/// Returns why a task is blocked, without what only programs compare.
+pub(super) fn reason(reason: &BlockedReason) -> Value {
+    let mut told = cut_deep(json!(reason), LISTED_CHARS);
+    if let Value::Object(fields) = &mut told {
+        fields.retain(|name, _| !["hash", "policy"].contains(&name.as_str()));
+    }
+    told
 }
 
 /// Returns what does the work: the tools of its calls, or hands; nothing where it has subtasks alone.
@@ -107,10 +147,8 @@ pub(super) fn question(request: &ApprovalRequest) -> Value {
 }
 
 /// Returns a run as it stands in lists.
-pub(super) fn run(manager: &Manager, run: &RunRecord) -> Value {
-    let state = manager.run_state(run);
-    let mut brief =
-        json!({"run_id": run.id, "state": state, "by": run.actor, "startedAt": format_time(run.started_at)});
+pub(super) fn run(run: &RunNow) -> Value {
+    let mut brief = json!({"run_id": run.run, "state": run.state, "by": run.actor, "startedAt": format_time(run.started_at)});
     if !run.scope.is_empty() {
         brief["only"] = json!(run.scope);
     }
@@ -118,7 +156,7 @@ pub(super) fn run(manager: &Manager, run: &RunRecord) -> Value {
         brief["exit"] = json!(exit);
         brief["meaning"] = json!(meaning(exit));
     }
-    if state == RunState::Killed {
+    if run.state == RunState::Killed {
         brief["meaning"] = json!("it was killed; what it held is taken back by the next run");
     }
     brief

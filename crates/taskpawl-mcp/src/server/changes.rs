@@ -86,7 +86,7 @@ impl Lookout {
             self.manager.read(|view| {
                 let key = view.key(task.as_str())?;
                 let task = key.map(|key| view.task(key)).transpose()?.flatten();
-                Ok(task.and_then(|task| task.plan))
+                Ok(task.and_then(|task| task.plan).map(String::from))
             })?
         };
         places.extend(plan.map(Place::Plan));

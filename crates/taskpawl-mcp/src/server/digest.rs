@@ -1,8 +1,11 @@
-//! Where the plan stands, in a few lines, and what to do next.
+//! Where the plan stands, in a few lines, and what to do next: what the library says of it, in the words of our tools.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Means, Query, Selector, Status, Task, read_task};
-use taskpawl::{Error, Manager, RunFilter, RunState};
+use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
+use taskpawl::model::{Query, Selector, Status, Task, format_time};
+use taskpawl::{Error, Manager, RunState};
 
 use super::actions::Action;
 use super::answer::Answer;
@@ -11,78 +14,111 @@ use super::brief;
 /// How many of each kind are named; the counts have all.
 const NAMED: usize = 5;
 
-/// How many of the latest runs are looked at.
-const RUNS: usize = 10;
+/// How much of a text stands in a digest.
+const CHARS: usize = 120;
 
 /// Returns where everything stands, as the actor of `manager` sees it.
 pub(super) fn digest(manager: &Manager) -> Result<Answer, Error> {
-    let mine = mine(manager)?;
-    let ready = manager.explain_ready(&[], NAMED, &Means::default())?;
-    let failed = with_status(manager, Status::Failed)?;
-    let waiting = manager.approval_requests(&[])?;
-    let runs = manager.runs(&RunFilter { limit: RUNS })?;
-    let live: Vec<_> = runs.iter().filter(|run| manager.run_state(run) == RunState::Running).collect();
-    let named = |tasks: &[taskpawl::model::ReadyTask]| -> Vec<Value> {
-        tasks.iter().map(|task| json!({"id": task.task, "name": brief::cut(&task.name, 80)})).collect()
-    };
-    let counts = manager.counts()?;
-    let counts: serde_json::Map<String, Value> = counts
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(status, count)| (status.to_string(), json!(count)))
-        .collect();
-    let mut actions: Vec<Action> =
-        mine.iter().take(1).map(|task| Action::call("task_get", json!({"id": task.id}))).collect();
-    actions.extend(
-        live.iter().take(1).map(|run| Action::call("run_ready", json!({"run_id": run.id, "wait_s": 45}))),
-    );
-    if live.is_empty() && ready.total_for_runs > 0 {
-        actions.push(Action::call("run_ready", json!({})));
-    }
-    if mine.is_empty() && ready.total_for_hands > 0 {
-        actions.push(Action::call("ready_list", json!({"claim": true})));
-    }
-    actions.extend(failed.iter().take(1).map(|task| Action::call("task_get", json!({"id": task.id}))));
-    actions.extend(
-        waiting.iter().take(1).map(|request| Action::Person(format!("taskpawl approve {}", request.task))),
-    );
-    let is_empty = counts.is_empty();
-    if is_empty {
-        actions.push(Action::call(
-            "plan_write",
-            json!({"plan": {"tasks": [{"id": "first", "name": "First step"}]}}),
-        ));
-    }
-    let lists = |tasks: &[Task]| tasks.iter().take(NAMED).map(brief::task).collect::<Vec<_>>();
-    Ok(Answer::new(json!({"you": manager.actor(), "counts": counts}))
-        .with("claimedByYou", json!(lists(&mine)))
-        .with("runs", json!(live.iter().map(|run| brief::run(manager, run)).collect::<Vec<_>>()))
-        .with(
-            "lastRun",
-            runs.first().filter(|_| live.is_empty()).map_or(Value::Null, |run| brief::run(manager, run)),
-        )
-        .with("readyForRuns", json!(named(&ready.for_runs)))
-        .with("readyForRunsTotal", some(ready.total_for_runs))
-        .with("readyByHand", json!(named(&ready.for_hands)))
-        .with("readyByHandTotal", some(ready.total_for_hands))
-        .with("waitForPerson", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))
-        .with("failed", json!(lists(&failed)))
+    let digest = Digest::gather(manager, NAMED)?;
+    let is_empty = digest.total == 0;
+    let live = !digest.runs.is_empty();
+    Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
+        .with("claimedByYou", list(&digest.mine, held))
+        .with("runs", digest.runs.iter().map(brief::run).collect())
+        .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
+        .with("readyForRuns", list(&digest.ready_to_run, ready))
+        .with("readyByHand", list(&digest.ready, ready))
+        .with("onHold", list(&digest.on_hold, on_hold))
+        .with("failed", list(&digest.failed, failures))
+        .with("more", more(&digest))
         .with("hint", if is_empty { json!("the plan is empty") } else { Value::Null })
-        .next(actions))
+        .next(next_actions(&digest)))
 }
 
-fn some(count: usize) -> Value {
-    if count == 0 { Value::Null } else { json!(count) }
+fn list<T>(list: &Listed<T>, each: impl Fn(&T) -> Value) -> Value {
+    list.items.iter().map(each).collect()
 }
 
-/// Returns the tasks that the actor holds.
-pub(super) fn mine(manager: &Manager) -> Result<Vec<Task>, Error> {
-    manager.read(|view| {
-        let mut tasks = Vec::new();
-        for key in view.leases(Some(manager.actor()))? {
-            tasks.extend(read_task(view, key)?);
+/// Returns which lists are longer than they are here.
+fn more(digest: &Digest) -> Value {
+    let lists = [
+        ("claimedByYou", digest.mine.truncated),
+        ("readyForRuns", digest.ready_to_run.truncated),
+        ("readyByHand", digest.ready.truncated),
+        ("onHold", digest.on_hold.truncated),
+        ("failed", digest.failed.truncated),
+    ];
+    lists.into_iter().filter(|(_, is_longer)| *is_longer).map(|(name, _)| name).collect()
+}
+
+fn held(held: &Held) -> Value {
+    let mut brief = json!({"id": held.task, "name": brief::cut(&held.name, CHARS), "attempt": held.attempt});
+    if let Some(end) = held.lease_until {
+        brief["until"] = json!(format_time(end));
+    }
+    if held.expired {
+        brief["claimEnded"] = json!("expired");
+    }
+    if let Some(note) = &held.note {
+        brief["note"] = json!(brief::cut(note, CHARS));
+    }
+    brief
+}
+
+fn ready(ready: &Ready) -> Value {
+    let mut brief = json!({"id": ready.task, "name": brief::cut(&ready.name, CHARS)});
+    if let Some(assignee) = &ready.assignee {
+        brief["assignee"] = json!(assignee);
+    }
+    brief
+}
+
+fn on_hold(held: &OnHold) -> Value {
+    json!({"id": held.task, "name": brief::cut(&held.name, CHARS), "blockedBy": brief::reason(&held.reason)})
+}
+
+fn failures(group: &Failures) -> Value {
+    let error = brief::cut(&group.error, CHARS);
+    let mut brief = json!({"id": group.task, "class": group.class, "error": error});
+    if !group.tool.is_empty() {
+        brief["tool"] = json!(group.tool);
+    }
+    if group.count > 1 {
+        brief["likeIt"] = json!(group.count - 1);
+    }
+    brief
+}
+
+/// Returns what to do next, as calls.
+fn next_actions(digest: &Digest) -> Vec<Action> {
+    if digest.total == 0 {
+        let plan = json!({"tasks": [{"id": "first", "name": "First step"}]});
+        return vec![Action::call("plan_write", json!({"plan": plan}))];
+    }
+    // Nowhere but here one can wait for a run without a terminal.
+    let live = digest.runs.iter().filter(|run| run.state == RunState::Running).take(1);
+    let wait = live.map(|run: &RunNow| json!({"run_id": run.run, "wait_s": 45}));
+    let mut actions: Vec<Action> =
+        digest.next_actions.iter().filter_map(|next| translated(next, digest)).collect();
+    actions.extend(wait.map(|arguments| Action::call("run_ready", arguments)));
+    actions
+}
+
+fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
+    let task = || next.task.as_ref().map(|id| json!({"id": id}));
+    Some(match next.action {
+        Deed::Report => Action::call("task_update", json!({"id": next.task, "action": "done"})),
+        Deed::Decide | Deed::Look => Action::call("task_get", task()?),
+        Deed::Approve => Action::Person(next.command.clone()),
+        Deed::Retry => {
+            let failed = &digest.failed.items.first()?.task;
+            Action::call("task_update", json!({"id": failed, "action": "retry"}))
         }
-        Ok(tasks)
+        // The first that is free, in the same order: somebody else may be faster with the one that is named.
+        Deed::Claim => Action::call("ready_list", json!({"claim": true})),
+        Deed::Run => Action::call("run_ready", json!({})),
+        // What this version does not know is no call of ours.
+        _ => return None,
     })
 }
 
@@ -96,7 +132,7 @@ fn with_status(manager: &Manager, status: Status) -> Result<Vec<Task>, Error> {
 pub(super) struct Standing {
     pub(super) total: u64,
     pub(super) finished: u64,
-    pub(super) counts: std::collections::BTreeMap<Status, u64>,
+    pub(super) counts: BTreeMap<Status, u64>,
     pub(super) running: Vec<String>,
     pub(super) failed: Vec<Task>,
 }

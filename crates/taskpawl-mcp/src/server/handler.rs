@@ -1,16 +1,16 @@
 //! What the protocol sees: one handler for both of its eras, which keeps nothing of a connection.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, ContentBlock, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams, UpdateTaskParams,
+    CompleteResult, ContentBlock, ErrorCode, ErrorData, ExtensionCapabilities, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    ToolAnnotations, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
@@ -19,12 +19,13 @@ use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call
 
 use super::caller::Caller;
 use super::changes::Desk;
+use super::http::Served;
 use super::options::ServerOptions;
 use super::refusal::{Refused, chain};
 use super::resources::Place;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
-use super::{changes, completion, elicit, prompts, resources, tasks};
+use super::{app, changes, completion, elicit, prompts, resources, tasks};
 
 /// What every model reads before it calls the first tool.
 const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
@@ -67,11 +68,6 @@ impl McpServer {
         Ok(Self { inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }), desk: None })
     }
 
-    /// Returns what serves one connection.
-    pub(super) fn connected(&self) -> Self {
-        Self { desk: Some(Arc::default()), ..self.clone() }
-    }
-
     pub(super) fn plans(&self) -> &Taskpawl {
         &self.inner.plans
     }
@@ -97,7 +93,12 @@ impl McpServer {
     /// Returns the definitions of all tools.
     fn tools(&self) -> Vec<Tool> {
         let core = Core::all(self.options()).map(|tool| tool.definition(self.options()));
-        core.chain(self.inner.others.iter().map(definition)).collect()
+        core.chain(self.inner.others.iter().map(definition)).map(app::with_page).collect()
+    }
+
+    /// Returns whether some of the tools answer what the page draws.
+    pub(super) fn has_page(&self) -> bool {
+        self.tools().iter().any(|tool| app::draws(&tool.name))
     }
 
     async fn call_core(
@@ -191,9 +192,17 @@ fn definition(tool: &RegisteredTool) -> Tool {
     }
 }
 
+impl Served for McpServer {
+    fn connected(&self) -> Self {
+        Self { desk: Some(Arc::default()), ..self.clone() }
+    }
+}
+
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
+        let extensions: ExtensionCapabilities = self.has_page().then(app::extension).into_iter().collect();
         let capabilities = ServerCapabilities::builder()
+            .enable_extensions_with(extensions)
             .enable_completions()
             .enable_prompts()
             .enable_resources()
@@ -207,8 +216,18 @@ impl ServerHandler for McpServer {
         if self.options().has_plan { info.with_instructions(INSTRUCTIONS) } else { info }
     }
 
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(&[ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28])
+    /// Answers the beginning of a connection of the older era.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.negotiate_initialize(&request)?;
+        context.peer.set_peer_info(request);
+        if let (None, Some(resources)) = (&self.desk, &mut result.capabilities.resources) {
+            resources.subscribe = None;
+        }
+        Ok(result)
     }
 
     async fn list_tools(
@@ -360,8 +379,7 @@ fn internal(error: &taskpawl::Error) -> ErrorData {
 }
 
 fn no_connection() -> ErrorData {
-    let message =
-        "over HTTP nothing is kept of clients: subscribe with `subscriptions/listen` of protocol 2026-07-28";
+    let message = "there is no session: begin one with `initialize`, or use `subscriptions/listen` of protocol 2026-07-28";
     ErrorData::invalid_request(message, None)
 }
 

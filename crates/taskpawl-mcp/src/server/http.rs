@@ -1,5 +1,6 @@
 //! The server by HTTP, for those alone who have its token.
 
+mod eras;
 mod guard;
 #[cfg(test)]
 mod tests;
@@ -18,21 +19,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::eras::Eras;
+pub(super) use self::eras::Served;
 use self::guard::{Guard, Verdict};
 use super::handler::McpServer;
 
 /// Where the server is, at its address.
 const PATH: &str = "/mcp";
-
-/// The largest request: whole plans come so.
-const MOST_REQUEST_BYTES: usize = 8 << 20;
 
 /// How many connections there are at a time; more of them wait.
 const MOST_CONNECTIONS: usize = 64;
@@ -108,16 +106,22 @@ impl HttpDoor {
 }
 
 impl McpServer {
-    /// Serves whoever has the token, until `stop` fires. No request needs another one before it: nothing is kept of clients.
+    /// Serves whoever has the token, until `stop` fires. Of clients of the older era that began a session is kept what they
+    /// subscribed to; no other request needs another one before it.
     pub async fn serve_http(&self, door: HttpDoor, stop: CancellationToken) {
-        let HttpDoor { listener, address, token } = door;
-        let guard = Some(Guard::new(address, &token));
-        serve(self, listener, guard, stop).await;
+        serve_behind(self, door, stop).await;
     }
 }
 
-async fn serve(server: &McpServer, listener: TcpListener, guard: Option<Guard>, stop: CancellationToken) {
-    let (service, guard) = (service(server, &stop), Arc::new(guard));
+/// Serves whoever has the token of a door.
+pub(super) async fn serve_behind<H: Served>(handler: &H, door: HttpDoor, stop: CancellationToken) {
+    let HttpDoor { listener, address, token } = door;
+    let guard = Some(Guard::new(address, &token));
+    serve(handler, listener, guard, stop).await;
+}
+
+async fn serve<H: Served>(handler: &H, listener: TcpListener, guard: Option<Guard>, stop: CancellationToken) {
+    let (eras, guard) = (Eras::new(handler, &stop), Arc::new(guard));
     let (connections, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -127,9 +131,9 @@ async fn serve(server: &McpServer, listener: TcpListener, guard: Option<Guard>, 
         };
         // A connection that was gone before it was taken is no reason to end.
         let Ok((stream, _)) = stream else { continue };
-        let (service, guard, stop) = (service.clone(), Arc::clone(&guard), stop.clone());
+        let (eras, guard, stop) = (eras.clone(), Arc::clone(&guard), stop.clone());
         connections.spawn(async move {
-            connection(stream, service, guard, stop).await;
+            connection(stream, eras, guard, stop).await;
             drop(place);
         });
     }
@@ -137,25 +141,15 @@ async fn serve(server: &McpServer, listener: TcpListener, guard: Option<Guard>, 
     connections.wait().await;
 }
 
-type Service = StreamableHttpService<McpServer, NeverSessionManager>;
-
-fn service(server: &McpServer, stop: &CancellationToken) -> Service {
-    let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
-        .with_json_response(true)
-        .with_max_request_body_bytes(MOST_REQUEST_BYTES)
-        .with_cancellation_token(stop.child_token())
-        // The guard has looked at both, more strictly.
-        .disable_allowed_hosts()
-        .disable_allowed_origins();
-    let server = server.clone();
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
-}
-
-async fn connection(stream: TcpStream, service: Service, guard: Arc<Option<Guard>>, stop: CancellationToken) {
+async fn connection<H: Served>(
+    stream: TcpStream,
+    eras: Eras<H>,
+    guard: Arc<Option<Guard>>,
+    stop: CancellationToken,
+) {
     let answer = service_fn(move |request: Request<Incoming>| {
-        let (service, guard) = (service.clone(), Arc::clone(&guard));
-        async move { Ok::<_, Infallible>(answer(request, &service, guard.as_ref().as_ref()).await) }
+        let (eras, guard) = (eras.clone(), Arc::clone(&guard));
+        async move { Ok::<_, Infallible>(answer(request, &eras, guard.as_ref().as_ref()).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -174,7 +168,7 @@ async fn connection(stream: TcpStream, service: Service, guard: Arc<Option<Guard
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-async fn answer(request: Request<Incoming>, service: &Service, guard: Option<&Guard>) -> Answer {
+async fn answer<H: Served>(request: Request<Incoming>, eras: &Eras<H>, guard: Option<&Guard>) -> Answer {
     let verdict =
         guard.map_or(Verdict::Pass, |guard| guard.look(request.method(), request.uri(), request.headers()));
     let mut answer = match verdict {
@@ -190,7 +184,7 @@ async fn answer(request: Request<Incoming>, service: &Service, guard: Option<&Gu
         Verdict::Pass if request.uri().path() != PATH => {
             plain(StatusCode::NOT_FOUND, "the server is at /mcp")
         }
-        Verdict::Pass => service.handle(request).await,
+        Verdict::Pass => eras.answer(request).await,
     };
     answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer

@@ -1,11 +1,12 @@
 //! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
 
 use serde_json::json;
-use taskpawl::model::{PlanError, PlanErrors, Refusal};
+use taskpawl::model::{BlockedReason, PlanError, PlanErrors, Refusal, Status, TaskId};
 use taskpawl::{Error, RunError};
 
 use super::actions::{Action, translated};
 use super::answer::Answer;
+use super::tools::task_update;
 
 /// How many things that are wrong with a plan are said at once.
 const MOST_PROBLEMS: usize = 10;
@@ -66,7 +67,9 @@ impl Refused {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::Command(error) | Self::Run(RunError::Command(error)) => {
+                own_hint(error).or_else(|| error.hint())
+            }
             Self::NotHere { hint, .. } => hint.clone(),
             Self::Argument { .. } | Self::Run(_) | Self::Calls(_) => None,
         }
@@ -76,6 +79,9 @@ impl Refused {
     pub(super) fn into_answer(self) -> Answer {
         let (hint, mut actions) = self.hint().map(|hint| translated(&hint)).unwrap_or_default();
         let mut message = chain(&self);
+        if ["`taskpawl ", "`--"].iter().any(|start| message.contains(start)) {
+            message = translated(&message).0;
+        }
         let mut problems = Vec::new();
         if let Self::Command(Error::Refused(refusal))
         | Self::Run(RunError::Command(Error::Refused(refusal))) = &self
@@ -100,6 +106,51 @@ fn problem(error: &PlanError) -> String {
     format!("{place}{}{hint}", error.problem)
 }
 
+/// Returns the verbs that are actions of ours.
+fn by_call<'v>(verbs: &'v [&'v str]) -> impl Iterator<Item = &'v str> {
+    verbs.iter().copied().filter(|verb| task_update::ACTIONS.contains(verb))
+}
+
+/// Returns what to do instead where the library can only name what the command line has.
+fn own_hint(error: &Error) -> Option<String> {
+    let Error::Refused(refusal) = error else { return None };
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "of the others the library names what there is here, too"
+    )]
+    match refusal.as_ref() {
+        Refusal::Transition {
+            reason: Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. }),
+            ..
+        } => None,
+        Refusal::Transition { id, from, allowed, .. } if !allowed.is_empty() => {
+            Some(allows(id, *from, allowed))
+        }
+        Refusal::PlanConflict { .. } => {
+            Some("give those tasks other ids, or `reopen` those that ran and write the plan again".to_owned())
+        }
+        Refusal::MissingParams { .. } => {
+            Some("declare a `default` for it among the `params` of the plan".to_owned())
+        }
+        Refusal::ImportConflict { .. } => Some("give those tasks other ids".to_owned()),
+        _ => None,
+    }
+}
+
+/// Says what a task allows in its state: to callers, and to people.
+fn allows(id: &TaskId, from: Status, allowed: &[&str]) -> String {
+    let actions: Vec<&str> = by_call(allowed).collect();
+    let people: Vec<String> = allowed
+        .iter()
+        .filter(|verb| ["unblock", "approve", "reject"].contains(verb))
+        .map(|verb| format!("`taskpawl {verb} {id}`"))
+        .collect();
+    let actions =
+        (!actions.is_empty()).then(|| format!("from `{from}` the actions are: {}", actions.join(", ")));
+    let people = (!people.is_empty()).then(|| format!("it takes {}", people.join(" or ")));
+    actions.into_iter().chain(people).collect::<Vec<_>>().join("; ")
+}
+
 /// Returns calls that clear the way, beyond those that the hint names.
 fn instead(refusal: &Refusal) -> Vec<Action> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "of the others the hint says all")]
@@ -110,9 +161,9 @@ fn instead(refusal: &Refusal) -> Vec<Action> {
         Refusal::NothingReady => vec![Action::call("plan_show", json!({}))],
         Refusal::Transition { id, allowed, .. } => {
             // What gives work up is for whoever has thought about it.
-            let known = ["claim", "release", "done", "retry", "reopen"];
-            let usable = allowed.iter().filter(|verb| known.contains(verb));
-            let call = |verb: &&str| Action::call("task_update", json!({"id": id, "action": verb}));
+            let given_up = ["fail", "cancel", "skip"];
+            let usable = by_call(allowed).filter(|verb| !given_up.contains(verb));
+            let call = |verb: &str| Action::call("task_update", json!({"id": id, "action": verb}));
             usable.map(call).collect()
         }
         Refusal::DependentsRan { id, .. } => {

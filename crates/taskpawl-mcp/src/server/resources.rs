@@ -6,12 +6,12 @@ use taskpawl::model::{Means, Query, RunId};
 use taskpawl::{Error, Manager};
 
 use super::answer::Answer;
-use super::brief;
 use super::digest::digest;
 use super::handler::McpServer;
 use super::options::ResourceText;
 use super::refusal::chain;
 use super::tools::run_ready;
+use super::{app, brief};
 
 /// How every address begins.
 const SCHEME: &str = "taskpawl://";
@@ -70,7 +70,8 @@ pub(super) fn list(server: &McpServer) -> Result<Vec<Resource>, Error> {
             .with_description(text.description.clone())
             .with_mime_type(PLAIN)
     });
-    Ok(of_plan.into_iter().chain(others).collect())
+    let page = server.has_page().then(app::resource);
+    Ok(of_plan.into_iter().chain(others).chain(page).collect())
 }
 
 /// Returns the resources of the sets.
@@ -116,6 +117,9 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
     if let Some(text) = texts(server).find(|text| text.uri == uri) {
         return Ok(vec![ResourceContents::text((text.read)(), uri).with_mime_type(PLAIN)]);
     }
+    if uri == app::URI && server.has_page() {
+        return Ok(vec![app::read(server.options())]);
+    }
     let manager = server.plans().manager();
     let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({"uri": uri})));
     let place = Place::of(uri)
@@ -144,7 +148,7 @@ fn plan(manager: &Manager, name: &str) -> Result<Answer, Error> {
     let record = record
         .ok_or_else(|| taskpawl::model::Refusal::NothingSelected { selector: format!("plan:{name}") })?;
     let page = manager.list(&Query { plan: Some(name.to_owned()), limit: MOST_TASKS, ..Query::default() })?;
-    let tasks: Vec<Value> = page.tasks.iter().map(brief::task).collect();
+    let tasks = brief::tasks(manager, &page.tasks)?;
     let answer = Answer::new(json!({"name": name, "tasks": tasks}));
     let answer = answer.with("header", json!(record.header)).with("params", json!(record.params));
     Ok(answer.with("more", if page.truncated { json!(true) } else { Value::Null }))

@@ -6,6 +6,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::handler::McpServer;
+use super::http::Served as _;
 
 /// The longest message that a client may send: whole plans come so.
 const MOST_MESSAGE_BYTES: usize = 8 << 20;

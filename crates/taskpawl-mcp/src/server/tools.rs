@@ -7,7 +7,7 @@ pub(super) mod run_ready;
 mod task_add;
 mod task_delete;
 mod task_get;
-mod task_update;
+pub(super) mod task_update;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
+use taskpawl::model::{NewTask, TaskId, TaskSpec};
 use taskpawl::{SandboxSettings, Taskpawl};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
@@ -19,6 +20,10 @@ struct Site {
 impl Site {
     async fn open(is_guarded: bool) -> Self {
         let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
+        Self::of(plans, is_guarded).await
+    }
+
+    async fn of(plans: Taskpawl, is_guarded: bool) -> Self {
         let server = McpServer::new(plans, ServerOptions::default()).unwrap();
         let door = HttpDoor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
         let (port, token, stop) = (door.address.port(), door.token.clone(), CancellationToken::new());
@@ -34,12 +39,18 @@ impl Site {
         self.serving.join_next().await.unwrap().unwrap();
     }
 
-    /// Sends a request as it is written down, `PORT` and `TOKEN` filled in, and returns the answer.
-    async fn send(&self, head: &str, body: &str) -> String {
+    /// Sends a request as it is written down, `PORT` and `TOKEN` filled in.
+    async fn begin(&self, head: &str, body: &str) -> TcpStream {
         let head = head.replace("PORT", &self.port.to_string()).replace("TOKEN", &self.token);
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.unwrap();
         let request = format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Sends a request, and returns the answer.
+    async fn send(&self, head: &str, body: &str) -> String {
+        let mut stream = self.begin(head, body).await;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
         String::from_utf8(answer).unwrap()
@@ -181,6 +192,77 @@ async fn both_eras_are_answered_without_a_session() {
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["result"]["tools"].as_array().unwrap().len(), 8, "{body}");
     }
+    site.close().await;
+}
+
+/// Begins as clients of the older era do. Returns the session, where there is one, and what the server says that it can.
+async fn initialize(site: &Site) -> (Option<String>, Value) {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
+    let answer = site.send(&format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}"), &body).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ").map(str::to_owned));
+    // In a session answers are events, in chunks.
+    let said =
+        body.lines().map(|line| line.trim_start_matches("data: ")).find(|line| line.starts_with("{\""));
+    let said: Value = serde_json::from_str(said.unwrap()).unwrap();
+    (session, said["result"]["capabilities"].clone())
+}
+
+fn in_session(verb: &str, session: &str) -> String {
+    format!("{verb} /mcp HTTP/1.1{HOST}{AUTH}{JSON}{ACCEPT}\r\nMcp-Session-Id: {session}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_of_the_older_era_hears_of_changes_in_its_session() {
+    let plans = Taskpawl::builder(":memory:").sandbox(SandboxSettings::off()).open().unwrap();
+    let site = Site::of(plans.clone(), true).await;
+    let (session, can) = initialize(&site).await;
+    assert_eq!(can["resources"]["subscribe"], true);
+    let session = session.unwrap();
+    let post = in_session("POST", &session);
+    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    assert!(site.send(&post, &begun).await.starts_with("HTTP/1.1 202"));
+    let mut stream = site.begin(&in_session("GET", &session), "").await;
+    let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "taskpawl://digest"}});
+    let subscribed = site.send(&post, &subscribe.to_string()).await;
+    assert!(subscribed.contains(r#""result":{}"#), "{subscribed}");
+    let spec = TaskSpec { name: "new".to_owned(), ..TaskSpec::default() };
+    plans.manager().create(NewTask { id: TaskId::from("a"), spec, ..NewTask::default() }).unwrap();
+    let mut heard = String::new();
+    while !heard
+        .contains(r#""method":"notifications/resources/updated","params":{"uri":"taskpawl://digest"}"#)
+    {
+        let mut bytes = [0; 1024];
+        let count = stream.read(&mut bytes).await.unwrap();
+        assert!(count > 0, "{heard}");
+        heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(site.send(&in_session("DELETE", &session), "").await.starts_with("HTTP/1.1 20"));
+    // An ended session is none any more, and the same request without one is answered.
+    assert!(site.send(&post, &list(Era::Handshake)).await.starts_with("HTTP/1.1 404"));
+    assert_eq!(site.status(&format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}")).await, 200);
+    site.close().await;
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_who_comes_then_is_served_without_one() {
+    let site = Site::open(true).await;
+    let mut sessions = Vec::new();
+    loop {
+        let (session, can) = initialize(&site).await;
+        let Some(session) = session else {
+            assert_eq!(can["resources"], json!({"listChanged": true}));
+            break;
+        };
+        sessions.push(session);
+        assert!(sessions.len() <= 64);
+    }
+    let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "taskpawl://digest"}});
+    let refused = site.send(&format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}"), &subscribe.to_string()).await;
+    assert!(refused.contains("there is no session"), "{refused}");
+    site.send(&in_session("DELETE", &sessions[0]), "").await;
+    assert!(initialize(&site).await.0.is_some());
     site.close().await;
 }
 

@@ -15,7 +15,7 @@ const LIMIT: usize = 20;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Where the plan stands. Without filters: your claims, runs, what waits or failed, and nextActions. With filters: a list of tasks.",
+        description: "Where the plan stands. Without filters: your claims, runs, what waits or failed, nextActions. With filters: tasks.",
         input: schema(
             json!({
                 "status": {"type": "array", "items": {"type": "string"}, "description": Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" ")},
@@ -55,13 +55,14 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         ..Query::default()
     };
     let page = caller.reads().list(&query)?;
-    let tasks: Vec<Value> = page.tasks.iter().map(brief::task).collect();
+    let tasks = brief::tasks(caller.reads(), &page.tasks)?;
     let mut answer = json!({"tasks": tasks});
     if page.truncated {
         answer["nextOffset"] = json!(offset + tasks.len());
     }
     if let Some(total) = page.total {
         answer["total"] = json!(total);
+        answer["counts"] = brief::counts(&caller.reads().counts()?);
     }
     Ok(Answer::new(answer).long_if(limit.is_some()))
 }

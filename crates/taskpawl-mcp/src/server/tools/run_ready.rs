@@ -7,6 +7,7 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use taskpawl::digest::RunNow;
 use taskpawl::model::{RunId, RunRecord, Selector};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
@@ -247,12 +248,10 @@ pub(in crate::server) fn describe(
     let state = manager.run_state(&run);
     let only = scope(&run);
     let Standing { counts, running, failed, .. } = standing(manager, &only)?;
-    let counts: Map<String, Value> =
-        counts.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
     let waiting = manager.approval_requests(&only)?;
     let asked = server.runs().questions(id);
-    let mut answer = Answer::new(brief::run(manager, &run))
-        .with("counts", json!(counts))
+    let mut answer = Answer::new(brief::run(&RunNow::new(manager, run.clone())))
+        .with("counts", brief::counts(&counts))
         .with("running", if state == RunState::Running { json!(running) } else { Value::Null })
         .with("failed", json!(failed.iter().map(brief::task).collect::<Vec<_>>()))
         .with("waitForPerson", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))

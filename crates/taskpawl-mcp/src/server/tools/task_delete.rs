@@ -9,7 +9,7 @@ use crate::server::refusal::Refused;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Deletes tasks that nothing depends on. To give work up and keep the record: task_update with action cancel.",
+        description: "Deletes tasks that nothing depends on. To keep the record: task_update, action cancel.",
         input: schema(json!({"ids": texts()}), &["ids"], true),
         output: answers(&[("deleted", "array")]),
         hints: super::Hints { destroys: true, ..WRITES },

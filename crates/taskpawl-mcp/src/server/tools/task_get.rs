@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use taskpawl::model::{CallId, Means, Status, Task};
 
 use super::{Definition, READS, answers, number, schema, text};
-use crate::server::actions::Action;
+use crate::server::actions::{Action, translated};
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
@@ -21,7 +21,7 @@ const MOST_PAGE: usize = 50_000;
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "A task with its calls, result, notes, why it does not run, and what to do. part pages through one long text of it.",
+        description: "A task: calls, result, notes, why it does not run, what to do. part pages through a long text of it.",
         input: schema(
             json!({
                 "id": text(), "part": {"enum": ["result", "description", "stdout", "stderr"]}, "call": text(),
@@ -78,7 +78,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
         let means = Means { tools: Some(tools), ..Means::default() };
         let why = caller.reads().explain(id, &means)?;
         let chain: Vec<String> =
-            why.chain.iter().map(|link| format!("{}: {}", link.task, link.text)).collect();
+            why.chain.iter().map(|link| format!("{}: {}", link.task, translated(&link.text).0)).collect();
         answer = answer.with("why", json!(chain));
         actions = Action::of_commands(why.next_actions.iter().map(String::as_str));
     }

@@ -14,16 +14,20 @@ use crate::server::caller::Caller;
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
+/// What `action` may be.
+pub(in crate::server) const ACTIONS: [&str; 9] =
+    ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
+
 /// Fields that the store merges or links instead of replacing them.
 const MERGED: [&str; 3] = ["context", "metadata", "dependencies"];
 
 pub(super) fn definition() -> Definition {
     Definition {
-        description: "Changes fields, adds a note, or changes the state. A claim keeps other agents away; done and fail end work by hand. cascade: retry/reopen also what ran after.",
+        description: "Changes fields, adds a note, or changes the state. claim keeps others away; done and fail end work by hand. cascade: retry/reopen also what ran after.",
         input: schema(
             json!({
                 "id": text(),
-                "action": {"enum": ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"]},
+                "action": {"enum": ACTIONS},
                 "result": {}, "note": text(),
                 "fields": {"type": "object", "description": "name, description, priority, dueDate, labels, dependencies, context …; null clears"},
                 "attempt": number(), "if_version": number(), "ttl": {"type": "string", "description": "claim: 2h"}, "cascade": switch(),

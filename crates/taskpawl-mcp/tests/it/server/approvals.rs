@@ -129,7 +129,7 @@ async fn ended(client: &Client, id: &str) -> GetTaskResult {
         if seen.task.status().is_terminal() {
             return seen;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        client.raw("run_ready", json!({"run_id": id, "wait_s": 45})).await;
     }
 }
 

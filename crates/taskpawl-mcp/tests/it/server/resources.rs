@@ -29,7 +29,8 @@ async fn the_plan_can_be_read() {
             .into_iter()
             .map(|resource| resource.uri)
             .collect();
-        assert_eq!(uris, ["taskpawl://digest", "taskpawl://ready", "taskpawl://plan/site"]);
+        let page = "ui://taskpawl/checklist.html";
+        assert_eq!(uris, ["taskpawl://digest", "taskpawl://ready", "taskpawl://plan/site", page]);
         let templates = client.running.list_all_resource_templates().await.unwrap();
         let templates: Vec<&str> = templates.iter().map(|template| template.uri_template.as_str()).collect();
         assert_eq!(templates, ["taskpawl://task/{id}", "taskpawl://plan/{name}", "taskpawl://run/{id}"]);
@@ -136,7 +137,7 @@ async fn changes_by_others_are_told_in_both_eras() {
                     heard.push(updated.params.uri);
                 }
             } else {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                ears.heard.notified().await;
                 heard = ears.updated.lock().unwrap().clone();
             }
         }

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
@@ -12,6 +12,7 @@ use taskpawl::model::Origin;
 use taskpawl::tools::{CallOrigin, Policy};
 use taskpawl::{SandboxSettings, Taskpawl};
 use taskpawl_mcp::{McpServer, ServerOptions};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// A directory with a store beside it.
@@ -85,6 +86,8 @@ impl Era {
 pub(crate) struct Ears {
     pub(crate) progress: Arc<Mutex<Vec<ProgressNotificationParam>>>,
     pub(crate) updated: Arc<Mutex<Vec<String>>>,
+    /// Wakes who waits for something to be updated.
+    pub(crate) heard: Arc<Notify>,
     pub(crate) capabilities: ClientCapabilities,
 }
 
@@ -105,6 +108,7 @@ impl ClientHandler for Ears {
         _: NotificationContext<RoleClient>,
     ) {
         self.updated.lock().unwrap().push(updated.uri);
+        self.heard.notify_one();
     }
 }
 
@@ -162,12 +166,5 @@ impl<H: ClientHandler> Client<H> {
             seen = self.call("run_ready", json!({"run_id": seen["run_id"], "wait_s": 45})).await;
         }
         seen
-    }
-}
-
-/// Waits for a file that something writes.
-pub(crate) async fn appears(path: &Path) {
-    while !path.exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }

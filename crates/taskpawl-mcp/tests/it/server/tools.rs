@@ -47,7 +47,7 @@ async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
         let list = client.call("plan_show", json!({"status": ["todo"]})).await;
         assert_eq!(
             list["tasks"],
-            json!([{"id": "check", "name": "Check it", "status": "todo", "priority": "high", "needs": ["write"], "plan": "text", "work": "by hand"}])
+            json!([{"id": "check", "name": "Check it", "status": "todo", "priority": "high", "needs": ["write"], "plan": "text", "work": "by hand", "ready": true}])
         );
         let added = client
             .call("task_add", json!({"name": "Send it", "id": "send", "needs": ["check"], "plan": "text"}))

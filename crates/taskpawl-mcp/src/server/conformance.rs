@@ -1,0 +1,245 @@
+//! What the conformance suite of the protocol expects of a server under test, on top of ours: its tools, resources and prompts
+//! beside those of the plan, served by the same handler, over the same door.
+//!
+//! `content` is what is said as it stands, `asking` what asks the client of the older era, `rounds` what asks that of the newer
+//! one, `jobs` what runs as a task, on the plan of the server. Everything else is answered by the server itself.
+
+#![expect(deprecated, reason = "the suite tests what is going away, too")]
+
+mod asking;
+mod content;
+mod jobs;
+mod rounds;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::rounds::Rounds;
+use super::handler::McpServer;
+use super::http::{HttpDoor, Served, serve_behind};
+use super::resources::Place;
+
+/// How the addresses of the suite begin.
+const SCHEME: &str = "test://";
+
+type Context = RequestContext<RoleServer>;
+
+/// Serves whoever has the token, until `stop` fires, with everything beside the plan that the conformance suite asks for.
+///
+/// The server should ask clients what runs ask ([`approve_elicited`](super::ServerOptions::approve_elicited)).
+pub async fn serve_conformance(server: &McpServer, door: HttpDoor, stop: CancellationToken) {
+    let fixture = Fixture { server: server.clone(), rounds: Arc::default() };
+    serve_behind(&fixture, door, stop).await;
+}
+
+/// A server with the fixtures of the suite.
+#[derive(Debug, Clone)]
+struct Fixture {
+    server: McpServer,
+    rounds: Arc<Rounds>,
+}
+
+/// Reads what is written down here as a type of the protocol.
+fn typed<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("BUG: a fixture is not what the protocol says")
+}
+
+/// Reads a result, which is always a complete one.
+fn complete<T: DeserializeOwned>(mut result: Value) -> T {
+    result["resultType"] = json!("complete");
+    typed(result)
+}
+
+fn text_of(text: impl Into<String>) -> CallToolResponse {
+    complete::<CallToolResult>(json!({"content": [{"type": "text", "text": text.into()}]})).into()
+}
+
+impl Served for Fixture {
+    fn connected(&self) -> Self {
+        Self { server: self.server.connected(), ..self.clone() }
+    }
+}
+
+/// Returns what the server calls what the suite subscribes to: where the plan stands.
+fn own(uri: String) -> String {
+    if uri.starts_with(SCHEME) { Place::Digest.uri() } else { uri }
+}
+
+impl ServerHandler for Fixture {
+    fn get_info(&self) -> ServerConfig {
+        let mut config = self.server.get_info();
+        config.capabilities.logging.get_or_insert_default();
+        config
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.server.supported_protocol_versions()
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: Context,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.server.initialize(request, context).await?;
+        result.capabilities.logging.get_or_insert_default();
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        content::tools().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut result = self.server.list_tools(request, context).await?;
+        result.tools.extend(content::tools());
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: Context,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let name = request.name.to_string();
+        if let Some(result) = content::result(&name) {
+            return Ok(result.into());
+        }
+        if let Some(answer) = self.rounds.answer(&request, &context) {
+            return answer;
+        }
+        if let Some(answer) = jobs::call(&self.server, &request, &context).await {
+            return answer;
+        }
+        match asking::call(&request, &context).await {
+            Some(answer) => answer,
+            None => self.server.call_tool(request, context).await,
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let mut result = self.server.list_prompts(request, context).await?;
+        result.prompts.extend(content::prompts());
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(answer) = rounds::prompt(&request) {
+            return Ok(answer);
+        }
+        match content::prompt(&request) {
+            Some(prompt) => Ok(prompt.into()),
+            None => self.server.get_prompt(request, context).await,
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut result = self.server.list_resources(request, context).await?;
+        result.resources.extend(content::resources());
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let mut result = self.server.list_resource_templates(request, context).await?;
+        result.resource_templates.extend(content::templates());
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match content::read(&request.uri) {
+            Some(result) => Ok(result.into()),
+            None => self.server.read_resource(request, context).await,
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: Context,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.server.complete(request, context).await
+    }
+
+    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.server.accepted_subscription_filter(requested)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.server.listen(context).await
+    }
+
+    async fn subscribe(
+        &self,
+        mut request: SubscribeRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        request.uri = own(request.uri);
+        self.server.subscribe(request, context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        mut request: UnsubscribeRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        request.uri = own(request.uri);
+        self.server.unsubscribe(request, context).await
+    }
+
+    async fn get_task(&self, request: GetTaskParams, context: Context) -> Result<GetTaskResult, ErrorData> {
+        self.server.get_task(request, context).await.map(jobs::as_tool)
+    }
+
+    async fn update_task(&self, mut request: UpdateTaskParams, context: Context) -> Result<(), ErrorData> {
+        request.input_responses.values_mut().for_each(jobs::as_approval);
+        self.server.update_task(request, context).await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, context: Context) -> Result<(), ErrorData> {
+        // At the first time what runs may end, and the suite does not wait for that.
+        self.server.cancel_task(request.clone(), context.clone()).await?;
+        self.server.cancel_task(request, context).await
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything that the library advises is advice that a client of this server can follow: calls that there are, or commands that are
+//! said to be for people.
+
+use serde_json::{Value, json};
+use taskpawl::model::{BlockedReason, Refusal, Status, TaskId, allowed_by_hand};
+
+use super::actions::{Action, translated};
+use super::options::ServerOptions;
+use super::refusal::Refused;
+use super::tools::{Core, task_update};
+
+/// What stands behind what only people do.
+const FOR_PEOPLE: &str = " (a person, at a terminal)";
+
+/// Checks that there is a tool that takes these arguments.
+fn check_call(call: &Value) {
+    let options = ServerOptions::default();
+    let tool = Core::named(call["tool"].as_str().unwrap(), &options).unwrap_or_else(|| panic!("{call}"));
+    let schema = Value::Object((*tool.definition(&options).input_schema).clone());
+    let arguments = call["arguments"].as_object().unwrap();
+    for (name, value) in arguments {
+        let property = schema["properties"].get(name).unwrap_or_else(|| panic!("no `{name}`: {call}"));
+        if let Some(words) = property["enum"].as_array() {
+            assert!(words.contains(value), "{call}");
+        }
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        assert!(arguments.contains_key(name.as_str().unwrap()), "{call}");
+    }
+}
+
+fn check_action(action: &Value) {
+    if action.get("askPersonToRun").is_none() {
+        check_call(action);
+    }
+}
+
+/// Checks what stands between backticks: calls, words of ours, or what is said to be for people.
+fn check_text(text: &str) {
+    let parts: Vec<&str> = text.split('`').collect();
+    for (index, part) in parts.iter().enumerate().filter(|(index, _)| index % 2 == 1) {
+        let is_for_people = parts.get(index + 1).is_some_and(|rest| rest.starts_with(FOR_PEOPLE));
+        if let Some((tool, arguments)) = part.split_once(" {") {
+            check_call(
+                &json!({"tool": tool, "arguments": serde_json::from_str::<Value>(&format!("{{{arguments}")).unwrap()}),
+            );
+        } else if !is_for_people {
+            assert!(!part.starts_with("taskpawl ") && !part.starts_with('-'), "{text}");
+            let known = ["unblock", "block", "approve", "reject", "undo", "apply"];
+            assert!(!known.contains(part), "{text}");
+        }
+    }
+}
+
+fn check(refusal: Refusal) -> Value {
+    let answer = Refused::from(refusal).into_answer().into_json();
+    for action in answer["nextActions"].as_array().into_iter().flatten() {
+        check_action(action);
+    }
+    for field in ["message", "hint"] {
+        if let Some(text) = answer["error"][field].as_str() {
+            check_text(text);
+        }
+    }
+    answer
+}
+
+fn id() -> TaskId {
+    TaskId::from("a")
+}
+
+#[test]
+fn what_a_state_allows_is_said_in_actions_and_the_rest_to_be_for_people() {
+    let manual = BlockedReason::Manual { text: "the key is lost".to_owned() };
+    let interrupted = BlockedReason::Interrupted { call: "c1".into() };
+    let asked = serde_json::from_value(json!({"type": "approval"})).unwrap();
+    let lacking = BlockedReason::MissingTool { name: "x".to_owned() };
+    let behind = BlockedReason::Dependency { ids: vec![id()] };
+    let states = Status::ALL.iter().map(|status| (*status, None));
+    let blocked = [manual, interrupted, asked, lacking, behind].map(|reason| (Status::Blocked, Some(reason)));
+    for (from, reason) in states.chain(blocked) {
+        let allowed = allowed_by_hand(from, reason.as_ref());
+        let answer = check(Refusal::Transition {
+            id: id(),
+            from,
+            reason,
+            to: Status::Done,
+            by: "done",
+            allowed,
+            since: taskpawl::model::Since::default(),
+        });
+        let hint = answer["error"]["hint"].as_str().unwrap_or_default();
+        for verb in hint
+            .split("the actions are: ")
+            .skip(1)
+            .flat_map(|verbs| verbs.split("; ").next().unwrap_or_default().split(", "))
+        {
+            assert!(task_update::ACTIONS.contains(&verb), "{hint}");
+        }
+    }
+}
+
+#[test]
+fn options_of_the_command_line_are_named_as_arguments() {
+    let names = || vec!["x: `a` would change: `--fresh` begins anew with it".to_owned()];
+    for (refusal, said) in [
+        (Refusal::DependentsRan { id: id(), dependents: vec![id()] }, "`cascade: true`"),
+        (Refusal::TriggerWithoutDependencies { id: id(), trigger: "any_done" }, "`needs`"),
+        (Refusal::PlanConflict { plan: "p".to_owned(), conflicts: names() }, "`action: reopen`"),
+        (Refusal::ImportConflict { source_name: "p".to_owned(), conflicts: names() }, "other ids"),
+        (Refusal::MissingParams { plan: "p".to_owned(), params: vec!["x".to_owned()] }, "`default`"),
+        (Refusal::InProgress { tasks: vec![id()] }, "`cancel`"),
+        (Refusal::StillNeeded { id: id(), by: vec![id()] }, "`cancel`"),
+        (Refusal::WorkStarted { id: id(), status: Status::Done, what: "x" }, "\"action\":\"reopen\""),
+        (Refusal::UnknownRun { id: "r".to_owned() }, "plan_show"),
+        (Refusal::NothingSelected { selector: "label:x".to_owned() }, "plan_show"),
+        (Refusal::NothingReady, "\"status\":[\"todo\",\"blocked\"]"),
+        (Refusal::NotManual { id: id(), what: "runs", by: "run" }, "\"action\":\"done\""),
+        (Refusal::NotAsked { id: id(), status: Status::Done, by: None }, "task_get"),
+        (Refusal::WrongAnswer { id: id(), answer: None, options: vec!["red".to_owned()] }, FOR_PEOPLE),
+        (Refusal::NothingToUndo { actor: "a".to_owned() }, FOR_PEOPLE),
+    ] {
+        let answer = check(refusal);
+        assert!(answer["error"].to_string().replace("\\\"", "\"").contains(said), "{answer}");
+    }
+}
+
+/// Everything that the library tells people to type, wherever that is written.
+#[test]
+fn every_command_that_the_library_names_is_a_call_or_for_people() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../taskpawl-model/src/");
+    let mut count = 0;
+    for file in [
+        "refusal.rs",
+        "explain/reason.rs",
+        "explain/ready.rs",
+        "explain/explanation.rs",
+        "decide/references.rs",
+    ] {
+        let source = std::fs::read_to_string(format!("{model}{file}")).unwrap();
+        for (start, _) in source.match_indices("taskpawl ") {
+            let command: String = source[start..].chars().take_while(|c| !"`\"\n".contains(*c)).collect();
+            let first = command.split(" && ").next().unwrap_or_default().replace("{}", " a");
+            let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+            count += 1;
+            match Action::of_command(&first) {
+                Some(action) => check_action(&action.to_json()),
+                None => check_text(&translated(&format!("`{first}`")).0),
+            }
+        }
+    }
+    assert!(count > 40, "{count}");
+}

@@ -1,0 +1,106 @@
+//! The protocol over HTTP, in both of its eras: the newer one, in which no request needs another one before it, and the sessions
+//! of the older one, over which the server can tell and ask its client something.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, StatusCode};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, plain};
+
+/// The largest request: whole plans come so.
+const MOST_REQUEST_BYTES: usize = 8 << 20;
+
+/// How many sessions there are at a time. Whoever comes then is served without one: it can do everything but subscribe and be asked.
+const MOST_SESSIONS: usize = 32;
+
+/// How long a session lives of which nothing is heard: an agent that waits for its person until the next day goes on with it.
+const IDLE: Duration = Duration::from_hours(24);
+
+/// By which requests say of which session they are.
+const SESSION: &str = "mcp-session-id";
+
+/// What is served to each client by a value of its own, where the era has connections.
+pub(in crate::server) trait Served: ServerHandler + Clone {
+    /// Returns what serves one connection.
+    fn connected(&self) -> Self;
+}
+
+/// Answers requests of both eras. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Eras<H> {
+    alone: StreamableHttpService<H, NeverSessionManager>,
+    in_session: StreamableHttpService<H, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl<H: Served> Eras<H> {
+    /// Returns what answers until `stop` fires, which ends all sessions.
+    pub(super) fn new(handler: &H, stop: &CancellationToken) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(sessions);
+        let (one, other) = (handler.clone(), handler.clone());
+        let alone = StreamableHttpService::new(move || Ok(one.clone()), Arc::default(), config(stop, false));
+        let in_session = StreamableHttpService::new(
+            move || Ok(other.connected()),
+            Arc::clone(&sessions),
+            config(stop, true),
+        );
+        Self { alone, in_session, sessions }
+    }
+
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        if request.headers().contains_key(SESSION) {
+            return self.in_session.handle(request).await;
+        }
+        if request.method() != Method::POST {
+            return self.alone.handle(request).await;
+        }
+        let (head, body) = request.into_parts();
+        let body = match Limited::new(body, MOST_REQUEST_BYTES).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return plain(StatusCode::PAYLOAD_TOO_LARGE, "the request is larger than 8 MiB");
+            }
+            Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
+        };
+        let begins = begins_a_session(&body) && self.has_room().await;
+        let request = Request::from_parts(head, Full::new(body));
+        if begins { self.in_session.handle(request).await } else { self.alone.handle(request).await }
+    }
+
+    async fn has_room(&self) -> bool {
+        self.sessions.sessions.read().await.len() < MOST_SESSIONS
+    }
+}
+
+fn config(stop: &CancellationToken, has_sessions: bool) -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(has_sessions)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MOST_REQUEST_BYTES)
+        .with_cancellation_token(stop.child_token())
+        // The guard has looked at both, more strictly.
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+}
+
+/// Returns whether a message is the first one of a session; what is none at all is refused elsewhere.
+fn begins_a_session(body: &Bytes) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'m> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'m, str>>,
+    }
+    let message: Result<Message<'_>, _> = serde_json::from_slice(body);
+    message.is_ok_and(|message| message.method.is_some_and(|method| method == "initialize"))
+}
