@@ -1,27 +1,47 @@
-//! Benchmarks: what a task costs, beside the floor that it is compared with and a peer, in one run.
+//! Benchmarks: what a task costs, beside the least that the same work takes by hand, and beside other programs, in one run.
 //!
-//! `cargo run --release -p taskpawl-bench -- all` prints one table. Figures are CPU time (user and system, of the process and of
-//! its ended children) and ratios: wall time on a shared machine says little.
-#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+//! `scripts/bench` installs the other programs, runs everything and writes `docs/benchmarks`. Figures are CPU time (user and
+//! system) first, and ratios: wall time on a shared machine says little.
 #![expect(
     clippy::cast_precision_loss,
     reason = "counts of a benchmark are far below what an `f64` holds exactly"
 )]
 
-mod commands;
+mod context;
 mod engine;
+mod floor;
+mod group;
+mod machine;
 mod measure;
+mod once;
 mod order;
-mod sandbox;
-mod spawn;
+mod peers;
+mod plot;
+mod product;
+mod report;
+mod rows;
+mod sample;
+mod shape;
+mod single;
+mod stores;
+mod strace;
+mod supervised;
+mod table;
+
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+
+use crate::context::Context;
+use crate::group::Group;
+use crate::report::Report;
+use crate::rows::ROWS;
 
 /// What can go wrong: anything outside the program, or a figure that cannot be taken.
 type Failure = Box<dyn std::error::Error>;
 
 #[derive(Parser)]
-#[command(about = "Measures what a task costs, beside the floor and a peer")]
+#[command(about = "Measures what a task costs, beside the least that it takes and beside other programs")]
 struct Args {
     #[command(subcommand)]
     what: What,
@@ -29,75 +49,70 @@ struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// Everything below.
-    All,
-    /// In-process no-op tasks over a store in memory and over SQLite.
-    Engine {
-        /// How many tasks.
-        #[arg(long, default_value_t = 100_000)]
-        tasks: usize,
-    },
-    /// Spawned `true`: against `xargs` and `ninja` on the same graph.
-    Spawn {
-        /// How many tasks.
-        #[arg(long, default_value_t = 2_000)]
-        tasks: usize,
-    },
-    /// Spawned `true` in the sandbox and without it, by the supervisor alone: against a bare `posix_spawn`, also from a process of 512 MiB.
-    Sandbox {
-        /// How many programs in each round.
-        #[arg(long, default_value_t = 2_000)]
-        calls: usize,
-        /// How many rounds.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-    },
-    /// CPU of single commands with 1,000 and 100,000 tasks in the store.
-    Commands {
-        /// How many tasks are many.
-        #[arg(long, default_value_t = 100_000)]
-        tasks: usize,
-    },
-    /// The order of a run, found at its start.
-    Order {
-        /// How many tasks are many.
-        #[arg(long, default_value_t = 100_000)]
-        tasks: usize,
-    },
-    /// One engine run in this process, for counting its system calls from outside.
+    /// Takes all measurements, or those named, and prints the table.
+    All(All),
+    /// Prints the names of the measurements.
+    List,
+    /// Takes one measurement in this process: what `all` starts.
     #[command(hide = true)]
-    EngineOnce {
-        /// The store.
-        store: String,
-        /// The shape of the graph.
-        shape: engine::Shape,
-        /// How many tasks.
-        tasks: usize,
-        /// How many calls at once.
-        jobs: usize,
+    Once {
+        #[command(subcommand)]
+        once: once::Once,
     },
+}
+
+#[derive(clap::Args)]
+struct All {
+    /// Only the measurements whose names begin with this; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// A million tasks instead of 100,000: hours.
+    #[arg(long)]
+    full: bool,
+    /// How many rounds, in which all subjects of a measurement take turns.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Where the other programs are.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Writes `docs/benchmarks` and the table of the README beneath this directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    write: Option<PathBuf>,
+    /// Where stores are put while they are measured: a directory on the disk that is to be measured.
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
 }
 
 fn main() -> Result<(), Failure> {
     // The programs that are measured are started by this one, executed a second time.
     taskpawl::child_entry();
     match Args::parse().what {
-        What::All => {
-            engine::compare(100_000)?;
-            spawn::compare(2_000)?;
-            order::compare(100_000)?;
-            sandbox::compare(2_000, 5)?;
-            commands::compare(100_000)
-        }
-        What::Engine { tasks } => engine::compare(tasks),
-        What::Spawn { tasks } => spawn::compare(tasks),
-        What::Sandbox { calls, rounds } => sandbox::compare(calls, rounds),
-        What::Commands { tasks } => commands::compare(tasks),
-        What::Order { tasks } => order::compare(tasks),
-        What::EngineOnce { store, shape, tasks, jobs } => {
-            let cost = engine::run(&store, shape, tasks, jobs)?;
-            println!("{}", cost.micros());
+        What::All(all) => run(&all),
+        What::List => {
+            say(&ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join("\n"));
             Ok(())
         }
+        What::Once { once } => once::run(once),
     }
+}
+
+fn run(all: &All) -> Result<(), Failure> {
+    let context = Context::new(all.peers.clone(), all.scratch.as_deref(), all.full)?;
+    let is_wanted = |name: &str| all.only.is_empty() || all.only.iter().any(|only| name.starts_with(only));
+    let facts = machine::facts(&context);
+    let mut groups: Vec<(&str, Group)> = Vec::new();
+    for row in ROWS.iter().filter(|row| is_wanted(row.name)) {
+        let mut group = (row.group)(&context)?;
+        group.take(all.rounds)?;
+        say(&table::subjects(&group));
+        groups.push((row.name, group));
+    }
+    let report = Report { groups, facts, rounds: all.rounds };
+    say(&report.goals());
+    all.write.as_ref().map_or(Ok(()), |root| report.write(root))
+}
+
+#[expect(clippy::print_stdout, reason = "the tables are what this program is for")]
+fn say(text: &str) {
+    println!("{text}");
 }

@@ -1,72 +1,110 @@
-//! CPU time of this process and of its ended children, as the kernel keeps it.
+//! What something costs: CPU time of this process or of its ended children, wall time, memory.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use serde_json::{Value, json};
+
 use crate::Failure;
+use crate::sample::{Metric, Sample};
 
-/// The kernel counts in hundredths of a second (`sysconf(_SC_CLK_TCK)` on Linux).
-const TICKS_A_SECOND: u64 = 100;
-
-/// What something cost.
+/// Whose CPU time counts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
-    pub(crate) cpu: Duration,
-    pub(crate) wall: Duration,
+pub(crate) enum Whose {
+    /// That of this process, with all its threads.
+    Mine,
+    /// That of the processes that it started and waited for, and of theirs.
+    Children,
+    /// Both.
+    All,
 }
 
-impl Cost {
-    pub(crate) fn micros(self) -> u128 {
-        self.cpu.as_micros()
-    }
-
-    pub(crate) fn micros_each(self, count: usize) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / count as f64
-    }
-
-    pub(crate) fn ratio(self, floor: Self) -> f64 {
-        self.cpu.as_secs_f64() / floor.cpu.as_secs_f64()
-    }
-
-    pub(crate) fn wall_ratio(self, floor: Self) -> f64 {
-        self.wall.as_secs_f64() / floor.wall.as_secs_f64()
-    }
-}
-
-/// Measures `work`.
-pub(crate) fn cost_of<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Cost), Failure> {
-    let (cpu, begin) = (cpu_time()?, Instant::now());
+/// Measures `work`. Totals, not divided by anything.
+pub(crate) fn measure<T>(
+    whose: Whose,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(T, Sample), Failure> {
+    let (cpu, begin) = (cpu_time(whose)?, Instant::now());
     let value = work()?;
-    Ok((value, Cost { cpu: cpu_time()?.saturating_sub(cpu), wall: begin.elapsed() }))
+    let wall = begin.elapsed();
+    let cpu = cpu_time(whose)?.saturating_sub(cpu);
+    let sample = Sample::default().with(Metric::Cpu, micros(cpu)).with(Metric::Wall, micros(wall));
+    Ok((value, sample))
 }
 
-/// Returns user and system time of this process and of its ended children (proc(5), fields 14 to 17 of `stat`).
-fn cpu_time() -> Result<Duration, Failure> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let after_name = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1;
-    let ticks: u64 =
-        after_name.split_whitespace().skip(11).take(4).map(|field| field.parse().unwrap_or(0)).sum();
-    Ok(Duration::from_millis(ticks * 1000 / TICKS_A_SECOND))
+/// Measures a command. Any exit code but 0 is an error.
+pub(crate) fn measure_command(command: &mut Command) -> Result<Sample, Failure> {
+    Ok(measure(Whose::Children, || quiet(command))?.1)
 }
 
-/// Runs a command with nothing on its streams; an exit code other than those expected is an error.
-pub(crate) fn run_quietly(command: &mut Command, expected: &[i32]) -> Result<(), Failure> {
-    let output = command.output()?;
-    let code = output.status.code().unwrap_or(-1);
-    if expected.contains(&code) {
-        return Ok(());
+/// Runs a command and forgets what it printed. Any exit code but 0 is an error.
+pub(crate) fn quiet(command: &mut Command) -> Result<(), Failure> {
+    output(command).map(drop)
+}
+
+/// Runs a command and returns what it printed. Any exit code but 0 is an error.
+pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
+    let output = command.output().map_err(|error| format!("{command:?} cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    Err(format!("{command:?} ended with {code}: {}", String::from_utf8_lossy(&output.stderr)).into())
+    Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// Returns the `taskpawl` binary beside this one.
-pub(crate) fn taskpawl() -> Result<PathBuf, Failure> {
-    let path = std::env::current_exe()?.with_file_name("taskpawl");
-    if path.exists() { Ok(path) } else { Err("build it first: cargo build --release -p taskpawl-cli".into()) }
+/// Runs a command that measures itself and prints what it found as the last line, as [`print`] does.
+pub(crate) fn reported_by(command: &mut Command) -> Result<Sample, Failure> {
+    let text = output(command)?;
+    let line = text.lines().last().ok_or_else(|| format!("{command:?} printed nothing"))?;
+    let value: Value = serde_json::from_str(line)?;
+    let number = |name: &str| value.get(name).and_then(Value::as_f64);
+    let mut sample = Sample::default();
+    for metric in Metric::ALL {
+        if let Some(number) = number(metric.key()) {
+            sample = sample.with(metric, number);
+        }
+    }
+    Ok(sample)
 }
 
-/// Returns whether a program can be started.
-pub(crate) fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+/// Prints a sample as one line.
+#[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
+pub(crate) fn print(sample: &Sample) {
+    let fields = sample.figures().map(|(metric, figure)| (metric.key().to_owned(), json!(figure))).collect();
+    println!("{}", Value::Object(fields));
+}
+
+/// Returns the memory that this process has in use, and the most that it ever had, in bytes.
+pub(crate) fn memory() -> Result<(f64, f64), Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let in_bytes = |name| field(name).map(|kib| kib * 1024.0).ok_or("no memory in /proc/self/status");
+    Ok((in_bytes("VmRSS:")?, in_bytes("VmHWM:")?))
+}
+
+fn cpu_time(whose: Whose) -> Result<Duration, Failure> {
+    let mine = || getrusage(UsageWho::RUSAGE_SELF).map(in_total);
+    let children = || getrusage(UsageWho::RUSAGE_CHILDREN).map(in_total);
+    Ok(match whose {
+        Whose::Mine => mine()?,
+        Whose::Children => children()?,
+        Whose::All => mine()? + children()?,
+    })
+}
+
+fn in_total(usage: Usage) -> Duration {
+    duration(usage.user_time()) + duration(usage.system_time())
+}
+
+fn duration(time: TimeVal) -> Duration {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Duration::from_secs(part(time.tv_sec())) + Duration::from_micros(part(time.tv_usec()))
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
 }

@@ -1,78 +1,53 @@
-//! The order of a run: what it costs at its start to find it, with lengths that are known.
+//! The graph that a run works on, and the order that it finds at its start.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 
 use taskpawl::model::{Graph, Key};
 
 use crate::Failure;
-use crate::measure::{Cost, cost_of};
+use crate::measure::{Whose, measure, memory};
+use crate::sample::{Metric, Sample};
+use crate::shape::Shape;
 
-/// Few small graphs cost less than the clock ticks.
-const TASKS_A_MEASUREMENT: usize = 1_000_000;
-
-/// Prints what the longest ways cost, and what rehearsing adds.
-pub(crate) fn compare(most: usize) -> Result<(), Failure> {
-    println!("\n## the order of a run, found at its start: CPU a task\n");
-    println!("| graph | tasks | jobs | longest ways | with rehearsals |");
-    println!("| --- | --- | --- | --- | --- |");
-    for (name, graph) in
-        [("layers", layers as fn(usize) -> Graph), ("two wide parts, a long task between", two_parts)]
-    {
-        for tasks in [1_000, most / 10, most, 10 * most] {
-            let graph = graph(tasks);
-            let plain = repeated(tasks, || graph.ranks())?;
-            let rehearsed = repeated(tasks, || graph.rehearsed_ranks(16, &BTreeMap::new()))?;
-            println!("| {name} | {tasks} | 16 | {plain:.2} µs | {rehearsed:.2} µs |");
-        }
-    }
-    Ok(())
+/// Builds a graph and returns what that cost.
+pub(crate) fn graph(shape: Shape, tasks: usize) -> Result<Sample, Failure> {
+    let needs = shape.needs(tasks);
+    let before = memory()?.0;
+    let (graph, sample) = measure(Whose::Mine, || Ok(build(&needs)))?;
+    let after = memory()?.0;
+    drop(black_box(graph));
+    Ok(sample.with(Metric::Memory, (after - before).max(0.0)))
 }
 
-fn repeated<T>(tasks: usize, work: impl Fn() -> T) -> Result<f64, Failure> {
-    let times = (TASKS_A_MEASUREMENT / tasks).max(1);
-    let ((), cost): ((), Cost) = cost_of(|| {
-        (0..times).for_each(|_| drop(work()));
+/// Finds the longest ways of a graph, with rehearsals or without, and returns what that cost.
+pub(crate) fn ranks(shape: Shape, tasks: usize, is_rehearsed: bool) -> Result<Sample, Failure> {
+    let graph = build(&shape.needs(tasks));
+    let find = || {
+        if is_rehearsed {
+            drop(black_box(graph.rehearsed_ranks(16, &BTreeMap::new())));
+        } else {
+            drop(black_box(graph.ranks()));
+        }
         Ok(())
-    })?;
-    Ok(cost.micros_each(times * tasks))
+    };
+    Ok(measure(Whose::Mine, find)?.1)
+}
+
+fn build(needs: &[Vec<usize>]) -> Graph {
+    let mut graph = Graph::default();
+    for (task, needs) in needs.iter().enumerate() {
+        graph.add_weighted(key(task), length(task));
+        for need in needs {
+            graph.add_dependency(key(task), key(*need));
+        }
+    }
+    graph
 }
 
 /// Returns the length of a task: from a tenth of a second to ten, as mixed as those of different tools.
 fn length(task: usize) -> u64 {
     100 + (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 9_900
-}
-
-/// 100 layers; each task needs three of the layer before. The first play is as good as any.
-fn layers(tasks: usize) -> Graph {
-    let width = tasks.div_ceil(100);
-    let mut graph = with_tasks(tasks);
-    for task in width..tasks {
-        let before = (task / width - 1) * width;
-        for step in [1, 7, 31] {
-            add(&mut graph, task, before + task * step % width);
-        }
-    }
-    graph
-}
-
-/// No play comes near the bound, so that as many are tried as there may be.
-fn two_parts(tasks: usize) -> Graph {
-    let middle = tasks / 2;
-    let mut graph = with_tasks(tasks);
-    graph.add_weighted(key(tasks), tasks as u64 * 100);
-    (0..middle).for_each(|task| add(&mut graph, tasks, task));
-    (middle..tasks).for_each(|task| add(&mut graph, task, tasks));
-    graph
-}
-
-fn with_tasks(tasks: usize) -> Graph {
-    let mut graph = Graph::default();
-    (0..tasks).for_each(|task| graph.add_weighted(key(task), length(task)));
-    graph
-}
-
-fn add(graph: &mut Graph, task: usize, on: usize) {
-    graph.add_dependency(key(task), key(on));
 }
 
 fn key(task: usize) -> Key {

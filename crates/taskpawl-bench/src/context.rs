@@ -1,0 +1,38 @@
+//! What all measurements share.
+
+use std::path::{Path, PathBuf};
+
+use crate::Failure;
+use crate::peers::Peers;
+
+/// What all measurements share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    peers: Peers,
+    scratch: tempfile::TempDir,
+    is_full: bool,
+}
+
+impl Context {
+    pub(crate) fn new(peers: PathBuf, scratch: Option<&Path>, is_full: bool) -> Result<Self, Failure> {
+        let scratch = match scratch {
+            Some(path) => tempfile::tempdir_in(path)?,
+            None => tempfile::tempdir()?,
+        };
+        Ok(Self { peers: Peers::at(peers), scratch, is_full })
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// Returns a directory that is removed in the end, on the disk that is measured.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Returns how many tasks are many.
+    pub(crate) fn many(&self) -> usize {
+        if self.is_full { 1_000_000 } else { 100_000 }
+    }
+}

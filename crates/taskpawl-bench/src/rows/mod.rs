@@ -1,0 +1,46 @@
+//! What is measured: one function for each group, by the name that `--only` takes.
+
+mod binary;
+mod commands;
+mod engine;
+mod runners;
+mod spawn;
+mod sqlite;
+mod store;
+
+use crate::Failure;
+use crate::context::Context;
+use crate::group::Group;
+use crate::shape::Shape;
+
+/// A group of measurements.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// Prepares it.
+    pub(crate) group: fn(&Context) -> Result<Group, Failure>,
+}
+
+/// All of them, in the order in which they are taken and shown.
+pub(crate) const ROWS: &[Row] = &[
+    Row { name: "memory-layered", group: |context| Ok(engine::memory(context, Shape::Layered)) },
+    Row { name: "memory-chain", group: |context| Ok(engine::memory(context, Shape::Chain)) },
+    Row { name: "memory-wide", group: |context| Ok(engine::memory(context, Shape::Wide)) },
+    Row { name: "sqlite-layered", group: sqlite::layered },
+    Row { name: "sqlite-wide", group: sqlite::wide },
+    Row { name: "sqlite-chain", group: sqlite::chain },
+    Row { name: "spawn", group: spawn::programs },
+    Row { name: "supervisor", group: |_| Ok(spawn::supervisor()) },
+    Row { name: "update", group: store::update },
+    Row { name: "apply", group: store::apply },
+    Row { name: "join", group: |_| Ok(store::join()) },
+    Row { name: "graph", group: |context| Ok(store::graph(context)) },
+    Row { name: "order", group: |context| Ok(store::order(context)) },
+    Row { name: "start", group: commands::start },
+    Row { name: "command-ready", group: commands::ready },
+    Row { name: "command-show", group: commands::show },
+    Row { name: "command-create", group: commands::create },
+    Row { name: "command-done", group: commands::done },
+    Row { name: "command-claim", group: commands::claim },
+    Row { name: "binary", group: binary::program },
+    Row { name: "crates", group: |_| Ok(binary::crates()) },
+];

@@ -1,0 +1,120 @@
+//! The store by itself: one change, a large plan, and what both take in memory.
+
+use crate::Failure;
+use crate::context::Context;
+use crate::group::{Goal, Group, Subject};
+use crate::once::spawned;
+use crate::sample::{Metric, Sample};
+use crate::shape::Shape;
+use crate::stores::{Applied, remove};
+use crate::strace;
+
+/// One change after the other, each durable.
+pub(crate) fn update(context: &Context) -> Result<Group, Failure> {
+    const TIMES: usize = 200;
+    const UPDATE: &str = "taskpawl, one update";
+    const TRACED: &str = "taskpawl, one update, traced";
+    const APPEND: &str = "raw append of 4 KiB and fdatasync";
+    let applied = Applied::make(context, Shape::Chain, 1_000)?;
+    let (of_append, of_trace) = (context.scratch().join("append"), context.scratch().to_owned());
+    let (first, second) = (applied.clone(), applied);
+    let mut subjects = vec![
+        Subject::new(UPDATE, TIMES, move || {
+            let store = first.copy("update.db")?;
+            spawned(&["updates", &store.to_string_lossy(), &TIMES.to_string()])
+        }),
+        Subject::new(APPEND, TIMES, move || {
+            spawned(&["append", &of_append.to_string_lossy(), &TIMES.to_string()])
+        }),
+    ];
+    subjects.push(if strace::is_there() {
+        Subject::new(TRACED, TIMES, move || {
+            // The difference of two runs is free of what it takes to open a store.
+            let syncs = |times: usize| -> Result<usize, Failure> {
+                let store = second.copy("traced.db")?;
+                strace::count(
+                    &of_trace,
+                    strace::SYNCS,
+                    &["updates", &store.to_string_lossy(), &times.to_string()],
+                )
+            };
+            let (twice, once) = (syncs(2 * TIMES)?, syncs(TIMES)?);
+            Ok(Sample::default().with(Metric::Syncs, twice as f64 - once as f64))
+        })
+    } else {
+        Subject::missing(TRACED, "`strace` is not installed, or may not trace")
+    });
+    let goals = vec![
+        Goal::at_most(UPDATE, 1.3, APPEND).in_metric(Metric::Wall),
+        Goal::figure_at_most(TRACED, Metric::Syncs, 1.0),
+    ];
+    Ok(Group { title: "One durable change".to_owned(), unit: "change", subjects, goals, is_fixed: false })
+}
+
+/// A plan of 100,000 tasks.
+pub(crate) fn apply(context: &Context) -> Result<Group, Failure> {
+    const TASKS: usize = 100_000;
+    const APPLY: &str = "taskpawl apply";
+    const INSERT: &str = "bare rusqlite inserts the same rows";
+    let applied = Applied::make(context, Shape::Layered, TASKS)?;
+    let (mine, theirs) = (context.scratch().join("apply.db"), context.scratch().join("insert.db"));
+    let subjects = vec![
+        Subject::new(APPLY, TASKS, move || {
+            remove(&mine)?;
+            spawned(&["apply", &mine.to_string_lossy(), Shape::Layered.name(), &TASKS.to_string()])
+        }),
+        Subject::new(INSERT, TASKS, move || {
+            remove(&theirs)?;
+            spawned(&["insert", &applied.path().to_string_lossy(), &theirs.to_string_lossy()])
+        }),
+    ];
+    let goals = vec![Goal::at_most(APPLY, 1.5, INSERT)];
+    let title = format!("A plan of {TASKS} tasks is applied");
+    Ok(Group { title, unit: "task", subjects, goals, is_fixed: false })
+}
+
+/// The graph by itself, in memory.
+pub(crate) fn graph(context: &Context) -> Group {
+    const GRAPH: &str = "the graph of a run";
+    let tasks = context.many();
+    let subject = Subject::new(GRAPH, tasks, move || spawned(&["graph", "layered", &tasks.to_string()]));
+    let goals = vec![Goal::figure_at_most(GRAPH, Metric::Memory, 150.0)];
+    Group {
+        title: format!("Memory, {tasks} tasks, layered"),
+        unit: "task",
+        subjects: vec![subject],
+        goals,
+        is_fixed: false,
+    }
+}
+
+/// The order of a run, found at its start.
+pub(crate) fn order(context: &Context) -> Group {
+    let tasks = context.many();
+    let subject = |name: &str, flag: &'static str| {
+        Subject::new(name, tasks, move || spawned(&["ranks", "layered", &tasks.to_string(), flag]))
+    };
+    Group {
+        title: format!("The order of a run, found at its start, {tasks} tasks, layered"),
+        unit: "task",
+        subjects: vec![subject("longest ways", "false"), subject("with rehearsals", "true")],
+        goals: Vec::new(),
+        is_fixed: false,
+    }
+}
+
+/// A join of many costs what a chain of as many costs.
+pub(crate) fn join() -> Group {
+    const TASKS: usize = 100_000;
+    const JOIN: &str = "taskpawl, all into one";
+    const CHAIN: &str = "taskpawl, one after the other";
+    let subject = |name: &str, shape: Shape| {
+        Subject::new(name, TASKS, move || {
+            spawned(&["run", ":memory:", "64", shape.name(), &TASKS.to_string()])
+        })
+    };
+    let subjects = vec![subject(JOIN, Shape::Wide), subject(CHAIN, Shape::Chain)];
+    let goals = vec![Goal::at_most(JOIN, 1.0, CHAIN)];
+    let title = format!("A join of {TASKS} tasks");
+    Group { title, unit: "task", subjects, goals, is_fixed: false }
+}

@@ -1,0 +1,106 @@
+//! The figures of one measurement.
+
+use std::collections::BTreeMap;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Metric {
+    /// User and system time, in microseconds.
+    Cpu,
+    /// In microseconds.
+    Wall,
+    /// In bytes.
+    Memory,
+    /// How often something was made durable.
+    Syncs,
+    /// Something that is counted and has no other name here.
+    Count,
+}
+
+impl Metric {
+    /// All of them, in the order in which they are shown.
+    pub(crate) const ALL: [Self; 5] = [Self::Cpu, Self::Wall, Self::Memory, Self::Syncs, Self::Count];
+
+    /// Returns its name in JSON.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpuMicros",
+            Self::Wall => "wallMicros",
+            Self::Memory => "memoryBytes",
+            Self::Syncs => "syncs",
+            Self::Count => "count",
+        }
+    }
+
+    /// Returns its name in a table.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Wall => "wall",
+            Self::Memory => "memory",
+            Self::Syncs => "syncs",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// The figures of one measurement, by what they measure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sample(BTreeMap<Metric, f64>);
+
+impl Sample {
+    pub(crate) fn with(mut self, metric: Metric, figure: f64) -> Self {
+        self.0.insert(metric, figure);
+        self
+    }
+
+    pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
+        self.0.get(&metric).copied()
+    }
+
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (Metric, f64)> {
+        self.0.iter().map(|(metric, figure)| (*metric, *figure))
+    }
+
+    /// Returns the figures of one of `count` equal parts.
+    pub(crate) fn each(self, count: usize) -> Self {
+        Self(self.0.into_iter().map(|(metric, figure)| (metric, figure / count as f64)).collect())
+    }
+}
+
+/// The middle of some figures, and how far they lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    /// Returns that of `figures`; nothing if there are none.
+    pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut figures: Vec<f64> = figures.into_iter().collect();
+        figures.sort_by(f64::total_cmp);
+        let (least, most) = (*figures.first()?, *figures.last()?);
+        let middle = figures.len() / 2;
+        let median = if figures.len().is_multiple_of(2) {
+            f64::midpoint(*figures.get(middle - 1)?, *figures.get(middle)?)
+        } else {
+            *figures.get(middle)?
+        };
+        Some(Self { median, least, most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn the_middle_of_figures() {
+        let spread = Spread::of([5.0, 1.0, 9.0]).unwrap();
+        assert_eq!(spread, Spread { median: 5.0, least: 1.0, most: 9.0 });
+        assert!((Spread::of([4.0, 1.0, 2.0, 9.0]).unwrap().median - 3.0).abs() < 1e-9);
+        assert_eq!(Spread::of([]), None);
+    }
+}
