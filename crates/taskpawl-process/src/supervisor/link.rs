@@ -15,7 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use rustix::process::Signal;
 use tokio::sync::{oneshot, watch};
 
 use super::bubble;
@@ -44,8 +44,6 @@ pub(crate) struct Link {
     socket: OwnedFd,
     /// Tells the reader that something found no room.
     bell: OwnedFd,
-    /// The supervisor.
-    process: OwnedFd,
     mark: String,
     /// What the one in a bubble wrote before it was one.
     said: Option<File>,
@@ -157,12 +155,10 @@ impl Link {
         let stderr = said.as_ref().map(File::try_clone).transpose()?;
         command.stdin(theirs).stdout(Stdio::null()).stderr(stderr.map_or_else(Stdio::null, Stdio::from));
         let child = command.spawn()?;
-        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
         let link = Arc::new(Self {
             program,
             socket,
             bell,
-            process,
             mark: new_mark(&child),
             said,
             state: Mutex::default(),
@@ -258,9 +254,10 @@ impl Link {
 
     /// As [`gone`](Self::gone), but blocks the thread, at most for `patience`.
     pub(crate) fn is_gone_within(&self, patience: Duration) -> bool {
-        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        let mut process = [PollFd::new(&self.process, PollFlags::IN)];
-        matches!(poll(&mut process, Some(&patience)), Ok(1))
+        let is_there = |_: &mut State| !*self.gone.borrow();
+        let waited = self.changed.wait_timeout_while(self.state(), patience, is_there);
+        let (_state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        !waited.timed_out()
     }
 
     /// Returns whether it takes no programs any more.
@@ -304,9 +301,9 @@ impl Link {
         state.stage = Stage::Over(reason);
         state.waiting.clear();
         state.outbox.clear();
+        self.gone.send_replace(true);
         drop(state);
         self.changed.notify_all();
-        self.gone.send_replace(true);
     }
 
     fn reason(&self, problem: Option<io::Error>, status: io::Result<ExitStatus>) -> Reason {
