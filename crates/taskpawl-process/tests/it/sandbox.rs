@@ -656,10 +656,18 @@ mod controls {
 
     const ATTEMPT_WITHOUT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT_WITHOUT";
 
-    #[test]
-    fn without_a_layer_something_gets_through() {
+    #[tokio::test]
+    async fn without_a_layer_something_gets_through() {
         let is_root = rustix::process::getuid().is_root();
+        let has_mounts = Home::new().has_mounts().await;
         for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_root || !needs_root) {
+            // Without mounts the filter keeps all such sockets from programs, whatever the network is.
+            if !has_mounts && what.starts_with("abstract") {
+                super::skipped(&format!(
+                    "the control `{what}`: another layer holds it where there are no mounts"
+                ));
+                continue;
+            }
             let output = tried(without, what);
             let text = String::from_utf8_lossy(&output.stderr);
             if !output.status.success() && !tried(UNHELD, what).status.success() {
