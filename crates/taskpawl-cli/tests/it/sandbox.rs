@@ -81,6 +81,9 @@ fn secrets_are_not_read_unless_they_are_named() {
     if has_mounts(&hidden) {
         assert!(!text(&hidden, "stdout").contains("TOKEN"), "{hidden}");
     }
+    assert_eq!(hidden["result"]["sandbox"]["hidden"], serde_json::json!([".env"]));
+    let run = ["--store", ":memory:", "run-all-ready", "--plan", "plan.json", "--format", "ndjson"];
+    assert!(cli.run(&run).stdout.contains("`.env` is hidden in the sandbox"));
     assert_eq!(text(&call(&cli, "cat .env", &["--allow-read", ".env"]), "stdout"), "TOKEN=1");
 }
 

@@ -13,7 +13,7 @@ use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{Missing, hint, hint_for_start};
+use crate::sandbox::{Missing, hidden_names, hint, hint_for_start};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -157,6 +157,11 @@ fn sandbox_schema() -> Value {
                 "items": {"type": "string"},
                 "description": "Protected files that were not there before, and so could not be covered: they are obeyed later.",
             },
+            "hidden": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What the command line names and the sandbox hides: programs find it empty.",
+            },
         },
         "required": ["level"],
         "additionalProperties": false,
@@ -194,6 +199,7 @@ pub(crate) async fn run(
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
     tell_made(cx, missing.made_since(cx), &mut report);
+    tell_hidden(cx, &hidden_names(&program), &mut report);
     ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
     match options.parse {
         Some(Parse::Json) => {
@@ -216,6 +222,16 @@ fn tell_made(cx: &CallContext, made: Vec<String>, report: &mut Map<String, Value
         made.join("`, `")
     ));
     report["sandbox"]["created"] = made.into();
+}
+
+/// A program that reads a hidden file finds it empty, and seldom says so.
+fn tell_hidden(cx: &CallContext, names: &[String], report: &mut Map<String, Value>) {
+    let Some(first) = names.first() else { return };
+    cx.report(format!(
+        "`{}` is hidden in the sandbox, so programs find nothing there; `--allow-read {first}` shows it",
+        names.join("`, `")
+    ));
+    report["sandbox"]["hidden"] = json!(names);
 }
 
 fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {

@@ -20,6 +20,8 @@ const DENIED: [&str; 6] = [
 const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
 /// What programs say that cannot start another one.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
+/// What programs say that cannot open another file.
+const TOO_MANY_FILES: [&str; 2] = ["too many open files", "emfile"];
 const UNREACHABLE: [&str; 13] = [
     "network is unreachable",
     "could not resolve",
@@ -105,6 +107,12 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
     {
         return Some(format!(
             "the programs of the run may be {most} processes together; `processes` in `[sandbox]` of the configuration sets that"
+        ));
+    }
+    if says(&TOO_MANY_FILES) {
+        let most = profile.limits.open_files;
+        return Some(format!(
+            "in the sandbox a program may have {most} files open; `--sandbox off` lifts that"
         ));
     }
     if says(&DENIED) {
@@ -262,6 +270,7 @@ mod tests {
         let profile = Arc::new(Profile { limits, ..Profile::default() });
         let said = |code, stderr| of(Sandbox::On(Arc::clone(&profile)), "/".into(), code, stderr);
         insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may be 9 processes together; `processes` in `[sandbox]` of the configuration sets that");
+        insta::assert_snapshot!(said(1, "OSError: [Errno 24] Too many open files: '/dev/null'").unwrap(), @"in the sandbox a program may have 1024 files open; `--sandbox off` lifts that");
         assert_eq!(said(137, "Killed"), None, "no cgroup holds it");
 
         let mut enforcement = Enforcement::default();
