@@ -86,18 +86,26 @@ impl Root {
         &self.closed
     }
 
-    /// Opens a file for appending, and makes it with its directories where it is missing.
+    /// Opens a file for appending, and makes it with its directories where it is missing. Whatever is no regular file is refused: the
+    /// content would go to whoever reads the pipe, or to a device.
     pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
         let relative = self.relative(path)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         self.parent(&relative, path)?;
         // Made exclusively: following a link that leads to nothing would make what it names, which may be protected.
         let opened = match self.try_open(&relative, flags | OFlags::CREATE | OFlags::EXCL) {
-            Err(Errno::EXIST) => self.try_open(&relative, flags),
+            // A pipe that nobody reads.
+            Err(Errno::EXIST) => match self.try_open(&relative, flags) {
+                Err(Errno::NXIO) => return Err(no_file(path)),
+                opened => opened,
+            },
             made => made,
         };
         let file = File::from(opened.map_err(|errno| failed("append to", path, errno))?);
         let metadata = file.metadata().map_err(|error| io_error("append to", path, error))?;
+        if !metadata.is_file() {
+            return Err(no_file(path));
+        }
         let real = path_of_any(&file, &metadata).map_err(|error| io_error("append to", path, error))?;
         self.check_written(&real, path)?;
         let reason = self.closed.keeps_other_name(&metadata);

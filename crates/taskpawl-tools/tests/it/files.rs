@@ -28,6 +28,32 @@ async fn read_file_says_when_it_cannot_hold_the_file() {
     assert_eq!(result, json!({"content": "xxxxxxxxxx", "bytes": 10, "lines": 1, "truncated": true}));
 }
 
+/// A pipe would hold the call until somebody writes to it, or hand the content to whoever reads it.
+#[tokio::test]
+async fn only_regular_files_are_written_and_edited() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+
+    let project = Project::new();
+    project.write("dir/file", "");
+    mknodat(CWD, project.path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let tries = [
+        ("edit_file", json!({"path": "pipe", "old": "a", "new": "b"})),
+        ("edit_file", json!({"path": "dir", "old": "a", "new": "b"})),
+        ("write_file", json!({"path": "pipe", "content": "x"})),
+        ("write_file", json!({"path": "dir", "content": "x"})),
+        ("write_file", json!({"path": "pipe", "content": "x", "append": true})),
+    ];
+    for (tool, args) in &tries {
+        let refused = project.refusal(tool, args.clone()).await;
+        assert!(refused.ends_with("is no regular file"), "{tool} {args}: {refused}");
+    }
+    let reader = open(project.path("pipe"), OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    let (tool, args) = &tries[4];
+    assert_eq!(project.refusal(tool, args.clone()).await, "failed: `pipe` is no regular file");
+    let mut buffer = [0; 1];
+    assert_eq!(rustix::io::read(&reader, &mut buffer).unwrap(), 0, "nothing arrived");
+}
+
 #[tokio::test]
 async fn files_that_cannot_be_read_are_told_apart() {
     let project = Project::new();
