@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::commands::parse;
 use crate::environment::Environment;
+use crate::files::read_file;
 use crate::text::nearest;
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -295,15 +295,6 @@ impl ConfigError {
     }
 }
 
-/// Reads a file. A pipe that a program has put in its place, and that nobody writes to, is not waited for.
-fn read_whole(path: &Path) -> io::Result<String> {
-    if fs::metadata(path)?.is_file() {
-        fs::read_to_string(path)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"))
-    }
-}
-
 /// Returns where the files of the configuration are: the nearest `taskpawl.toml` upwards, and that of the user.
 pub(crate) fn files(environment: &Environment) -> Files {
     let project = environment.directory.ancestors().map(|above| above.join("taskpawl.toml"));
@@ -426,7 +417,7 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
-        let text = match read_whole(path) {
+        let text = match read_file(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),

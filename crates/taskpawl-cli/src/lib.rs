@@ -16,6 +16,7 @@ mod config;
 mod environment;
 mod error;
 mod event_schema;
+mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod output;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::diff::diff;
 use super::known::{Agent, Part, Piece, Wish};
 use crate::error::CliError;
+use crate::files::read_file;
 use crate::text::Paint;
 
 /// What is to become of files. All of it is known before anything is written.
@@ -165,7 +166,7 @@ fn is_same(root: &Path, one: &str, other: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Option<String>, CliError> {
-    match fs::read_to_string(path) {
+    match read_file(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CliError::File { action: "read", path: path.to_owned(), source }),

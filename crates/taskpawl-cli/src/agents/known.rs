@@ -5,6 +5,7 @@ use std::path::Path;
 use super::Trouble;
 use super::block::Block;
 use super::json::{Addition, Json, What};
+use crate::files::read_file;
 
 /// An agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -176,7 +177,7 @@ fn zed_instructions(root: &Path) -> &'static str {
 fn opencode(root: &Path, fields: Vec<(&'static str, Json)>) -> Piece {
     let path = if root.join("opencode.jsonc").is_file() { "opencode.jsonc" } else { "opencode.json" };
     let deeper = Addition { path: vec!["mcp"], what: What::Entry("servers", Vec::new()) };
-    let is_deeper = std::fs::read_to_string(root.join(path)).is_ok_and(|text| deeper.is_in(&text));
+    let is_deeper = read_file(&root.join(path)).is_ok_and(|text| deeper.is_in(&text));
     let way = if is_deeper { vec!["mcp", "servers"] } else { vec!["mcp"] };
     Piece { path: path.to_owned(), part: Part::Json(Addition { path: way, what: What::Entry(NAME, fields) }) }
 }

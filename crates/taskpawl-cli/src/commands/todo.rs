@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::commands::print::count;
 use crate::commands::{todo_promote, todo_queue};
 use crate::error::CliError;
+use crate::files::read_file;
 use crate::text::{clean, clean_block, nearest};
 
 /// Read, promote and clear the to-do lists of models, and learn their tools
@@ -131,7 +132,7 @@ fn write_guide(
     };
     let text = taskpawl_todo::guide(dialect);
     let failed = |source| CliError::File { action: "write", path: path.clone(), source };
-    match fs::read_to_string(&path) {
+    match read_file(&path) {
         Ok(old) if old == text => {
             app.out().remark("the guide is there already, as it should be");
             return Ok(ExitCode::SUCCESS);

@@ -125,3 +125,15 @@ fn options_that_make_no_sense_are_refused() {
     }
     assert!(!cli.path("work/.taskpawl").exists());
 }
+
+/// A pipe in the place of a file is not waited for.
+#[test]
+fn what_is_no_file_is_refused() {
+    for name in ["CLAUDE.md", ".mcp.json", "opencode.json"] {
+        let cli = Cli::without_store();
+        rustix::fs::mkfifoat(rustix::fs::CWD, cli.path("work").join(name), rustix::fs::Mode::RWXU).unwrap();
+        let agent = if name == "opencode.json" { "opencode" } else { "claude" };
+        let refused = cli.run(&["init", "--agent", agent]);
+        assert!(refused.stderr.contains(name) && refused.stderr.contains("it is no file"), "{refused}");
+    }
+}
