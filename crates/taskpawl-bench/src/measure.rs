@@ -53,7 +53,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     Err(format!("{command:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// Runs a command that measures itself and prints what it found as the last line, as [`print`] does.
+/// Runs a command that measures itself and prints what it found as the last line, as [`print()`] does.
 pub(crate) fn reported_by(command: &mut Command) -> Result<Sample, Failure> {
     let text = output(command)?;
     let line = text.lines().last().ok_or_else(|| format!("{command:?} printed nothing"))?;
