@@ -67,7 +67,8 @@ impl Agent {
         (self.child.wait().unwrap().code(), said)
     }
 
-    fn kill(mut self) {
+    /// Ends it as `kill -9` does.
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -86,7 +87,7 @@ fn an_agent_and_a_person_share_the_plan_of_a_project() {
     let written = agent.call("plan_write", &json!({"plan": plan, "agent": "ann"}));
     assert_eq!(written["created"], json!(["note", "after"]));
     let run = agent.call("run_ready", &json!({"wait_s": 45}));
-    assert_eq!(run["waitForPerson"][0]["id"], "note", "{run}");
+    assert_eq!(run["onHold"][0]["id"], "note", "{run}");
     let shown = cli.run(&["show", "note", "--json"]).ok().json();
     assert_eq!(shown["data"]["metadata"]["toolCalls"][0]["origin"], "mcp");
     cli.by_person(&["approve", "note"]).ok();

@@ -254,7 +254,7 @@ pub(in crate::server) fn describe(
         .with("counts", brief::counts(&counts))
         .with("running", if state == RunState::Running { json!(running) } else { Value::Null })
         .with("failed", json!(failed.iter().map(brief::task).collect::<Vec<_>>()))
-        .with("waitForPerson", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))
+        .with("onHold", json!(waiting.iter().take(NAMED).map(brief::question).collect::<Vec<_>>()))
         .with("asks", json!(asked.iter().map(key_of).collect::<Vec<_>>()))
         .with("problem", json!(server.runs().problem(id)));
     let mut actions = Vec::new();

@@ -10,7 +10,7 @@ async fn what_comes_over_mcp_runs_only_by_the_policy() {
     client.call("plan_write", plan.clone()).await;
     let run = client.run(json!({})).await;
     assert_eq!((&run["exit"], &run["counts"]), (&json!(3), &json!({"blocked": 1, "done": 1})), "{run}");
-    assert_eq!(run["waitForPerson"][0]["id"], "a");
+    assert_eq!(run["onHold"][0]["id"], "a");
     assert!(
         run["nextActions"].as_array().unwrap().contains(&json!({"askPersonToRun": "taskpawl approve a"})),
         "{run}"
