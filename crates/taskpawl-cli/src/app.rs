@@ -263,7 +263,7 @@ impl App {
     /// As [`runner`](Self::runner), but changes nothing by itself.
     pub(crate) fn onlooker(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         let plans = self.held(self.builder()?, sandbox)?.open()?;
-        self.lists()?.mirror_to(plans.manager());
+        todo_lists::mirror(self.lists()?, &plans);
         Ok(plans)
     }
 

@@ -184,6 +184,7 @@ fn checklist() -> Kind {
             ("scope", text("Whose it is: a conversation or a session"), true),
             ("items", json!({"type": "array", "items": item, "description": "All of it"}), true),
             ("cleared", json!({"type": "boolean", "description": "Who keeps it has yet to empty it"}), false),
+            ("keeper", text("The lock that is held for as long as the list is kept"), false),
         ],
     )
 }
@@ -305,7 +306,12 @@ mod tests {
                 before: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::ExternalEdit { tasks: vec![on] },
-            EventKind::Checklist { scope: "s".to_owned(), items: Vec::new(), cleared: true },
+            EventKind::Checklist {
+                scope: "s".to_owned(),
+                items: Vec::new(),
+                cleared: true,
+                keeper: Some("k".to_owned()),
+            },
         ]
     }
 

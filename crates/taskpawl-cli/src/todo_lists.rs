@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl::store;
 use taskpawl::tools::Tool;
+use taskpawl::{Taskpawl, store};
 use taskpawl_todo::{Dialect, Lists, ListsBuilder, ScopeRule};
 
 use crate::app::App;
@@ -36,6 +36,11 @@ fn queue_root(app: &App) -> Option<PathBuf> {
     let state = store::state_directory(&app.placement()).ok()?;
     let id = app.place().ok().and_then(|place| place.id.clone());
     Some(id.map_or(state.clone(), |id| state.join(id)).join("files"))
+}
+
+/// Tells others of checklists through the events of a store.
+pub(crate) fn mirror(lists: &Lists, plans: &Taskpawl) {
+    lists.mirror_to(plans.manager(), &plans.engine().project().files);
 }
 
 /// Returns the tools of every dialect, but for those under whose names the user has tools of their own.

@@ -267,6 +267,8 @@ pub enum Command {
         items: Vec<ChecklistItem>,
         /// Whether who keeps it has yet to empty it.
         cleared: bool,
+        /// The lock that is held for as long as the list is kept.
+        keeper: Option<String>,
     },
     /// Brings tasks of another program into the store, with their states.
     Import(Box<Import>),

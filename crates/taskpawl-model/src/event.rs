@@ -217,6 +217,9 @@ pub enum EventKind {
         /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
         #[serde(default, skip_serializing_if = "crate::spec::is_default")]
         cleared: bool,
+        /// The lock that is held for as long as the list is kept; none for a list that outlives its process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keeper: Option<String>,
     },
     /// A kind that this version does not know.
     #[serde(untagged)]

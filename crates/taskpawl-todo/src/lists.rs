@@ -13,7 +13,7 @@ use crate::checklist::{kept, shown};
 use crate::dialect::Dialect;
 use crate::file::FileError;
 use crate::list::{Fault, Item, List};
-use crate::mirror::{Mirror, mirrored_lists};
+use crate::mirror::Mirror;
 use crate::prompt::prompt_block;
 use crate::scope::ScopeRule;
 use crate::tool::DialectTool;
@@ -187,10 +187,12 @@ impl Lists {
     }
 
     /// Tells of checklists through the events of a store from now on, so that other processes draw them and may empty them. Only the
-    /// first store counts.
-    pub fn mirror_to(&self, manager: &Manager) {
+    /// first store counts. In `files`, the directory for run locks and output files of that store, lies the lock by which others see
+    /// that this process has not been killed.
+    pub fn mirror_to(&self, manager: &Manager, files: &Path) {
+        let id = (!self.0.options.is_kept).then(|| self.0.own.clone());
         // A second one would tell everything twice.
-        let _ = self.0.mirror.set(Mirror::new(manager.clone()));
+        let _ = self.0.mirror.set(Mirror::new(manager.clone(), files.to_owned(), id));
     }
 
     /// Returns the checklist of a scope and hears of every change to it.
@@ -276,8 +278,7 @@ impl Lists {
         let own = self.checklists().get(scope).map(|kept| kept.list.iter().cloned().collect::<Vec<_>>());
         match (own, self.0.mirror.get()) {
             (None, Some(mirror)) => {
-                let mut lists = mirrored_lists(mirror.manager())?.into_iter();
-                let found = lists.find(|list| list.scope == scope).map(|list| list.items);
+                let found = mirror.of_another(scope)?.map(|list| list.items);
                 Ok(found.unwrap_or_default().iter().map(kept).collect())
             }
             (own, _) => Ok(own.unwrap_or_default()),

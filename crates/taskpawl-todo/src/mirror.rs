@@ -1,16 +1,22 @@
 //! The checklists of a process, told to others through the events of a store; and what others say back.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager};
 use taskpawl_model::{ChecklistItem, Command, Event, EventKind, EventQuery, Timestamp};
+
+use crate::keeper::{Keeper, is_gone};
 
 /// The word of the events of checklists.
 const KIND: &str = "checklist";
 
 /// How many events are read at once.
 const CHUNK: usize = 500;
+
+/// How many are, where one of the latest is probably meant.
+const LATEST: usize = 50;
 
 /// A checklist, as the events of a store last told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,31 +31,125 @@ pub struct MirroredList {
     pub revision: u64,
     /// The items; never none.
     pub items: Vec<ChecklistItem>,
+    /// The lock by which others see that its process is there; none where the list outlives it.
+    keeper: Option<String>,
 }
 
-/// Returns the checklists that are not empty, the one that changed last at the end.
+impl MirroredList {
+    /// Returns whether its process has ended: the list was in its memory alone, and one that was killed has not said that it is over.
+    fn is_over(&self, files: &Path) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| is_gone(files, keeper))
+    }
+}
+
+/// What the events of a store tell of checklists: read once, and then kept in step with them.
+#[derive(Debug)]
+pub struct MirroredLists {
+    /// Where the locks of keepers are.
+    files: PathBuf,
+    /// Everything that was told up to here is in the lists.
+    revision: u64,
+    /// By scope; never an empty one.
+    lists: BTreeMap<String, MirroredList>,
+}
+
+impl MirroredLists {
+    /// Reads what there is. `files` is the directory for run locks and output files of the store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn read(manager: &Manager, files: &Path) -> Result<Self, Error> {
+        let mut lists = Self { files: files.to_owned(), revision: 0, lists: BTreeMap::new() };
+        lists.follow(manager)?;
+        Ok(lists)
+    }
+
+    /// Takes over what has been told since, and leaves out the lists of processes that have ended meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
+        loop {
+            let kind = Some(KIND.to_owned());
+            let query = EventQuery { after: self.revision, kind, limit: CHUNK, ..EventQuery::default() };
+            let (revision, events) =
+                manager.store().view(|view| Ok((view.revision()?, view.find_events(&query)?)))?;
+            let is_all = events.len() < CHUNK;
+            self.revision = events.last().filter(|_| !is_all).map_or(revision, |newest| newest.revision);
+            for (list, _) in events.into_iter().filter_map(list_of) {
+                self.take(list);
+            }
+            if is_all {
+                break;
+            }
+        }
+        let files = &self.files;
+        self.lists.retain(|_, list| !list.is_over(files));
+        Ok(())
+    }
+
+    fn take(&mut self, list: MirroredList) {
+        if list.items.is_empty() {
+            self.lists.remove(&list.scope);
+        } else {
+            self.lists.insert(list.scope.clone(), list);
+        }
+    }
+
+    /// Returns the lists, the one that changed last at the end.
+    pub fn lists(&self) -> Vec<&MirroredList> {
+        let mut lists: Vec<&MirroredList> = self.lists.values().collect();
+        lists.sort_by_key(|list| list.revision);
+        lists
+    }
+
+    /// Returns whether there is one whose end may be no event.
+    pub fn is_held(&self) -> bool {
+        self.lists.values().any(|list| list.keeper.is_some())
+    }
+}
+
+/// Returns the checklists that are not empty and not over, the one that changed last at the end: see [`MirroredLists`].
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn mirrored_lists(manager: &Manager) -> Result<Vec<MirroredList>, Error> {
-    let mut lists = BTreeMap::new();
-    let mut query = EventQuery { kind: Some(KIND.to_owned()), limit: CHUNK, ..EventQuery::default() };
+pub fn mirrored_lists(manager: &Manager, files: &Path) -> Result<Vec<MirroredList>, Error> {
+    Ok(MirroredLists::read(manager, files)?.lists().into_iter().cloned().collect())
+}
+
+/// Returns the checklist of a scope, or without one that which changed last; `None` where it is empty or over. It reads no further back
+/// than that takes.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn mirrored_list(
+    manager: &Manager,
+    files: &Path,
+    scope: Option<&str>,
+) -> Result<Option<MirroredList>, Error> {
+    let (mut overtaken, mut until) = (BTreeSet::new(), None);
     loop {
+        let kind = Some(KIND.to_owned());
+        let query = EventQuery { until, kind, latest: true, limit: LATEST, ..EventQuery::default() };
         let events = manager.store().view(|view| view.find_events(&query))?;
-        let Some(newest) = events.last() else { break };
-        query.after = newest.revision;
-        for event in events {
-            let Some((list, _)) = list_of(event) else { continue };
-            if list.items.is_empty() {
-                lists.remove(&list.scope);
-            } else {
-                lists.insert(list.scope.clone(), list);
+        let is_all = events.len() < LATEST;
+        until = events.first().map(|oldest| oldest.revision.saturating_sub(1));
+        for (list, _) in events.into_iter().rev().filter_map(list_of) {
+            let is_meant = scope.is_none_or(|scope| list.scope == scope);
+            if !is_meant || !overtaken.insert(list.scope.clone()) {
+                continue;
+            }
+            if !list.items.is_empty() && !list.is_over(files) {
+                return Ok(Some(list));
+            }
+            if scope.is_some() {
+                return Ok(None);
             }
         }
+        if is_all {
+            return Ok(None);
+        }
     }
-    let mut lists: Vec<MirroredList> = lists.into_values().collect();
-    lists.sort_by_key(|list| list.revision);
-    Ok(lists)
 }
 
 /// Empties the checklist of `scope` for everybody: who keeps it does so before the next answer.
@@ -58,7 +158,8 @@ pub fn mirrored_lists(manager: &Manager) -> Result<Vec<MirroredList>, Error> {
 /// The store cannot be written.
 pub fn clear_mirrored(manager: &Manager, scope: &str) -> Result<(), Error> {
     let scope = scope.to_owned();
-    manager.command(Command::Checklist { scope, items: Vec::new(), cleared: true }).map(drop)
+    let clear = Command::Checklist { scope, items: Vec::new(), cleared: true, keeper: None };
+    manager.command(clear).map(drop)
 }
 
 /// Returns what an event tells of a checklist, and whether it asks for it to be emptied.
@@ -66,8 +167,8 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     let Event { revision, at, actor, kind, .. } = event;
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
     match kind {
-        EventKind::Checklist { scope, items, cleared } => {
-            Some((MirroredList { scope, actor: actor.into(), at, revision, items }, cleared))
+        EventKind::Checklist { scope, items, cleared, keeper } => {
+            Some((MirroredList { scope, actor: actor.into(), at, revision, items, keeper }, cleared))
         }
         _ => None,
     }
@@ -77,6 +178,11 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
 #[derive(Debug)]
 pub(crate) struct Mirror {
     manager: Manager,
+    files: PathBuf,
+    /// What the lock of this process is called; none where lists outlive it.
+    id: Option<String>,
+    /// Taken before the first list is told of, and given back with the last handle.
+    keeper: OnceLock<Option<Keeper>>,
     seen: Mutex<Seen>,
 }
 
@@ -89,20 +195,26 @@ struct Seen {
 }
 
 impl Mirror {
-    pub(crate) fn new(manager: Manager) -> Self {
-        Self { manager, seen: Mutex::default() }
+    pub(crate) fn new(manager: Manager, files: PathBuf, id: Option<String>) -> Self {
+        Self { manager, files, id, keeper: OnceLock::new(), seen: Mutex::default() }
     }
 
-    pub(crate) fn manager(&self) -> &Manager {
-        &self.manager
+    /// Returns the list of a scope that another process keeps.
+    pub(crate) fn of_another(&self, scope: &str) -> Result<Option<MirroredList>, Error> {
+        mirrored_list(&self.manager, &self.files, Some(scope))
     }
 
     /// Tells of a list.
     pub(crate) fn write(&self, scope: &str, items: Vec<ChecklistItem>) -> Result<(), Error> {
         let scope = scope.to_owned();
         let is_over = items.is_empty();
-        let answer =
-            self.manager.command(Command::Checklist { scope: scope.clone(), items, cleared: false })?;
+        let keeper = if is_over { None } else { self.keeper() };
+        let answer = self.manager.command(Command::Checklist {
+            scope: scope.clone(),
+            items,
+            cleared: false,
+            keeper,
+        })?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if is_over {
             // Nothing is left that somebody could empty.
@@ -111,6 +223,13 @@ impl Mirror {
             seen.written.insert(scope, answer.revision);
         }
         Ok(())
+    }
+
+    fn keeper(&self) -> Option<String> {
+        let id = self.id.as_deref()?;
+        // Without its lock a list is drawn all the same, and if its process is killed until somebody clears it.
+        let keeper = self.keeper.get_or_init(|| Keeper::hold(&self.files, id).ok());
+        keeper.as_ref().map(|keeper| keeper.name().to_owned())
     }
 
     /// Returns the scopes whose lists somebody else has asked to be emptied since this was asked last.

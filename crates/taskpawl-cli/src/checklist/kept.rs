@@ -1,43 +1,33 @@
 //! The checklists that models keep, in whatever process, as the store tells of them.
 
-use taskpawl::model::EventQuery;
-use taskpawl::{Error, Manager};
-use taskpawl_todo::{ChecklistItem, ChecklistStatus, MirroredList, mirrored_lists};
+use taskpawl::{Error, Manager, Taskpawl};
+use taskpawl_todo::{ChecklistItem, ChecklistStatus, MirroredList, MirroredLists};
 
 use super::{Checklist, Item, Kept, Mark};
 
 /// What is known of them.
-#[derive(Debug, Default)]
-pub(crate) struct Keeping {
-    /// Everything that was told up to here is in the lists.
-    revision: u64,
-    lists: Vec<MirroredList>,
-}
+#[derive(Debug)]
+pub(crate) struct Keeping(MirroredLists);
 
 impl Keeping {
     /// Reads what there is.
-    pub(crate) fn read(manager: &Manager) -> Result<Self, Error> {
-        let mut keeping = Self::default();
-        keeping.follow(manager)?;
-        Ok(keeping)
+    pub(crate) fn read(plans: &Taskpawl) -> Result<Self, Error> {
+        Ok(Self(MirroredLists::read(plans.manager(), &plans.engine().project().files)?))
     }
 
     /// Takes over what has happened since.
     pub(crate) fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
-        let kind = Some("checklist".to_owned());
-        let query = EventQuery { after: self.revision, kind, limit: 1, ..EventQuery::default() };
-        let (revision, has_news) =
-            manager.store().view(|view| Ok((view.revision()?, !view.find_events(&query)?.is_empty())))?;
-        if has_news {
-            self.lists = mirrored_lists(manager)?;
-        }
-        self.revision = revision;
-        Ok(())
+        self.0.follow(manager)
+    }
+
+    /// Returns whether there is one that is over when its process is killed, which is no event.
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.is_held()
     }
 
     /// Returns them, the one that changed last at the end.
     pub(crate) fn lists(&self) -> Vec<Kept> {
-        self.lists.iter().map(kept).collect()
+        self.0.lists().into_iter().map(kept).collect()
     }
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = plans(app, args)?;
     let lists = lists(app, args)?;
-    lists.mirror_to(plans.manager());
+    todo_lists::mirror(&lists, &plans);
     let options = ServerOptions {
         read_only: args.read_only,
         approve_elicited: args.approve_elicited,

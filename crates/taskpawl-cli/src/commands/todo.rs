@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::Manager;
-use taskpawl_todo::{ChecklistStatus, Dialect, MirroredList, clear_mirrored, mirrored_lists, prompt_block};
+use taskpawl::Taskpawl;
+use taskpawl_todo::{ChecklistStatus, Dialect, MirroredList, clear_mirrored, mirrored_list, prompt_block};
 
 use crate::app::App;
 use crate::commands::print::count;
@@ -154,19 +154,15 @@ fn write_guide(
 /// Returns the checklist that is meant: that of a scope, or the one that changed last.
 pub(super) fn checklist(
     app: &App,
-    manager: &Manager,
+    plans: &Taskpawl,
     scope: Option<&str>,
 ) -> Result<Option<MirroredList>, CliError> {
     let scope = scope.map(str::to_owned).or_else(|| app.environment().text("TASKPAWL_SCOPE"));
-    let mut lists = mirrored_lists(manager)?;
-    match scope {
-        Some(scope) => Ok(lists.into_iter().find(|list| list.scope == scope)),
-        None => Ok(lists.pop()),
-    }
+    Ok(mirrored_list(plans.manager(), &plans.engine().project().files, scope.as_deref())?)
 }
 
 fn prompt(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
-    let list = checklist(app, app.reader()?.manager(), scope)?;
+    let list = checklist(app, app.reader()?, scope)?;
     let block = list.map(|list| prompt_block(&list.items)).unwrap_or_default();
     let out = app.out();
     if out.is_json {
@@ -176,13 +172,13 @@ fn prompt(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
 }
 
 fn clear(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
-    let manager = app.manager()?;
+    let plans = app.writer()?;
     let out = app.out();
-    let Some(list) = checklist(app, manager, scope)? else {
+    let Some(list) = checklist(app, plans, scope)? else {
         out.remark("there is no checklist to clear");
         return if out.is_json { out.data(&Vec::<Cleared<'_>>::new()) } else { Ok(ExitCode::SUCCESS) };
     };
-    clear_mirrored(manager, &list.scope)?;
+    clear_mirrored(plans.manager(), &list.scope)?;
     if out.is_json {
         return out.data(&[Cleared { scope: &list.scope, items: list.items.len() }]);
     }

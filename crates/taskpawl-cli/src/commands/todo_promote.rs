@@ -87,10 +87,10 @@ fn found(app: &App, args: &Args) -> Result<(String, Vec<Item>), CliError> {
             return Err(CliError::usage_with(message, hint));
         }
         Dialect::Checklist | Dialect::TodoList => {
-            let manager = app.reader()?.manager();
-            let list = todo::checklist(app, manager, scope.as_deref())?;
+            let plans = app.reader()?;
+            let list = todo::checklist(app, plans, scope.as_deref())?;
             let Some(list) = list else { return Ok((scope.unwrap_or_default(), Vec::new())) };
-            lists.mirror_to(manager);
+            todo_lists::mirror(&lists, plans);
             list.scope
         }
         Dialect::Conversation => scope.ok_or_else(|| missing("conversation"))?,

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use taskpawl::{HistoryFilter, Manager};
+use taskpawl::{HistoryFilter, Manager, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -38,10 +38,11 @@ pub(crate) struct Args {
 
 /// Shows the plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let manager = app.reader()?.manager();
+    let plans = app.reader()?;
+    let manager = plans.manager();
     let out = app.out();
     if args.once {
-        let sheet = Watched::read(manager)?.sheet(manager);
+        let sheet = Watched::read(plans)?.sheet(manager);
         if out.is_json {
             return out.data(&sheet);
         }
@@ -56,7 +57,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let hint = "add `--json`, or send the output to a file or a program";
         return Err(CliError::usage_with("`--since` is for a stream of changes", hint));
     }
-    draw(manager, out.paint)
+    draw(plans, out.paint)
 }
 
 /// Returns whether there is a terminal to draw on and to be told keys by.
@@ -102,12 +103,12 @@ enum Happening {
 }
 
 /// Draws the plan until somebody quits, and leaves its last state behind on the terminal.
-fn draw(manager: &Manager, paint: Paint) -> Result<ExitCode, CliError> {
+fn draw(plans: &Taskpawl, paint: Paint) -> Result<ExitCode, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut drawing = Drawing { sheet: Sheet::default(), view: View::default(), paint };
     let exit = runtime.block_on(async {
-        let mut sources = Sources::open(manager)?;
+        let mut sources = Sources::open(plans)?;
         let mut screen = Screen::enter().map_err(CliError::Output)?;
         loop {
             if let Some(exit) = drawing.handle(sources.next(drawing.sheet.is_moving()).await, &mut screen)? {
@@ -136,14 +137,14 @@ struct Sources {
 }
 
 impl Sources {
-    fn open(manager: &Manager) -> Result<Self, CliError> {
+    fn open(plans: &Taskpawl) -> Result<Self, CliError> {
         let (plan_sender, plan) = mpsc::channel(1);
         let (terminal_sender, terminal) = mpsc::channel(64);
-        let manager = manager.clone();
+        let plans = plans.clone();
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(CliError::Runtime)
         };
-        spawn("taskpawl-follow", Box::new(move || follow(&manager, &plan_sender)))?;
+        spawn("taskpawl-follow", Box::new(move || follow(&plans, &plan_sender)))?;
         spawn("taskpawl-keyboard", Box::new(move || read_terminal(&terminal_sender)))?;
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -182,13 +183,18 @@ struct Watched {
 }
 
 impl Watched {
-    fn read(manager: &Manager) -> Result<Self, taskpawl::Error> {
-        Ok(Self { board: Board::read(manager)?, keeping: Keeping::read(manager)? })
+    fn read(plans: &Taskpawl) -> Result<Self, taskpawl::Error> {
+        Ok(Self { board: Board::read(plans.manager())?, keeping: Keeping::read(plans)? })
     }
 
     fn follow(&mut self, manager: &Manager) -> Result<(), taskpawl::Error> {
         self.board.follow(manager)?;
         self.keeping.follow(manager)
+    }
+
+    /// Returns whether something is there whose end may be no event.
+    fn is_held(&self) -> bool {
+        self.board.is_held() || self.keeping.is_held()
     }
 
     fn sheet(&self, manager: &Manager) -> Sheet {
@@ -197,22 +203,22 @@ impl Watched {
 }
 
 /// Sends what is to be drawn whenever it has changed.
-fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
+fn follow(plans: &Taskpawl, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
     /// Between two pictures of a plan that changes all the time.
     const PACE: Duration = Duration::from_millis(100);
-    /// The end of a run that is killed, and of a lease, is no event.
+    /// The end of a process that is killed, and of a lease, is no event.
     const LOOK_AGAIN: Duration = Duration::from_secs(2);
     let mut watched = None;
     loop {
-        let sheet = step(manager, &mut watched);
+        let sheet = step(plans, &mut watched);
         let is_error = sheet.is_err();
         if sender.blocking_send(sheet).is_err() || is_error {
             return;
         }
         std::thread::sleep(PACE);
-        let held = watched.as_ref().is_some_and(|watched| watched.board.is_held());
+        let held = watched.as_ref().is_some_and(Watched::is_held);
         let revision = watched.as_ref().map(|watched| watched.board.revision()).unwrap_or_default();
-        let waited = manager.store().wait_change(revision, if held { LOOK_AGAIN } else { LONG });
+        let waited = plans.manager().store().wait_change(revision, if held { LOOK_AGAIN } else { LONG });
         if let Err(error) = waited {
             let _ = sender.blocking_send(Err(error.into()));
             return;
@@ -220,12 +226,12 @@ fn follow(manager: &Manager, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error
     }
 }
 
-fn step(manager: &Manager, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
+fn step(plans: &Taskpawl, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
     match watched {
-        Some(watched) => watched.follow(manager)?,
-        None => *watched = Some(Watched::read(manager)?),
+        Some(watched) => watched.follow(plans.manager())?,
+        None => *watched = Some(Watched::read(plans)?),
     }
-    Ok(watched.as_ref().map(|watched| watched.sheet(manager)).unwrap_or_default())
+    Ok(watched.as_ref().map(|watched| watched.sheet(plans.manager())).unwrap_or_default())
 }
 
 fn read_terminal(sender: &mpsc::Sender<Event>) {

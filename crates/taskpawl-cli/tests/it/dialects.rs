@@ -393,3 +393,30 @@ fn a_checklist_of_a_server_is_seen_cleared_kept_and_promoted_elsewhere() {
         "it is kept for review"
     );
 }
+
+#[test]
+fn a_checklist_is_over_when_its_server_is_killed_unless_it_is_kept() {
+    let cli = project();
+    for (scope, options, is_kept) in [("gone", &[][..], false), ("kept", &["--keep"], true)] {
+        let options = [&["--dialect", "checklist", "--scope", scope], options].concat();
+        let mut agent = start(&cli, &options);
+        does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["in-progress"])}));
+        let seen = || {
+            let lists = cli.run(&["watch", "--once", "--json"]).ok().json()["data"]["lists"].clone();
+            let lists: Vec<Value> = serde_json::from_value(lists).unwrap_or_default();
+            let is_drawn = lists.iter().any(|list| list["scope"] == scope);
+            let block = cli.run(&["todo", "prompt", "--scope", scope]).ok().stdout;
+            assert_eq!(is_drawn, block.contains("(1) t1"), "{block}");
+            is_drawn
+        };
+        assert!(seen());
+        agent.kill();
+        assert_eq!(seen(), is_kept, "{scope}");
+    }
+    // What the killed one left behind is cleared up by the next that keeps a list.
+    let mut agent = start(&cli, &["--dialect", "checklist", "--scope", "next"]);
+    does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["in-progress"])}));
+    let state = fs::read_dir(cli.path(".local/state/taskpawl")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_dir(state.join("tasks.db.files/keepers")).unwrap().count(), 1);
+    agent.close();
+}

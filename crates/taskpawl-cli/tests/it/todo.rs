@@ -24,7 +24,7 @@ impl Keeper {
     fn of(cli: &Cli, scope: &str) -> Self {
         let cli_store = Taskpawl::open(cli.path("tasks.db").to_str().unwrap()).unwrap();
         let lists = Lists::builder().scope(ScopeRule::fixed(scope)).keep(true).build();
-        lists.mirror_to(cli_store.manager());
+        lists.mirror_to(cli_store.manager(), &cli_store.engine().project().files);
         Self { lists, cli_store }
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::Cli;
+use crate::mcp_server::Agent;
 
 const PLAN: &str = "tasks: [
     {id: fetch, name: Fetch the sources, call: {log: {message: x}}},
@@ -229,4 +230,10 @@ fn checklists_of_other_processes_are_drawn_below_the_plan() {
     drop(client);
     assert!(server.wait().unwrap().success());
     stage.until(|screen| !screen.contains("talk"));
+    let mut agent = Agent::start(&cli, &cli.path("work"), &["--dialect", "checklist", "--scope", "torn"]);
+    agent.ask("tools/call", &json!({"name": "manage_tasks", "arguments": {"taskList": list}}));
+    stage.until(|screen| screen.contains("Tasks of torn"));
+    // Who is killed does not say so.
+    agent.kill();
+    stage.until(|screen| !screen.contains("torn"));
 }

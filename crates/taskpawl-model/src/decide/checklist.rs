@@ -9,11 +9,18 @@ use crate::event::EventKind;
 const MOST_SCOPE: usize = 256;
 
 impl Draft<'_> {
-    pub(super) fn checklist(&mut self, scope: &str, items: &[ChecklistItem], cleared: bool) -> Decided<()> {
+    pub(super) fn checklist(
+        &mut self,
+        scope: &str,
+        items: &[ChecklistItem],
+        cleared: bool,
+        keeper: Option<&str>,
+    ) -> Decided<()> {
         if scope.trim().is_empty() || scope.chars().count() > MOST_SCOPE {
             let problem = format!("a scope has 1 to {MOST_SCOPE} characters");
             return Err(invalid("scope", problem).into());
         }
-        self.emit(None, EventKind::Checklist { scope: scope.to_owned(), items: items.to_vec(), cleared })
+        let (scope, items, keeper) = (scope.to_owned(), items.to_vec(), keeper.map(str::to_owned));
+        self.emit(None, EventKind::Checklist { scope, items, cleared, keeper })
     }
 }

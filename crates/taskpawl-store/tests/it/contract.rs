@@ -63,7 +63,7 @@ fn events_are_found_by_their_kind(open: Open<'_>) {
     let store = open();
     let list = |scope: &str, cleared| {
         let item = ChecklistItem { id: 1.into(), title: "a".to_owned(), status: ChecklistStatus::Completed };
-        request(Command::Checklist { scope: scope.to_owned(), items: vec![item], cleared })
+        request(Command::Checklist { scope: scope.to_owned(), items: vec![item], cleared, keeper: None })
     };
     accept(&store, list("s", false));
     accept(&store, create(task("checklist")));

@@ -1,8 +1,12 @@
 //! `checklist`: each test is a line of the contract.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use taskpawl_model::{ChecklistItem, EventKind};
-use taskpawl_todo::{Dialect, ScopeRule, clear_mirrored, mirrored_lists, prompt_block};
+use taskpawl_todo::{
+    Dialect, MirroredLists, ScopeRule, clear_mirrored, mirrored_list, mirrored_lists, prompt_block,
+};
 
 use crate::support::{Host, plan};
 
@@ -157,34 +161,49 @@ fn each_accepted_write_tells_subscribers_the_new_list() {
 #[test]
 fn each_accepted_write_is_mirrored_to_the_events_of_the_store() {
     let (host, plan) = (Host::new().scope("s"), plan());
-    host.lists.mirror_to(&plan);
+    host.lists.mirror_to(&plan, host.root());
     write(&host, &example());
     write(&host, &json!([item(1, "nonsense")]));
     let events = plan.store().events_since(0, 0).unwrap();
     let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();
+    let EventKind::Checklist { keeper, .. } = &kinds[0] else { panic!("{kinds:?}") };
+    let keeper = keeper.clone();
+    assert!(keeper.is_some());
     let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
-    assert_eq!(kinds, [EventKind::Checklist { scope: "s".to_owned(), items: items.clone(), cleared: false }]);
-    let lists = mirrored_lists(&plan).unwrap();
+    assert_eq!(
+        kinds,
+        [EventKind::Checklist { scope: "s".to_owned(), items: items.clone(), cleared: false, keeper }]
+    );
+    let lists = mirrored_lists(&plan, host.root()).unwrap();
     assert_eq!((lists.len(), &lists[0].items, lists[0].actor.as_str()), (1, &items, "model"));
 }
 
 #[test]
 fn another_process_reads_the_mirrored_list_that_changed_last() {
     let (host, plan) = (Host::new(), plan());
-    host.lists.mirror_to(&plan);
+    host.lists.mirror_to(&plan, host.root());
     for (scope, id) in [("a", 1), ("b", 2), ("c", 3), ("a", 4)] {
         write(&host.scope(scope), &json!([item(id, "not-started")]));
     }
     write(&host.scope("c"), &json!([]));
-    let lists = mirrored_lists(&plan).unwrap();
+    let lists = mirrored_lists(&plan, host.root()).unwrap();
     let scopes: Vec<_> = lists.iter().map(|list| list.scope.as_str()).collect();
     assert_eq!(scopes, ["b", "a"]);
+    let found = |scope| mirrored_list(&plan, host.root(), scope).unwrap().map(|list| list.scope);
+    assert_eq!(found(None).as_deref(), Some("a"));
+    assert_eq!([found(Some("b")), found(Some("c")), found(Some("d"))], [Some("b".to_owned()), None, None]);
+    // However far back it is.
+    for id in 0..120 {
+        write(&host.scope("c"), &json!([item(id, "not-started")]));
+    }
+    write(&host.scope("c"), &json!([]));
+    assert_eq!([found(None), found(Some("b"))].map(Option::unwrap), ["a", "b"]);
 }
 
 #[test]
 fn a_clear_from_another_process_is_applied_before_the_next_answer() {
     let (host, plan) = (Host::new(), plan());
-    host.lists.mirror_to(&plan);
+    host.lists.mirror_to(&plan, host.root());
     let (a, b) = (host.scope("a"), host.scope("b"));
     write(&a, &example());
     write(&b, &example());
@@ -204,13 +223,27 @@ fn a_clear_from_another_process_is_applied_before_the_next_answer() {
 #[test]
 fn lists_are_over_with_their_process_unless_they_are_kept() {
     for is_kept in [false, true] {
-        let plan = plan();
+        let (plan, files) = (plan(), tempfile::tempdir().unwrap());
         let host = Host::with(|builder| builder.keep(is_kept)).scope("s");
-        host.lists.mirror_to(&plan);
+        host.lists.mirror_to(&plan, files.path());
         write(&host, &example());
         drop(host);
-        assert_eq!(mirrored_lists(&plan).unwrap().len(), usize::from(is_kept));
+        assert_eq!(mirrored_lists(&plan, files.path()).unwrap().len(), usize::from(is_kept));
     }
+}
+
+#[test]
+fn a_list_without_its_keeper_is_over() {
+    let (host, plan, files) = (Host::new().scope("s"), plan(), tempfile::tempdir().unwrap());
+    host.lists.mirror_to(&plan, files.path());
+    write(&host, &example());
+    let mut lists = MirroredLists::read(&plan, files.path()).unwrap();
+    assert!(lists.is_held() && lists.lists().len() == 1);
+    // What is left when somebody is killed: a lock that nobody holds, or none.
+    fs::remove_dir_all(files.path().join("keepers")).unwrap();
+    lists.follow(&plan).unwrap();
+    assert!(lists.lists().is_empty() && !lists.is_held());
+    assert!(mirrored_lists(&plan, files.path()).unwrap().is_empty());
 }
 
 #[test]
@@ -240,11 +273,11 @@ fn an_empty_list_has_no_prompt_block_at_all() {
 #[test]
 fn a_reset_of_the_chat_empties_the_list() {
     let (host, plan) = (Host::new().scope("s"), plan());
-    host.lists.mirror_to(&plan);
+    host.lists.mirror_to(&plan, host.root());
     write(&host, &example());
     host.lists.clear("s").unwrap();
     assert_eq!(read(&host), r#"{"success":true,"taskList":[]}"#);
-    assert!(mirrored_lists(&plan).unwrap().is_empty());
+    assert!(mirrored_lists(&plan, host.root()).unwrap().is_empty());
     host.lists.clear("nobody").unwrap();
     assert!(!write(&host, &example()).contains("dropped"));
     assert!(read(&host).contains("Build UI widget"), "its own reset is not taken for one of others");
