@@ -176,7 +176,7 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
     let mut reading = Reading { fields: fields(TODO_FIELDS), ..Reading::default() };
     let mut ids = Ids::new(options.prefix.as_ref());
     for (number, value) in (1..).zip(list) {
-        let mut record = Record::new(value, Place { record: format!("to-do {number}"), ..place.clone() })?;
+        let mut record = Record::whole(value, Place { record: format!("to-do {number}"), ..place.clone() })?;
         let theirs = format!("todo-{number}");
         let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
         let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: numbers differ");
@@ -184,7 +184,10 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
         let mut kept = Map::new();
         read_status(&mut record, &mut task, &ours, &mut kept)?;
         read_form(&mut record, &mut task, &mut kept)?;
-        kept.extend(apart(record.map));
+        record.map = apart(record.map);
+        // As a file of its own it has to be read again.
+        record.check_depth()?;
+        kept.extend(record.map);
         keep(&mut task, FORMAT, kept);
         reading.tasks.push(task);
     }

@@ -171,7 +171,8 @@ fn boxed(line: &str) -> Option<(&str, char, &str)> {
     let mut rest = line[at..].chars();
     let (open, mark, close) = (rest.next()?, rest.next()?, rest.next()?);
     let is_mark = !mark.is_alphanumeric() || matches!(mark, 'x' | 'X');
-    let after = rest.as_str();
+    // At the end of a text it may end a line by itself, as it does once a `\n` follows.
+    let after = rest.as_str().trim_end_matches('\r');
     let is_box = open == '[' && close == ']' && is_mark && (after.is_empty() || after.starts_with(' '));
     (is_box && !mark.is_control()).then_some((&line[..at], mark, after.trim()))
 }
@@ -225,12 +226,19 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     if !left.is_empty() {
         append(&mut lines, &left, names);
     }
-    let mut out = lines.join("\n");
+    let end = end_of_lines(text);
+    let mut out = lines.join(end);
     if !out.is_empty() {
-        out.push('\n');
+        out.push_str(end);
     }
     written.files.insert(name, out);
     written
+}
+
+/// Returns what ends the first line of a text, as that of all that are written.
+fn end_of_lines(text: &str) -> &'static str {
+    let is_dos = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+    if is_dos { "\r\n" } else { "\n" }
 }
 
 /// Writes the tasks that a text has into its lines, and returns which these are, and the names that are taken then.

@@ -60,6 +60,34 @@ fn what_can_be_kept_of_a_file_without_tags_can_be_kept_with_one() {
 }
 
 #[test]
+fn what_can_be_kept_of_a_to_do_can_be_kept_of_a_task_file() {
+    // Of these `id` means something in a task file, and is kept apart: one level deeper.
+    for (field, most) in [("more", 61), ("id", 60), ("todo", 60)] {
+        let list = |levels: usize| {
+            let value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
+            json!([{"content": "A", "status": "pending", field: value}]).to_string()
+        };
+        let readings = again(Format::Claude, "a.json", &list(most));
+        let names = readings.map(|reading| reading.tasks[0].name.clone());
+        assert_eq!(names, ["A", "A", "A"], "{field}");
+        let error = read(Format::Claude, &Files::single("a.json", list(most + 1)), &options());
+        assert_eq!(error.unwrap_err().problem, "it is nested too deeply", "{field}");
+    }
+}
+
+#[test]
+fn an_item_is_one_however_its_line_ends() {
+    for text in ["- [ ]\r", "- [ ] \r\r\n", "- [ ]", "x\r\n- [ ]\r"] {
+        let readings = again(Format::Markdown, "a.md", text);
+        assert_eq!(readings.map(|reading| reading.tasks.len()), [1, 1, 1], "{text:?}");
+    }
+    let text = "# Plan\r\n\r\n- [x] a\r\n\r\nEnd\r\n";
+    let before = Files::single("a.md", text);
+    let tasks = reading(Format::Markdown, &before).tasks;
+    assert_eq!(over(&before, &write(Format::Markdown, &tasks, Some(&before)).files).get("a.md"), Some(text));
+}
+
+#[test]
 fn a_text_that_looks_like_our_own_comment_stays_a_text() {
     let comment = "<!-- taskpawl id=other status=failed -->";
     let section = format!(
