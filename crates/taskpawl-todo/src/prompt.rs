@@ -108,7 +108,8 @@ fn code(text: &str) -> Option<(&str, &str)> {
 }
 
 fn link(text: &str) -> Option<(&str, &str)> {
-    let (label, after) = text.strip_prefix('[')?.split_once("](")?;
+    // Of a picture its text is left, too.
+    let (label, after) = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?.split_once("](")?;
     let (_, after) = after.split_once(')')?;
     (!label.contains(['[', ']'])).then_some((label, after))
 }
@@ -117,9 +118,9 @@ fn emphasis(text: &str, before: Option<char>) -> Option<(&str, &str)> {
     let mark = ["***", "**", "__", "~~", "*", "_"].into_iter().find(|mark| text.starts_with(mark))?;
     let (inner, after) = text[mark.len()..].split_once(mark)?;
     let is_tight = !inner.is_empty() && inner.trim() == inner;
-    // An underscore within a word belongs to it.
+    // Within a word these belong to it: `snake_case`, `2*3*4`.
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let is_within = mark.starts_with('_') && (is_word(before) || is_word(after.chars().next()));
+    let is_within = matches!(mark, "_" | "__" | "*") && (is_word(before) || is_word(after.chars().next()));
     (is_tight && !is_within).then_some((inner, after))
 }
 
@@ -134,6 +135,10 @@ mod tests {
             ("**bold** and *soft* and ~~gone~~", "bold and soft and gone"),
             ("`a*b*c` stays", "a*b*c stays"),
             ("2 * 3 * 4", "2 * 3 * 4"),
+            ("2*3*4 = 24", "2*3*4 = 24"),
+            ("![a picture](p.png) **x**y", "a picture xy"),
+            ("an open ` and an open **", "an open ` and an open **"),
+            ("***漢字***", "漢字"),
             ("snake_case_name", "snake_case_name"),
             ("_soft_ snake_case", "soft snake_case"),
             ("[docs](x) [no link] a](b)", "docs [no link] a](b)"),

@@ -1,10 +1,10 @@
 //! A checklist as lines of text.
 
 use clap::builder::styling::{Ansi256Color, AnsiColor};
+use taskpawl_todo::plain_title;
 use unicode_width::UnicodeWidthStr;
 
 use super::fit::fit;
-use super::markdown::plain;
 use super::{Checklist, Item, Mark, Sheet};
 use crate::text::{Paint, Style, clean, cut, style};
 
@@ -197,7 +197,7 @@ fn row(item: &Item, view: &View, paint: Paint) -> String {
     let indent = " ".repeat(2 + INDENT * item.depth.min(DEEPEST));
     let (glyph, glyph_style, title_style) = look(item.status, view.turn);
     let room = view.width.unwrap_or(usize::MAX).saturating_sub(indent.len() + 2);
-    let title = plain(&clean(if item.title.is_empty() { &item.id } else { &item.title }));
+    let title = plain_title(&clean(if item.title.is_empty() { &item.id } else { &item.title }));
     let beside: Vec<String> =
         [&item.owner, &item.detail].into_iter().flatten().map(|text| clean(text)).collect();
     let (title, beside) = share(&title, &beside.join(" · "), room);

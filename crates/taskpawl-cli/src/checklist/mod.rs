@@ -7,7 +7,6 @@ mod board;
 mod fit;
 mod frame;
 mod kept;
-mod markdown;
 mod screen;
 #[cfg(test)]
 mod tests;
