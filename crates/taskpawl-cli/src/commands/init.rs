@@ -1,11 +1,12 @@
 use std::process::ExitCode;
 
-use taskpawl::store::{CopyChoice, Place, PlacementError, initialize, locate, resolve_copy};
+use taskpawl::store::{CopyChoice, Place, PlacementError, Rule, initialize, locate, resolve_copy};
 
 use crate::app::App;
 use crate::commands::create::ask;
 use crate::commands::{agents, placement};
 use crate::error::CliError;
+use crate::text::quoted;
 
 /// Make this directory a project, with a store outside everything that its tools may write; and tell agents of it
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,7 @@ and --remove takes back what was added. docs/agents.md says which files these ar
 Examples:
   taskpawl init
   taskpawl init --store /srv/plans/tasks.db
-  taskpawl init --new    in a copy of a project: gives it tasks of its own
+  taskpawl init --new    without the tasks that a copied or an earlier project has
   taskpawl init --agent claude --hooks
   taskpawl init --agent codex,cursor --yes
   taskpawl init --agent claude --remove")]
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     /// In a copy of a project: work on the tasks of the original
     #[arg(long, conflicts_with = "new")]
     share: bool,
-    /// In a copy of a project: give it a store of its own
+    /// Begin without tasks, in a copy or where a project was; what was there is kept
     #[arg(long)]
     new: bool,
     #[command(flatten)]
@@ -60,15 +61,43 @@ fn make(app: &App, args: &Args) -> Result<Place, CliError> {
             let choice = if share { CopyChoice::Share } else { CopyChoice::New(&id) };
             resolve_copy(&without_store, choice)?
         }
-        _ if args.share || args.new => {
+        _ if args.share => {
             return Err(CliError::usage_with(
-                "this is no copy of a project, so there is nothing to share or to part",
+                "this is no copy of a project, so there is nothing to share",
                 "`taskpawl init` alone makes or keeps a project",
             ));
         }
-        _ => initialize(&environment, &app.source()?.new_id(), environment.store_flag.as_deref())?,
+        known => {
+            let place = initialize(&environment, &app.source()?.new_id(), environment.store_flag.as_deref())?;
+            let was_known = known.is_ok_and(|known| known.project == place.project);
+            own_or_found_again(app, args, place, was_known)?
+        }
     };
     remark(app, &place);
+    Ok(place)
+}
+
+/// Says what a directory without its project file came back to, or parts it from the store that it has.
+fn own_or_found_again(app: &App, args: &Args, place: Place, was_known: bool) -> Result<Place, CliError> {
+    let store = place.location.path().filter(|store| store.exists());
+    let Some(store) = store.filter(|_| place.rule == Rule::StateDirectory) else { return Ok(place) };
+    let store = quoted(&store.display().to_string());
+    if !args.new {
+        if !was_known {
+            app.out().remark(
+                "a project was here before, and its tasks are here again; `taskpawl init --new` begins without them",
+            );
+        }
+        return Ok(place);
+    }
+    if place.project.as_ref() != Some(&place.root) {
+        return Err(CliError::usage_with(
+            "this is a worktree, and shares the tasks of its main tree",
+            "give `taskpawl init --new` there, or name a store with `--store PATH`",
+        ));
+    }
+    let place = resolve_copy(&store_of_project(app), CopyChoice::New(&app.source()?.new_id()))?;
+    app.out().remark(&format!("the tasks that were here are kept: `--store {store}` names them"));
     Ok(place)
 }
 

@@ -26,6 +26,35 @@ fn a_project_has_its_store_outside() {
 }
 
 #[test]
+fn a_directory_that_was_a_project_before_says_so_and_can_begin_anew() {
+    let cli = Cli::without_store();
+    cli.run(&["init"]).ok();
+    let first = cli.run(&["where", "--json"]).ok().json()["data"]["store"].as_str().unwrap().to_owned();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    for options in [&["init"][..], &["init", "--new"]] {
+        fs::remove_dir_all(cli.path("work")).unwrap();
+        fs::create_dir(cli.path("work")).unwrap();
+        let run = cli.run(options).ok();
+        let (said, tasks) = match options.len() {
+            1 => ("its tasks are here again; `taskpawl init --new`".to_owned(), 1),
+            _ => (format!("the tasks that were here are kept: `--store {first}`"), 0),
+        };
+        assert!(run.stderr.contains(&said), "{run}");
+        let list = cli.run(&["list", "--json"]).ok().json();
+        assert_eq!(list["data"].as_array().unwrap().len(), tasks, "{list}");
+        // Once it is said.
+        assert_eq!(cli.run(&["init"]).ok().stderr, "");
+    }
+    let first = first.replace("[HOME]", cli.path("").to_str().unwrap().trim_end_matches('/'));
+    let list = cli.run(&["list", "--store", &first, "--json"]).ok().json();
+    assert_eq!(list["data"][0]["id"], "a");
+    // Nothing of it has to be removed first.
+    cli.run(&["create", "B"]).ok();
+    cli.run(&["init", "--new"]).ok();
+    assert_eq!(cli.run(&["list", "--json"]).ok().json()["data"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn a_moved_project_keeps_its_tasks() {
     let cli = Cli::without_store();
     cli.run(&["init"]).ok();

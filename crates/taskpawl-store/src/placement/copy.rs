@@ -6,7 +6,7 @@ use super::discover::{self, Found};
 use super::project::{ProjectFile, StateRecord};
 use super::{Environment, Place, PlacementError, locate, state_directory};
 
-/// What becomes of a copied project.
+/// What becomes of a copied project, or of one whose tasks nobody wants there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyChoice<'a> {
     /// It works on the tasks of the original.
@@ -32,7 +32,7 @@ pub(super) fn moved_from(found: &Found, state: &Path) -> Result<Option<PathBuf>,
     Ok(Some(record.path))
 }
 
-/// Writes down what becomes of the copied project that the environment is in, and returns its place then.
+/// Writes down what becomes of the project that the environment is in, and returns its place then. The store that it had before stays.
 ///
 /// # Errors
 /// There is no project, or files cannot be written.
@@ -41,8 +41,10 @@ pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result
     let found = discover::find(&directory)?.ok_or(PlacementError::NoProject { directory })?;
     match choice {
         CopyChoice::New(id) => {
+            let state = state_directory(environment)?;
+            StateRecord::new(id, &found.project).write(&state.join(id))?;
+            leave(&state.join(&found.file.id), &found.project)?;
             ProjectFile::new(id, &found.project)?.write(&found.project)?;
-            StateRecord::new(id, &found.project).write(&state_directory(environment)?.join(id))?;
         }
         CopyChoice::Share => {
             let state = state_directory(environment)?.join(&found.file.id);
@@ -53,4 +55,17 @@ pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result
         }
     }
     locate(environment)
+}
+
+/// Notes with the store that a project had that it has another one now.
+fn leave(state: &Path, project: &Path) -> Result<(), PlacementError> {
+    let Some(mut record) = StateRecord::read(state)? else { return Ok(()) };
+    if record.path == project {
+        record.is_former = true;
+    } else if record.copies.iter().any(|copy| copy == project) {
+        record.copies.retain(|copy| copy != project);
+    } else {
+        return Ok(());
+    }
+    record.write(state)
 }

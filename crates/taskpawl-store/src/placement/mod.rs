@@ -182,7 +182,7 @@ fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> 
     let state = state_directory(environment).ok()?;
     let entries = std::fs::read_dir(state).ok()?;
     let mut records = entries.flatten().filter_map(|entry| StateRecord::read(&entry.path()).ok().flatten());
-    records.find(|record| record.path == directory).map(|record| record.id)
+    records.find(|record| record.path == directory && !record.is_former).map(|record| record.id)
 }
 
 /// Returns the directory of this program beneath the state directory of the user.

@@ -73,11 +73,14 @@ pub(super) struct StateRecord {
     /// Copies that share the store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) copies: Vec<PathBuf>,
+    /// Whether the directory has another store since: `init` does not come back to this one.
+    #[serde(rename = "former", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_former: bool,
 }
 
 impl StateRecord {
     pub(super) fn new(id: &str, project: &Path) -> Self {
-        Self { id: id.to_owned(), path: project.to_owned(), copies: Vec::new() }
+        Self { id: id.to_owned(), path: project.to_owned(), copies: Vec::new(), is_former: false }
     }
 
     pub(super) fn exists(state: &Path) -> bool {

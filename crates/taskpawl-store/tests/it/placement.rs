@@ -89,6 +89,18 @@ fn a_project_whose_file_is_lost_or_damaged_is_found_again_by_init() {
 }
 
 #[test]
+fn a_store_that_a_project_has_left_is_kept_and_not_found_again() {
+    let world = World::new();
+    let (directory, left) = (world.top.join("p"), world.project("p", "id-1"));
+    let own = resolve_copy(&world.at(&directory), CopyChoice::New("id-2")).unwrap();
+    assert_eq!(own.location, Location::Sqlite(world.state("id-2").join("tasks.db")));
+    fs::remove_dir_all(directory.join(".taskpawl")).unwrap();
+    assert_eq!(world.project("p", "id-3").location, own.location);
+    assert_ne!(own.location, left.location);
+    assert!(world.state("id-1").exists());
+}
+
+#[test]
 fn a_moved_project_keeps_its_tasks() {
     let world = World::new();
     let before = world.project("old", "id-1");
