@@ -220,7 +220,7 @@ fn read_people(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()>
 }
 
 fn people(name: Option<&str>) -> Vec<String> {
-    name.map(|name| format!("@{name}")).into_iter().collect()
+    name.map(|name| format!("@{}", name.trim_start_matches('@'))).into_iter().collect()
 }
 
 fn read_priority(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {

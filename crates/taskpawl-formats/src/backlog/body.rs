@@ -90,7 +90,8 @@ pub(super) fn comments(body: &str, created: Timestamp) -> Vec<Note> {
         let mut note = Note { at: created, actor: String::new(), text: String::new() };
         for line in lines.by_ref().take_while(|line| line.trim() != "---") {
             match line.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
-                Some(("author", name)) => name.trim_start_matches('@').clone_into(&mut note.actor),
+                // As it stands: the tool writes what it was told, with an `@` or without.
+                Some(("author", name)) => name.clone_into(&mut note.actor),
                 Some(("created", at)) => note.at = minutes(at).unwrap_or(created),
                 _ => {}
             }
@@ -158,7 +159,7 @@ fn with_comments(body: String, notes: &[Note]) -> String {
             inside.push('\n');
         }
         if !note.actor.is_empty() {
-            let _ = writeln!(inside, "author: @{}", one_line(&note.actor));
+            let _ = writeln!(inside, "author: {}", one_line(&note.actor));
         }
         let _ = writeln!(inside, "created: {}\n---\n{}\n---", to_minutes(note.at), harmless(&note.text));
     }

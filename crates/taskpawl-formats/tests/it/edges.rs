@@ -76,6 +76,22 @@ fn what_can_be_kept_of_a_to_do_can_be_kept_of_a_task_file() {
 }
 
 #[test]
+fn authors_of_comments_stay_as_they_are_when_one_is_added() {
+    let comments = "author: bo\ncreated: 2026-11-22 18:49\n---\nLooks fine\n---\n\nauthor: @cy\ncreated: 2026-11-22 18:50\n---\nYes\n---\n";
+    let text = format!(
+        "---\nid: TASK-1\ntitle: A\n---\n\n## Comments\n\n<!-- COMMENTS:BEGIN -->\n{comments}<!-- COMMENTS:END -->\n"
+    );
+    let before = Files::single("tasks/a.md", text);
+    let mut tasks = reading(Format::Backlog, &before).tasks;
+    let mut note = tasks[0].notes[0].clone();
+    (note.actor, note.text) = ("user@host".to_owned(), "Done".to_owned());
+    tasks[0].notes.push(note);
+    let files = over(&before, &write(Format::Backlog, &tasks, Some(&before)).files);
+    let written = files.get("tasks/a.md").unwrap();
+    assert!(written.contains(&format!("{comments}\nauthor: user@host\n")), "{written}");
+}
+
+#[test]
 fn an_item_is_one_however_its_line_ends() {
     for text in ["- [ ]\r", "- [ ] \r\r\n", "- [ ]", "x\r\n- [ ]\r"] {
         let readings = again(Format::Markdown, "a.md", text);
