@@ -43,7 +43,7 @@ impl View {
 
     /// Returns how far all items can be scrolled.
     pub(crate) fn furthest(&self, sheet: &Sheet) -> usize {
-        self.room().map_or(0, |room| lines_below(&panels(sheet)).saturating_sub(room))
+        self.room().map_or(0, |room| lines_below(&panels(sheet, self)).saturating_sub(room))
     }
 }
 
@@ -56,11 +56,12 @@ struct Panel<'a> {
 }
 
 /// Returns what is drawn: the plan, unless there is something else and it is empty, and below it what models keep.
-fn panels(sheet: &Sheet) -> Vec<Panel<'_>> {
+fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
     let plan = Panel { title: "Tasks".to_owned(), owner: None, list: &sheet.plan };
     let has_plan = sheet.lists.is_empty() || plan.list.lines() > 0;
+    let scope = view.width.map_or(MOST_SCOPE, |width| (width / 4).clamp(LEAST_SCOPE, MOST_SCOPE));
     let kept = sheet.lists.iter().map(|kept| Panel {
-        title: format!("Tasks of {}", cut(&clean(&kept.scope), LONGEST_SCOPE)),
+        title: format!("Tasks of {}", cut(&clean(&kept.scope), scope)),
         owner: Some(&kept.owner),
         list: &kept.list,
     });
@@ -70,8 +71,9 @@ fn panels(sheet: &Sheet) -> Vec<Panel<'_>> {
 /// How many columns have to be left for the name of an owner.
 const LEAST_OWNER: usize = 6;
 
-/// How many columns of a scope are shown.
-const LONGEST_SCOPE: usize = 16;
+/// How many columns of a scope are shown where there is little room, and where there is enough: as many as a UUID has.
+const LEAST_SCOPE: usize = 16;
+const MOST_SCOPE: usize = 36;
 
 /// Returns how many lines all of it takes below the first header.
 fn lines_below(panels: &[Panel<'_>]) -> usize {
@@ -80,7 +82,7 @@ fn lines_below(panels: &[Panel<'_>]) -> usize {
 
 /// Returns the lines of a frame: none is wider than `width`, and there are at most `height`.
 pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<String> {
-    let panels = panels(sheet);
+    let panels = panels(sheet, view);
     let mut lines = vec![header(&panels[0], view, paint)];
     let below = if view.is_collapsed { headers(&panels, view, paint) } else { rows(&panels, view, paint) };
     lines.extend(below);
@@ -99,8 +101,10 @@ fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> String {
     let width = view.width.unwrap_or(usize::MAX);
     let room = width.saturating_sub(title.width());
     let most = room.saturating_sub(SHORTEST + 2);
-    let owner = panel.owner.filter(|_| most >= LEAST_OWNER);
-    let owner = owner.map(|owner| cut(&format!("  {}", clean(owner)), most)).unwrap_or_default();
+    let owner = panel.owner.map(|owner| format!("  {}", clean(owner))).unwrap_or_default();
+    // Rather no bar than half a name.
+    let most = if owner.width() <= most { most } else { room };
+    let owner = if most >= LEAST_OWNER { cut(&owner, most) } else { String::new() };
     let state = state(list, most.saturating_sub(owner.width()));
     let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
     let mut line = paint.style(style::BOLD, &cut(&title, width));
@@ -233,7 +237,7 @@ fn look(mark: Mark, turn: usize) -> (&'static str, Style, Style) {
 }
 
 fn keys(sheet: &Sheet, view: &View) -> String {
-    let lines = lines_below(&panels(sheet));
+    let lines = lines_below(&panels(sheet, view));
     let place = match view.room().filter(|_| view.shows_all && !view.is_collapsed) {
         Some(room) if lines > room => {
             let first = view.scroll.min(view.furthest(sheet));

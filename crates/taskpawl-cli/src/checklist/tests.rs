@@ -209,7 +209,7 @@ fn what_models_keep_is_drawn_below_the_plan() {
       ✓ Step 0
       ⠋ Step 1
       ○ Step 2
-    ▾ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ─────────────
+    ▾ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host
       ⠋ Step 1
       ○ Step 2
       ○ Step 3
@@ -221,7 +221,7 @@ fn what_models_keep_is_drawn_below_the_plan() {
     insta::assert_snapshot!(frame(&sheet, &folded, PLAIN).join("\n"), @"
     ▸ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
     ▸ Tasks of talk (1/3 completed)  ━━━━━───────────  ann@host
-    ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ─────────────
+    ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host
     q quit  c open  a all  ↑↓ scroll
     ");
     let lowest = View { shows_all: true, scroll: usize::MAX, height: Some(5), ..view };

@@ -119,7 +119,8 @@ fn draw(plans: &Taskpawl, paint: Paint) -> Result<ExitCode, CliError> {
     })?;
     // Whoever reads keys waits for one that does not come.
     runtime.shutdown_background();
-    let header = frame(&drawing.sheet, &View { is_collapsed: true, ..View::default() }, paint);
+    let header = View { is_collapsed: true, width: drawing.view.width, ..View::default() };
+    let header = frame(&drawing.sheet, &header, paint);
     crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
     Ok(ExitCode::from(exit))
 }

@@ -169,6 +169,7 @@ fn it_is_drawn_in_place_and_the_terminal_is_as_before() {
     let screen = stage.until(|screen| screen.contains("[exit 0]"));
     assert!(!screen.contains("Fetch"), "the other screen is left: {screen}");
     assert!(screen.contains("Tasks (4/6 completed)"), "{screen}");
+    assert_eq!(screen.lines().nth(1), Some("[exit 0]"), "what is left is one line: {screen}");
     let cursor =
         stage.tmux().args(["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&cursor.stdout).trim(), "1 0");
