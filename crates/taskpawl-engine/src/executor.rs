@@ -246,7 +246,13 @@ impl Executor {
     /// The same for every start of a call, until its task is reopened or repeats it in another round.
     fn idempotency_key(&self, started: &StartedCall) -> String {
         let StartedCall { task, call, generation, round, .. } = started;
-        let mut key = format!("{}/{task}/{}/{generation}", self.engine.project.id, call.id);
+        let (project, task, call_id) = (&*self.engine.project.id, task.as_str(), call.id.as_str());
+        let room = project.len() + task.len() + call_id.len() + "///4294967295/4294967295".len();
+        let mut key = String::with_capacity(room);
+        for part in [project, "/", task, "/", call_id, "/"] {
+            key.push_str(part);
+        }
+        let _ = write!(key, "{generation}");
         if *round > 0 {
             let _ = write!(key, "/{round}");
         }

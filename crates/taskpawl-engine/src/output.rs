@@ -1,9 +1,10 @@
 //! The output files of calls, and results that are too large for a task.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -61,7 +62,16 @@ impl Output {
     /// Returns the path of the output files of one start of a call, without `.stdout` and `.stderr`.
     pub fn stem(&self, task: &TaskId, call: &CallId, start: u32) -> PathBuf {
         // No id has an `@`: names cannot meet, nor lead elsewhere as `..` would. One directory for all saves each call two.
-        self.directory.join(format!("{task}@{call}@{start}"))
+        let (directory, [task, call]) = (self.directory.as_os_str(), [task.as_str(), call.as_str()]);
+        let room = directory.len() + task.len() + call.len() + "/@@4294967295.stdout".len();
+        let mut path = PathBuf::with_capacity(room).into_os_string();
+        path.push(directory);
+        path.push(MAIN_SEPARATOR_STR);
+        for part in [task, "@", call, "@"] {
+            path.push(part);
+        }
+        let _ = write!(path, "{start}");
+        path.into()
     }
 
     /// Returns the path of what programs print that a run starts to find tools, as of [`stem`](Self::stem).

@@ -13,7 +13,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, Period, RunId, TaskId, Timestamp, undo};
+use crate::{Key, KeyMap, Period, RunId, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -23,11 +23,11 @@ pub(crate) struct Draft<'a> {
     pub(crate) context: &'a Context,
     pub(crate) changes: Changes,
     pub(crate) answer: Answer,
-    calls: BTreeMap<Key, Vec<CallRecord>>,
+    calls: KeyMap<Vec<CallRecord>>,
     ids: BTreeMap<TaskId, Key>,
     edges: EdgeOverlay,
     next_key: Option<Key>,
-    was_ready: BTreeMap<Key, Option<Work>>,
+    was_ready: KeyMap<Option<Work>>,
     /// What calls that are added are marked with.
     pub(crate) origin: Origin,
     /// Whether the command leaves behind what it takes to undo it.
@@ -109,11 +109,11 @@ impl<'a> Draft<'a> {
             context,
             changes: Changes::default(),
             answer: Answer::default(),
-            calls: BTreeMap::new(),
+            calls: KeyMap::default(),
             ids: BTreeMap::new(),
             edges: EdgeOverlay::default(),
             next_key: None,
-            was_ready: BTreeMap::new(),
+            was_ready: KeyMap::default(),
             origin: context.origin,
             is_undoable: false,
             reused: BTreeSet::new(),
@@ -129,6 +129,9 @@ impl<'a> Draft<'a> {
     /// Lets every gate that the changes touched take effect, and closes the draft.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
+        self.was_ready.sort_unstable_keys();
+        self.changes.nodes.sort_unstable_keys();
+        self.changes.tasks.sort_unstable_keys();
         self.answer.ready = self.newly_ready().collect();
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
@@ -219,8 +222,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn calls(&mut self, key: Key) -> Decided<&mut Vec<CallRecord>> {
         let view = self.view;
         Ok(match self.calls.entry(key) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(view.calls(key)?),
+            indexmap::map::Entry::Occupied(entry) => entry.into_mut(),
+            indexmap::map::Entry::Vacant(entry) => entry.insert(view.calls(key)?),
         })
     }
 
@@ -325,9 +328,9 @@ impl<'a> Draft<'a> {
             self.set_parent(*key, None)?;
         }
         for (key, ..) in &deleted {
-            self.was_ready.remove(key);
-            self.changes.nodes.remove(key);
-            self.changes.tasks.remove(key);
+            self.was_ready.swap_remove(key);
+            self.changes.nodes.swap_remove(key);
+            self.changes.tasks.swap_remove(key);
         }
         let gone: BTreeSet<&Key> = keys.iter().collect();
         self.queue.retain(|queued| !gone.contains(queued));
@@ -406,8 +409,8 @@ impl<'a> Draft<'a> {
     ) -> Decided<()> {
         let now = self.now();
         let entry = match self.changes.tasks.entry(key) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
+            indexmap::map::Entry::Occupied(entry) => entry.into_mut(),
+            indexmap::map::Entry::Vacant(entry) => {
                 let mut record = self.view.task(key)?.ok_or_else(|| missing(key))?;
                 record.version += 1;
                 entry.insert(TaskChange { record, is_new: false, spec_changed: false })

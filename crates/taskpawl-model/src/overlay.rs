@@ -112,7 +112,7 @@ impl View for Overlay<'_> {
 
     fn next_key(&self) -> ViewResult<Key> {
         let next = self.base.0.next_key()?;
-        Ok(self.changes.tasks.last_key_value().map_or(next, |(last, _)| next.max(Key(last.0 + 1))))
+        Ok(self.changes.tasks.keys().max().map_or(next, |last| next.max(Key(last.0 + 1))))
     }
 
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {

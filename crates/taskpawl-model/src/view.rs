@@ -12,7 +12,7 @@ use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, 
 use crate::spec::Priority;
 use crate::status::{CallStatus, Status, TaskState};
 use crate::undo::{Image, Undoable};
-use crate::{Key, Period, RunId, SharedText, TaskId};
+use crate::{Key, KeyMap, Period, RunId, SharedText, TaskId};
 
 /// A store failed to read.
 #[derive(Debug, thiserror::Error)]
@@ -257,9 +257,9 @@ pub struct EventQuery {
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// Tasks made or changed.
-    pub tasks: BTreeMap<Key, TaskChange>,
+    pub tasks: KeyMap<TaskChange>,
     /// Nodes made or changed; every new task has one.
-    pub nodes: BTreeMap<Key, Node>,
+    pub nodes: KeyMap<Node>,
     /// Calls made or changed, by task and position from 0; positions are not reused within a task.
     pub calls: BTreeMap<(Key, u32), CallChange>,
     /// Tasks deleted, with their edges, calls and what was applied; their ids stay taken.

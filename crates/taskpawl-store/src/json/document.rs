@@ -67,9 +67,9 @@ impl Document {
         let mut tasks = Vec::with_capacity(state.entries.len());
         let mut marks = BTreeMap::new();
         let mut applied = BTreeMap::new();
-        for (key, entry) in &state.entries {
-            let task = read_task(state, *key)?.expect("BUG: every entry is a task");
-            marks.insert(task.id.clone(), Mark { key: *key, seal: seal(&task) });
+        for (key, entry) in state.entries.iter() {
+            let task = read_task(state, key)?.expect("BUG: every entry is a task");
+            marks.insert(task.id.clone(), Mark { key, seal: seal(&task) });
             applied.extend(entry.applied.clone().map(|spec| (task.id.clone(), spec)));
             tasks.push(task);
         }

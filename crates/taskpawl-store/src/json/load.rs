@@ -217,7 +217,7 @@ fn fill(
         // An edit of the file is part of the history of each task that it changed.
         let edited = if let EventKind::ExternalEdit { tasks } = &event.kind { tasks.as_slice() } else { &[] };
         for key in event.task.iter().chain(edited).filter_map(|id| state.ids.get(id)) {
-            state.history.entry(*key).or_default().push(position);
+            state.history.push(*key, position);
         }
     }
 }
@@ -235,7 +235,7 @@ fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
 fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
     let position = state.events.len();
     for key in tasks.iter().filter_map(|id| state.ids.get(id)) {
-        state.history.entry(*key).or_default().push(position);
+        state.history.push(*key, position);
     }
     state.put_event(NewEvent {
         at,

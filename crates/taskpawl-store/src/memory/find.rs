@@ -9,11 +9,19 @@ use crate::words::Needle;
 impl State {
     pub(super) fn find_keys(&self, query: &Query) -> Vec<Key> {
         let needle = query.text.as_deref().map(Needle::new);
-        let matching = self
-            .candidates(query)
-            .into_iter()
-            .filter(|key| self.entries.get(key).is_some_and(|entry| is_match(entry, query, needle.as_ref())));
-        matching.skip(query.offset).take(or_all(query.limit)).collect()
+        let matching = self.candidates(query).into_iter().filter(|key| {
+            self.entries.get(*key).is_some_and(|entry| is_match(entry, query, needle.as_ref()))
+        });
+        matching.take(self.most(query)).skip(query.offset).take(or_all(query.limit)).collect()
+    }
+
+    /// Returns how many tasks can match at most: nothing is looked for beyond them.
+    fn most(&self, query: &Query) -> usize {
+        if query.status.is_empty() {
+            return usize::MAX;
+        }
+        let counts = self.counts.iter().filter(|(status, _)| query.status.contains(status));
+        usize::try_from(counts.map(|(_, count)| count).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
     /// Returns the tasks that may match, in the order of the query.
@@ -25,7 +33,7 @@ impl State {
         }
         match query.parent {
             Some(parent) => pairs_of(&self.subtasks, parent).collect(),
-            None => self.entries.keys().copied().collect(),
+            None => self.entries.iter().map(|(key, _)| key).collect(),
         }
     }
 }

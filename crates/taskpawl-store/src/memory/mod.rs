@@ -1,6 +1,7 @@
 //! The store that lives as long as its handle: for tests, simulations and programs that keep nothing.
 
 mod find;
+mod pages;
 mod state;
 mod view;
 

@@ -1,6 +1,6 @@
 //! Tasks and events in ordered maps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,8 @@ use taskpawl_model::{
     Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId, TaskRecord, TaskState,
     Timestamp, Undoable, Work,
 };
+
+use super::pages::Pages;
 
 /// A task with everything that belongs to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +38,7 @@ pub(crate) type ReadyPlace = (Work, Priority, i64, Key);
 /// Everything that a store keeps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct State {
-    pub(crate) entries: BTreeMap<Key, Entry>,
+    pub(crate) entries: Pages<Entry>,
     pub(crate) ids: BTreeMap<TaskId, Key>,
     /// Ids of deleted tasks, with their plans.
     pub(crate) deleted: BTreeMap<TaskId, Option<String>>,
@@ -57,7 +59,7 @@ pub(crate) struct State {
     pub(crate) pruned_runs: BTreeMap<RunId, Timestamp>,
     pub(crate) events: Vec<Event>,
     /// Positions in `events`, by task.
-    pub(crate) history: HashMap<Key, Vec<usize>>,
+    pub(crate) history: Pages<Vec<usize>>,
     /// Commands that can be undone, by revision.
     pub(crate) undo: BTreeMap<u64, Kept>,
     /// What was done by requests, by actor and name.
@@ -84,7 +86,7 @@ impl State {
             self.put_edge(edge);
         }
         for (key, spec) in changes.applied {
-            if let Some(entry) = self.entries.get_mut(&key) {
+            if let Some(entry) = self.entries.get_mut(key) {
                 entry.applied = Some(spec);
             }
         }
@@ -125,7 +127,7 @@ impl State {
     fn put_task(&mut self, key: Key, change: TaskChange, node: Option<&Node>) {
         let record = change.record;
         self.note_lease(key, &record);
-        if let Some(entry) = self.entries.get_mut(&key) {
+        if let Some(entry) = self.entries.get_mut(key) {
             entry.record = record;
             return;
         }
@@ -147,7 +149,7 @@ impl State {
 
     fn note_running(&mut self, key: Key) {
         let is_running = |call: &CallRecord| call.body.status == CallStatus::Running;
-        if self.entries.get(&key).is_some_and(|entry| entry.calls.iter().flatten().any(is_running)) {
+        if self.entries.get(key).is_some_and(|entry| entry.calls.iter().flatten().any(is_running)) {
             self.running.insert(key);
         } else {
             self.running.remove(&key);
@@ -164,7 +166,7 @@ impl State {
     }
 
     fn put_node(&mut self, node: Node) {
-        let Some(entry) = self.entries.get_mut(&node.key) else { return };
+        let Some(entry) = self.entries.get_mut(node.key) else { return };
         let old = std::mem::replace(&mut entry.node, node);
         self.unlink(&old);
         self.link(&node);
@@ -191,7 +193,7 @@ impl State {
     }
 
     fn put_call(&mut self, key: Key, position: u32, change: CallChange) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
         let position = usize::try_from(position).expect("BUG: a position is a place in a list");
         if entry.calls.len() <= position {
             entry.calls.resize(position + 1, None);
@@ -213,7 +215,7 @@ impl State {
     }
 
     fn delete(&mut self, key: Key, id: &TaskId, plan: Option<&String>) {
-        if let Some(entry) = self.entries.remove(&key) {
+        if let Some(entry) = self.entries.remove(key) {
             self.unlink(&entry.node);
             self.ids.remove(id);
             self.leases.remove(&key);
@@ -255,7 +257,7 @@ impl State {
     pub(crate) fn put_event(&mut self, event: NewEvent) {
         self.revision += 1;
         if let Some((key, _)) = event.task {
-            self.history.entry(key).or_default().push(self.events.len());
+            self.history.push(key, self.events.len());
         }
         self.events.push(Event {
             revision: self.revision,

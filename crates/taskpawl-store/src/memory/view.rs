@@ -23,7 +23,7 @@ impl View for State {
     }
 
     fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
-        Ok(self.entries.get(&key).map(|entry| entry.record.id.clone()))
+        Ok(self.entries.get(key).map(|entry| entry.record.id.clone()))
     }
 
     fn ids_with_prefix(&self, prefix: &str, limit: usize) -> ViewResult<Vec<TaskId>> {
@@ -40,17 +40,17 @@ impl View for State {
     }
 
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        Ok(self.entries.get(&key).map(|entry| entry.node))
+        Ok(self.entries.get(key).map(|entry| entry.node))
     }
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        Ok(self.entries.get(&key).map(|entry| entry.record.clone()))
+        Ok(self.entries.get(key).map(|entry| entry.record.clone()))
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
         Ok(self
             .entries
-            .get(&key)
+            .get(key)
             .map(|entry| entry.calls.iter().flatten().cloned().collect())
             .unwrap_or_default())
     }
@@ -68,7 +68,7 @@ impl View for State {
     }
 
     fn applied(&self, key: Key) -> ViewResult<Option<String>> {
-        Ok(self.entries.get(&key).and_then(|entry| entry.applied.clone()))
+        Ok(self.entries.get(key).and_then(|entry| entry.applied.clone()))
     }
 
     fn plan(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
@@ -101,7 +101,7 @@ impl View for State {
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
-        self.entries.values().for_each(|entry| each(entry.node));
+        self.entries.iter().for_each(|(_, entry)| each(entry.node));
         Ok(())
     }
 
@@ -111,12 +111,12 @@ impl View for State {
     }
 
     fn each_duration(&self, each: &mut dyn FnMut(Key, Period, DurationSource)) -> ViewResult<()> {
-        for (key, entry) in &self.entries {
+        for (key, entry) in self.entries.iter() {
             let record = &entry.record;
             let took = record.body.progress.took.map(|period| (period, DurationSource::Took));
             let estimate = record.spec.estimate.map(|period| (period, DurationSource::Estimate));
             for (period, source) in took.into_iter().chain(estimate) {
-                each(*key, period, source);
+                each(key, period, source);
             }
         }
         Ok(())
@@ -138,7 +138,7 @@ impl View for State {
         let Some(key) = task else {
             return Ok(self.events[first..].iter().take(or_all(limit)).cloned().collect());
         };
-        let positions = self.history.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let positions = self.history.get(key).map(Vec::as_slice).unwrap_or_default();
         let later = positions.iter().filter(|position| **position >= first);
         Ok(later.take(or_all(limit)).map(|position| self.events[*position].clone()).collect())
     }
@@ -146,7 +146,7 @@ impl View for State {
     fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>> {
         let own = match query.task {
             None => (self.first_after(query.after)..self.events.len()).collect(),
-            Some(key) => self.history.get(&key).cloned().unwrap_or_default(),
+            Some(key) => self.history.get(key).cloned().unwrap_or_default(),
         };
         let mut found: Vec<&Event> = own
             .iter()

@@ -1,0 +1,141 @@
+//! A table by key. Keys are dense and given one after the other, so a place is found without a search.
+
+use taskpawl_model::Key;
+
+/// How many places lie side by side: a page whose last place becomes free is given back.
+const PLACES: u32 = 64;
+
+/// How many pages a chapter has: a single key that is large, which nobody but a hostile file has, costs no more than that.
+const PAGES: u32 = 8192;
+
+/// What is kept for keys, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pages<T> {
+    chapters: Vec<Vec<Option<Box<Page<T>>>>>,
+    len: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Page<T> {
+    places: [Option<T>; PLACES as usize],
+    taken: u32,
+}
+
+/// Where a key is: chapter, page, place.
+type Place = [usize; 3];
+
+fn place(key: Key) -> Place {
+    let (page, place) = (key.0 / PLACES, key.0 % PLACES);
+    [page / PAGES, page % PAGES, place].map(|number| number as usize)
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { chapters: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Pages<T> {
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        let [chapter, page, place] = place(key);
+        self.chapters.get(chapter)?.get(page)?.as_ref()?.places[place].as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let [chapter, page, place] = place(key);
+        self.chapters.get_mut(chapter)?.get_mut(page)?.as_mut()?.places[place].as_mut()
+    }
+
+    /// Returns what was there before.
+    pub(crate) fn insert(&mut self, key: Key, value: T) -> Option<T> {
+        let [chapter, page, place] = place(key);
+        let pages = entry(&mut self.chapters, chapter);
+        let page = entry(pages, page)
+            .get_or_insert_with(|| Box::new(Page { places: [const { None }; PLACES as usize], taken: 0 }));
+        let before = page.places[place].replace(value);
+        if before.is_none() {
+            page.taken += 1;
+            self.len += 1;
+        }
+        before
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let [chapter, page, place] = place(key);
+        let page = self.chapters.get_mut(chapter)?.get_mut(page)?;
+        let places = page.as_mut()?;
+        let value = places.places[place].take()?;
+        places.taken -= 1;
+        self.len -= 1;
+        if places.taken == 0 {
+            *page = None;
+        }
+        Some(value)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns all that is kept, in the order of the keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        let chapters = (0..).step_by((PLACES * PAGES) as usize).zip(&self.chapters);
+        let pages = chapters.flat_map(|(first, pages)| (first..).step_by(PLACES as usize).zip(pages));
+        pages.filter_map(|(first, page)| Some((first, page.as_ref()?))).flat_map(|(first, page)| {
+            (first..).map(Key).zip(&page.places).filter_map(|(key, place)| Some((key, place.as_ref()?)))
+        })
+    }
+}
+
+impl<T> Pages<Vec<T>> {
+    /// Puts a value at the end of a list.
+    pub(crate) fn push(&mut self, key: Key, value: T) {
+        match self.get_mut(key) {
+            Some(list) => list.push(value),
+            None => drop(self.insert(key, vec![value])),
+        }
+    }
+}
+
+/// Returns the entry at `position`, after empty ones if need be.
+fn entry<T: Default>(list: &mut Vec<T>, position: usize) -> &mut T {
+    if list.len() <= position {
+        list.resize_with(position + 1, T::default);
+    }
+    &mut list[position]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use taskpawl_model::Key;
+
+    use super::Pages;
+
+    fn keys() -> impl Strategy<Value = Key> {
+        prop_oneof![8 => 0..300_u32, 1 => 524_280..524_300_u32, 1 => u32::MAX - 1..=u32::MAX].prop_map(Key)
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_an_ordered_map_holds(
+            steps in prop::collection::vec((keys(), prop::option::of(any::<u8>())), 0..300)
+        ) {
+            let (mut pages, mut map) = (Pages::default(), BTreeMap::new());
+            for (key, value) in steps {
+                match value {
+                    Some(value) => prop_assert_eq!(pages.insert(key, value), map.insert(key, value)),
+                    None => prop_assert_eq!(pages.remove(key), map.remove(&key)),
+                }
+                prop_assert_eq!(pages.get(key), map.get(&key));
+                prop_assert_eq!(pages.get_mut(key), map.get_mut(&key));
+                prop_assert_eq!(pages.len(), map.len());
+            }
+            prop_assert!(pages.iter().eq(map.iter().map(|(key, value)| (*key, value))));
+            map.keys().for_each(|key| drop(pages.remove(*key)));
+            prop_assert!(pages.chapters.iter().flatten().all(Option::is_none), "a page without anything is kept");
+        }
+    }
+}
