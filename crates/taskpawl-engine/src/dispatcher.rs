@@ -9,7 +9,7 @@ use std::time::Duration;
 use taskpawl_manager::Manager;
 use taskpawl_model::schedule::{Action, Commit, Event, Intake, Limits, State, Stop, step};
 use taskpawl_model::{
-    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, Needs, Report, RunId, Selector,
+    Answer, CacheInputs, CallEnd, CallStatus, Command, Grant, Key, KeyMap, Needs, Report, RunId, Selector,
     StartedCall, Status, TaskId, TaskState, View, ViewResult, blocked_reason,
 };
 use taskpawl_store::{Outcome, StoreError};
@@ -98,7 +98,7 @@ impl Dispatcher {
             finding: Finding::new(engine.finder.clone()),
             cached: 0,
             changed_beyond: BTreeMap::new(),
-            state: State::new(options.jobs(), BTreeMap::new()),
+            state: State::new(options.jobs(), KeyMap::default()),
             engine: engine.clone(),
             manager,
             run,

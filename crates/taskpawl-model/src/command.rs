@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{CallId, Key, Period, Plan, RunId, SharedText, TaskId};
+use crate::{CallId, Key, KeyMap, Period, Plan, RunId, SharedText, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -495,7 +495,7 @@ pub struct Round {
     pub scope: Option<Arc<BTreeSet<Key>>>,
     /// How far it is from each task to the end: of those that are claimed and those that become ready by this, what is furthest
     /// goes first.
-    pub ranks: Arc<BTreeMap<Key, u64>>,
+    pub ranks: Arc<KeyMap<u64>>,
 }
 
 impl Default for Round {

@@ -9,10 +9,10 @@ use petgraph::Direction;
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use crate::Key;
 use crate::gate::Entry;
 use crate::record::Node;
 use crate::view::{View, ViewError};
+use crate::{Key, KeyMap};
 
 /// The edges between tasks, without their texts.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct Graph {
     keys: Vec<Key>,
     /// How long the work of each task takes.
     weights: Vec<u64>,
-    positions: BTreeMap<Key, u32>,
+    positions: KeyMap<u32>,
 }
 
 /// How long it is to the work of a task and from there.
@@ -118,8 +118,8 @@ impl Graph {
     /// Returns the length of the longest path from the start of each task to the end; a circle gives nothing.
     ///
     /// This is the upward rank of list scheduling: what has the longest way to go is taken first.
-    pub fn ranks(&self) -> BTreeMap<Key, u64> {
-        let Ok(order) = toposort(&self.points, None) else { return BTreeMap::new() };
+    pub fn ranks(&self) -> KeyMap<u64> {
+        let Ok(order) = toposort(&self.points, None) else { return KeyMap::default() };
         let ranks = self.lengths(order.into_iter().rev(), Direction::Outgoing);
         self.keys.iter().enumerate().map(|(position, key)| (*key, ranks[2 * position])).collect()
     }

@@ -14,7 +14,7 @@ use crate::schedule::{Commit, Event, Written};
 use crate::scope::{Selector, select};
 use crate::status::{BlockedReason, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
-use crate::{Key, RunId};
+use crate::{Key, KeyMap, RunId};
 
 /// What a run knows of the store beside its schedule.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub struct Beginning {
     /// Tasks that are ready.
     pub ready: Vec<Node>,
     /// How far it is from each task to the end, in milliseconds; empty when nothing is ready.
-    pub ranks: Arc<BTreeMap<Key, u64>>,
+    pub ranks: Arc<KeyMap<u64>>,
 }
 
 /// What others may yet bring to a run that is out of work.

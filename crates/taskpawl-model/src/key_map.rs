@@ -19,7 +19,9 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
     }
 
     fn write_u32(&mut self, number: u32) {

@@ -9,7 +9,7 @@ use crate::durations::Durations;
 use crate::record::{Node, Work};
 use crate::rehearsal::Turn;
 use crate::view::{View, ViewResult};
-use crate::{Graph, Key};
+use crate::{Graph, Key, KeyMap};
 
 /// Who takes what is ready.
 #[derive(Debug, Clone, Default)]
@@ -46,12 +46,12 @@ impl Lengths {
     }
 
     /// Returns the longest way from each task to the end.
-    pub(crate) fn longest_ways(&self) -> BTreeMap<Key, u64> {
+    pub(crate) fn longest_ways(&self) -> KeyMap<u64> {
         self.graph.ranks()
     }
 
     /// Returns the ranks by which tasks are taken. Nothing is rehearsed where nothing is known of how long any task takes.
-    pub(crate) fn ranks(&self) -> BTreeMap<Key, u64> {
+    pub(crate) fn ranks(&self) -> KeyMap<u64> {
         match self.jobs {
             Some(jobs) if self.is_timed => self.graph.rehearsed_ranks(jobs, &self.turns),
             Some(_) | None => self.graph.ranks(),
@@ -71,8 +71,8 @@ impl Taker {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranks {
     /// Of the tasks that were there when it was looked at all of them; `None` as long as nobody needed to know.
-    known: Option<Arc<BTreeMap<Key, u64>>>,
-    late: BTreeMap<Key, u64>,
+    known: Option<Arc<KeyMap<u64>>>,
+    late: KeyMap<u64>,
     taker: Taker,
     /// How long a task takes of which nothing is known.
     typical: u64,
@@ -93,7 +93,7 @@ impl Ranks {
     }
 
     /// Returns the ranks of the tasks that were there from the beginning.
-    pub(crate) fn known(&self) -> Arc<BTreeMap<Key, u64>> {
+    pub(crate) fn known(&self) -> Arc<KeyMap<u64>> {
         self.known.clone().unwrap_or_default()
     }
 
@@ -108,7 +108,7 @@ impl Ranks {
     }
 
     /// Finds the ranks of tasks that came later, and of what came with them; returns those that are new.
-    pub(crate) fn add(&mut self, view: &dyn View, nodes: &[Node]) -> ViewResult<BTreeMap<Key, u64>> {
+    pub(crate) fn add(&mut self, view: &dyn View, nodes: &[Node]) -> ViewResult<KeyMap<u64>> {
         if self.known.is_none() {
             self.load(view)?;
             return Ok(self.known().as_ref().clone());

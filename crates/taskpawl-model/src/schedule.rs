@@ -14,15 +14,15 @@ use crate::command::{CacheInputs, Grant, Needs, Paused, Report, StartedCall};
 use crate::parking::Parking;
 use crate::record::Node;
 use crate::spec::{Priority, Timestamp};
-use crate::{CallId, Key, SharedText};
+use crate::{CallId, Key, KeyMap, SharedText};
 
 /// What a run knows: what is ready, what is in flight, and what is on its way to the store.
 #[derive(Debug, Clone)]
 pub struct State {
     jobs: usize,
-    ranks: Arc<BTreeMap<Key, u64>>,
+    ranks: Arc<KeyMap<u64>>,
     /// The ranks of tasks that came later.
-    late_ranks: BTreeMap<Key, u64>,
+    late_ranks: KeyMap<u64>,
     ready: BTreeSet<Order>,
     waiting: BTreeMap<Key, Order>,
     parking: Parking,
@@ -137,7 +137,7 @@ pub enum Event {
     /// Tasks became ready.
     Ready(Vec<Node>),
     /// Tasks came later than the run began: how long it is from each of them to the end.
-    Ranked(BTreeMap<Key, u64>),
+    Ranked(KeyMap<u64>),
     /// A tool ended.
     Ended(Box<Report>),
     /// The commit is durable: these calls may start, and these tasks became ready.
@@ -183,11 +183,11 @@ pub enum Action {
 
 impl State {
     /// Returns the state of a run that starts: at most `jobs` calls at once, ready tasks with a larger rank first.
-    pub fn new(jobs: usize, ranks: impl Into<Arc<BTreeMap<Key, u64>>>) -> Self {
+    pub fn new(jobs: usize, ranks: impl Into<Arc<KeyMap<u64>>>) -> Self {
         Self {
             jobs: jobs.max(1),
             ranks: ranks.into(),
-            late_ranks: BTreeMap::new(),
+            late_ranks: KeyMap::default(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             parking: Parking::default(),

@@ -1,6 +1,5 @@
 //! In which turn a run is given what it asks for and what becomes ready by what it reports.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -25,7 +24,7 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
     };
     let beside = desk.key("beside");
     let grants = is_granted.then(|| (beside, Grant::default())).into_iter().collect();
-    let ranks: BTreeMap<_, _> = ranks.into_iter().map(|(id, rank)| (desk.key(id), rank)).collect();
+    let ranks = ranks.into_iter().map(|(id, rank)| (desk.key(id), rank)).collect();
     let round = Round {
         reports: vec![report],
         claims: vec![beside],

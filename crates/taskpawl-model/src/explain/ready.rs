@@ -1,6 +1,5 @@
 //! What is ready, in the order in which it is taken, and why in that order.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::record::{Node, Work};
 use crate::scope::{Selector, select};
 use crate::spec::{Priority, Timestamp};
 use crate::view::{Query, View, ViewResult};
-use crate::{Key, Period, TaskId};
+use crate::{Key, KeyMap, Period, TaskId};
 
 /// What is ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -156,9 +155,9 @@ fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> View
 #[derive(Default)]
 struct Ways {
     is_timed: bool,
-    longest: BTreeMap<Key, u64>,
+    longest: KeyMap<u64>,
     /// By which a run takes them.
-    ranks: BTreeMap<Key, u64>,
+    ranks: KeyMap<u64>,
 }
 
 impl Ways {

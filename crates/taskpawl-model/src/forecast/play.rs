@@ -1,13 +1,13 @@
 //! A run in virtual time: every call ends well, and takes as long as it is known or expected to.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::board::Board;
-use crate::Key;
 use crate::record::{Node, Phase, Work};
 use crate::spec::Priority;
 use crate::view::ViewResult;
+use crate::{Key, KeyMap};
 
 /// The order in which a run takes what is ready.
 type Place = (Priority, i64, Reverse<u64>, Key);
@@ -15,7 +15,7 @@ type Place = (Priority, i64, Reverse<u64>, Key);
 /// Who plays, and by which rules.
 pub(super) struct Player<'p> {
     pub(super) jobs: usize,
-    pub(super) ranks: &'p BTreeMap<Key, u64>,
+    pub(super) ranks: &'p KeyMap<u64>,
     pub(super) takes: &'p dyn Fn(&Node, Option<usize>) -> u64,
     /// Whether the run takes a task: it is of its scope, and there are the tools.
     pub(super) may_take: &'p dyn Fn(Key) -> bool,

@@ -6,7 +6,7 @@ use petgraph::algo::toposort;
 use petgraph::graph::NodeIndex;
 
 use super::Turn;
-use crate::{Graph, Key};
+use crate::{Graph, Key, KeyMap};
 
 /// A graph as it is played: points in flat arrays. The point `2 p` is the entry of the task at `p`, `2 p + 1` its exit, before
 /// which its work lies.
@@ -109,7 +109,7 @@ impl Course {
     }
 
     /// Returns what there is of each task at its entry, like [`Graph::ranks`].
-    pub(super) fn by_key(&self, points: &[u64]) -> BTreeMap<Key, u64> {
+    pub(super) fn by_key(&self, points: &[u64]) -> KeyMap<u64> {
         self.keys.iter().enumerate().map(|(task, key)| (*key, points[entry_of(task)])).collect()
     }
 

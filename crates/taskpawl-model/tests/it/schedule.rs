@@ -1,12 +1,12 @@
 //! What a run does next, as scripts: an event a line, and below it what is to be done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use taskpawl_model::schedule::{Action, Event, Limits, State, Written, step};
 use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Node, Origin, Priority, Report, StartedCall,
-    TaskId, Trigger, Work,
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Node, Origin, Priority, Report,
+    StartedCall, TaskId, Trigger, Work,
 };
 
 /// A run, and what happened in it so far.
@@ -17,7 +17,7 @@ struct Script {
 
 impl Script {
     fn new(jobs: usize) -> Self {
-        Self { state: State::new(jobs, BTreeMap::new()), text: String::new() }
+        Self { state: State::new(jobs, KeyMap::default()), text: String::new() }
     }
 
     fn tell(&mut self, what: &str, event: Event) -> &mut Self {
@@ -130,7 +130,7 @@ fn a_chain_runs_one_after_the_other_and_the_end_shares_a_commit_with_the_next_cl
 
 #[test]
 fn ready_tasks_are_taken_by_priority_due_date_rank_and_age() {
-    let ranks = BTreeMap::from([(Key(5), 9), (Key(6), 2)]);
+    let ranks = KeyMap::from_iter([(Key(5), 9), (Key(6), 2)]);
     let mut state = State::new(100, ranks);
     let with = |key, priority, due| Node { priority, due, ..node(key) };
     let nodes = vec![
@@ -254,7 +254,7 @@ fn a_task_that_starts_again_waits_for_the_end_of_its_last_attempt() {
 
 #[test]
 fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
-    let mut state = State::new(3, BTreeMap::new());
+    let mut state = State::new(3, KeyMap::default());
     let mut places = Vec::new();
     let mut tell = |event| {
         for action in step(&mut state, event) {
@@ -313,7 +313,7 @@ fn a_run_waits_for_others_and_ends_once() {
 fn the_first_of_several_tools_that_has_a_place_lets_a_task_go_on_once() {
     let tools = [("one".to_owned(), 1), ("two".to_owned(), 1)].into();
     let limits = Limits { tools, ..Limits::default() };
-    let mut state = State::new(4, BTreeMap::new()).with_limits(limits);
+    let mut state = State::new(4, KeyMap::default()).with_limits(limits);
     let of_tool = |key: u32, tool: &str| {
         let mut call = started(key, "c1");
         call.call.spec.tool_name = tool.to_owned();
@@ -337,7 +337,7 @@ fn the_first_of_several_tools_that_has_a_place_lets_a_task_go_on_once() {
 
 #[test]
 fn a_pause_that_is_taken_away_holds_no_run_up() {
-    let mut state = State::new(4, BTreeMap::new());
+    let mut state = State::new(4, KeyMap::default());
     step(&mut state, Event::Ready(vec![node(1)]));
     step(&mut state, Event::Settled);
     let until = taskpawl_model::Timestamp::from_timestamp(4_000_000_000, 0);

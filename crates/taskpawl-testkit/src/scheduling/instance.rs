@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use taskpawl_model::{Graph, Key};
+use taskpawl_model::{Graph, Key, KeyMap};
 
 use crate::Random;
 
@@ -57,7 +57,7 @@ impl Instance {
     ///
     /// # Panics
     /// There are more tasks than keys.
-    pub fn ranks(&self, lengths: &[u64], jobs: usize) -> BTreeMap<Key, u64> {
+    pub fn ranks(&self, lengths: &[u64], jobs: usize) -> KeyMap<u64> {
         self.graph(lengths).rehearsed_ranks(jobs, &BTreeMap::new())
     }
 
@@ -65,7 +65,7 @@ impl Instance {
     ///
     /// # Panics
     /// There are more tasks than keys.
-    pub fn longest_ways(&self) -> BTreeMap<Key, u64> {
+    pub fn longest_ways(&self) -> KeyMap<u64> {
         self.graph(&self.lengths).ranks()
     }
 

@@ -1,11 +1,11 @@
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use taskpawl_model::schedule::{Action, Commit, Event, State, Written, step};
 use taskpawl_model::{
-    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, Map, Needs, Node, Origin, Report, StartedCall,
-    TaskId, Trigger, Work,
+    CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Map, Needs, Node, Origin, Report,
+    StartedCall, TaskId, Trigger, Work,
 };
 
 use super::instance::{Instance, key};
@@ -14,7 +14,7 @@ use super::instance::{Instance, key};
 ///
 /// # Panics
 /// The schedule loses a task.
-pub fn run_makespan(instance: &Instance, jobs: usize, ranks: BTreeMap<Key, u64>) -> u64 {
+pub fn run_makespan(instance: &Instance, jobs: usize, ranks: KeyMap<u64>) -> u64 {
     let ranks = Arc::new(ranks);
     let mut world = World::new(instance, Arc::clone(&ranks));
     let mut state = State::new(jobs, ranks);
@@ -37,7 +37,7 @@ pub fn run_makespan(instance: &Instance, jobs: usize, ranks: BTreeMap<Key, u64>)
 /// Stands in for the store and the tools: answers at once, and lets tools take their time.
 struct World<'i> {
     instance: &'i Instance,
-    ranks: Arc<BTreeMap<Key, u64>>,
+    ranks: Arc<KeyMap<u64>>,
     dependents: Vec<Vec<usize>>,
     left: Vec<usize>,
     running: BTreeSet<(u64, usize)>,
@@ -46,7 +46,7 @@ struct World<'i> {
 }
 
 impl<'i> World<'i> {
-    fn new(instance: &'i Instance, ranks: Arc<BTreeMap<Key, u64>>) -> Self {
+    fn new(instance: &'i Instance, ranks: Arc<KeyMap<u64>>) -> Self {
         Self {
             instance,
             ranks,

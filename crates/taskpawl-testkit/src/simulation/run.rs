@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taskpawl_model::recovery::Plan;
 use taskpawl_model::schedule::{Event, Intake, State, Stop};
 use taskpawl_model::{
-    Answer, Command, DecideError, Map, Request, RunId, RunRecord, Selector, TaskId, TaskRecord, TaskState,
+    Answer, Command, DecideError, KeyMap, Map, Request, RunId, RunRecord, Selector, TaskId, TaskRecord,
+    TaskState,
 };
 
 use super::happening::Happening;
@@ -73,7 +74,7 @@ impl World {
         self.runs.push(Run {
             intake: Intake::new(id.clone(), only, tools),
             id,
-            state: State::new(jobs, BTreeMap::new()),
+            state: State::new(jobs, KeyMap::default()),
             phase: Phase::Planned,
             inbox: VecDeque::new(),
             is_busy: false,
