@@ -63,10 +63,10 @@ async fn its_last_words_are_not_missed_whoever_hears_first_that_it_ended() {
     for _ in 0..100 {
         let program = script(&bench, "echo first >&2; read -r line; echo last >&2");
         let mut piped = bench.programs.start_piped(program).unwrap();
-        let pipes = piped.take_pipes().unwrap();
+        let ours = piped.take_pipes().unwrap();
         // The first words are heard, and that there is nothing more for now, before the rest is said.
         assert!(tokio::time::timeout(Duration::from_millis(5), piped.ended(10_000)).await.is_err());
-        drop(pipes);
+        drop(ours);
         assert!(piped.ended(10_000).await);
         let end = piped.end(GRACE, 100).await.unwrap();
         assert_eq!((end.code, &*end.stderr.text), (0, "first\nlast\n"));

@@ -125,16 +125,19 @@ mod tests {
         ) {
             let (mut pages, mut map) = (Pages::default(), BTreeMap::new());
             for (key, value) in steps {
-                match value {
-                    Some(value) => prop_assert_eq!(pages.insert(key, value), map.insert(key, value)),
-                    None => prop_assert_eq!(pages.remove(key), map.remove(&key)),
+                if let Some(value) = value {
+                    prop_assert_eq!(pages.insert(key, value), map.insert(key, value));
+                } else {
+                    prop_assert_eq!(pages.remove(key), map.remove(&key));
                 }
                 prop_assert_eq!(pages.get(key), map.get(&key));
                 prop_assert_eq!(pages.get_mut(key), map.get_mut(&key));
                 prop_assert_eq!(pages.len(), map.len());
             }
             prop_assert!(pages.iter().eq(map.iter().map(|(key, value)| (*key, value))));
-            map.keys().for_each(|key| drop(pages.remove(*key)));
+            for key in map.keys() {
+                pages.remove(*key);
+            }
             prop_assert!(pages.chapters.iter().flatten().all(Option::is_none), "a page without anything is kept");
         }
     }

@@ -153,7 +153,7 @@ fn a_change_of_counts_leaves_texts_and_indexes_alone() {
     let before = size(&scene);
     let mut node = Node::new(Key(0), Trigger::AllDone, Work::Manual);
     node.gate.subtasks.finished = 7;
-    let changes = Changes { nodes: [(Key(0), node)].into(), ..Changes::default() };
+    let changes = Changes { nodes: [(Key(0), node)].into_iter().collect(), ..Changes::default() };
     scene.write(&changes).unwrap();
     let page = 4096 + 24;
     assert_eq!((size(&scene) - before) / page, 1, "one page of the nodes changes");
