@@ -58,9 +58,22 @@ const labelled = text => `::-p-xpath(//label[normalize-space()="${text}"])`;
 const named = text => `::-p-xpath(//*[@data-testid="tools-screen"]//*[normalize-space(text())="${text}"])`;
 const button = text => `::-p-xpath(//button[normalize-space()="${text}"])`;
 
+/** Opens the screen of tools. Its tab moves while others come in, and a click on one that moves is lost. */
+async function opened(page) {
+  const end = Date.now() + PATIENCE.timeout;
+  for (;;) {
+    await page.locator(labelled('Tools')).click();
+    try {
+      return await page.waitForSelector('[data-testid="tools-screen"]', { timeout: 1_000 });
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
+}
+
 /** Lists the tools, and calls one. */
 async function tools(page) {
-  await page.locator(labelled('Tools')).click();
+  await opened(page);
   for (const name of ['plan_show', 'plan_write', 'task_add', 'task_get', 'task_update', 'task_delete', 'ready_list', 'run_ready']) {
     await page.waitForSelector(named(name), PATIENCE);
   }
