@@ -110,7 +110,7 @@ pub enum SpawnError {
 }
 
 impl From<Refusal> for SpawnError {
-    fn from(Refusal { missing, advice }: Refusal) -> Self {
+    fn from(Refusal { missing, advice, .. }: Refusal) -> Self {
         Self::Sandbox { missing, advice }
     }
 }

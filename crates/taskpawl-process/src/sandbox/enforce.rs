@@ -13,11 +13,13 @@ use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
 pub(crate) struct Refusal {
     pub(crate) missing: String,
     pub(crate) advice: String,
+    /// What has to be put away when this process has ended.
+    pub(crate) cgroup: Option<PathBuf>,
 }
 
 impl Refusal {
     pub(crate) fn new(missing: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { missing: missing.into(), advice: advice.into() }
+        Self { missing: missing.into(), advice: advice.into(), cgroup: None }
     }
 
     /// A step that works on every system that comes so far, as far as is known.
@@ -45,6 +47,18 @@ pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enf
     let mut enforcement = Enforcement { level, gaps, ..Enforcement::default() };
     let cgroup = limited(profile, &mut enforcement.gaps);
     enforcement.cgroup = cgroup.is_some();
+    match confine(profile, outputs, &mut enforcement) {
+        Ok(()) => Ok(Enforced { enforcement, cgroup }),
+        Err(refusal) => Err(Refusal { cgroup, ..refusal }),
+    }
+}
+
+/// Does all but the limits of a cgroup, which are there.
+fn confine(
+    profile: &Profile,
+    outputs: Option<OwnedFd>,
+    enforcement: &mut Enforcement,
+) -> Result<(), Refusal> {
     let places = Places::of(profile);
     places.describe_gaps(&mut enforcement.gaps);
     // As long as it shows the sockets of the network that is left behind.
@@ -62,8 +76,7 @@ pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enf
     privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
     // Last: some of the above is denied from then on.
-    syscalls::filter(enforcement.network, enforcement.mounts)?;
-    Ok(Enforced { enforcement, cgroup })
+    syscalls::filter(enforcement.network, enforcement.mounts)
 }
 
 fn wants_own_network(profile: &Profile) -> bool {

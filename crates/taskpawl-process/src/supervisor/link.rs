@@ -377,7 +377,8 @@ impl Link {
                     self.greet(&mut state, hello)?;
                     continue;
                 }
-                Reply::Refused(refusal) => {
+                Reply::Refused(mut refusal) => {
+                    let _ = refusal.cgroup.take().map(|cgroup| self.cgroup.set(cgroup));
                     state.stage = Stage::Over(Reason::Unenforceable(refusal));
                     continue;
                 }

@@ -14,7 +14,7 @@ use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,7 +112,11 @@ impl Reply {
             Self::Hello(hello) => writer.u8(0).hello(hello),
             Self::NotStarted { id, errno } => writer.u8(1).u64(*id).u32(errno.cast_unsigned()),
             Self::Ended { id, status } => writer.u8(2).u64(*id).u32(status.cast_unsigned()),
-            Self::Refused(refusal) => writer.u8(3).str(&refusal.missing).str(&refusal.advice),
+            Self::Refused(Refusal { missing, advice, cgroup }) => writer
+                .u8(3)
+                .str(missing)
+                .str(advice)
+                .option(cgroup.as_deref(), |writer, path| writer.text(path.as_os_str())),
         };
         *bytes = writer.0;
     }
@@ -126,7 +130,11 @@ impl Reply {
                 0 => Self::Hello(reader.hello()?),
                 1 => Self::NotStarted { id: reader.u64()?, errno: reader.u32()?.cast_signed() },
                 2 => Self::Ended { id: reader.u64()?, status: reader.u32()?.cast_signed() },
-                3 => Self::Refused(Refusal { missing: reader.string()?, advice: reader.string()? }),
+                3 => Self::Refused(Refusal {
+                    missing: reader.string()?,
+                    advice: reader.string()?,
+                    cgroup: reader.option(Reader::path)?,
+                }),
                 _ => return Err(malformed()),
             });
         }
@@ -423,7 +431,7 @@ mod tests {
         let hello = Hello { version: VERSION, enforcement: Some(enforcement), cgroup: Some("/c".into()) };
         let replies = [
             Reply::Hello(hello),
-            Reply::Refused(Refusal::new("this", "that")),
+            Reply::Refused(Refusal { cgroup: Some("/c".into()), ..Refusal::new("this", "that") }),
             Reply::NotStarted { id: 1, errno: 2 },
             Reply::Ended { id: u64::MAX, status: -1 },
         ];
