@@ -1,6 +1,8 @@
+use std::path::Path;
 use std::process::ExitCode;
 
-use taskpawl::store::{Finding, Severity};
+use taskpawl::Taskpawl;
+use taskpawl::store::{Finding, Location, PlacementError, Severity};
 use taskpawl::tools::{Enforcement, NetworkWall, SpawnError};
 
 use crate::app::App;
@@ -13,7 +15,7 @@ use crate::text::{Style, clean_block, style};
 #[command(after_help = "\
 Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of
 runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of
-programs can be enforced here. What is mended is mended without
+programs can be enforced here; outside a project that alone. What is mended is mended without
 loss: a copy of the store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
 
 Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
@@ -27,11 +29,22 @@ pub(crate) struct Args {
     fix: bool,
 }
 
+/// What is said where there is no store to look at.
+const NO_PROJECT: &str = "project";
+
 /// Looks for what is wrong.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let held = SandboxArgs::default();
-    let plans = if args.fix { app.runner(&held)? } else { app.onlooker(&held)? };
-    let mut found = plans.examine(args.fix)?;
+    let (plans, mut found) = match app.place() {
+        Err(CliError::Place(PlacementError::NoProject { directory })) if !args.fix => {
+            outside(app, &directory)?
+        }
+        _ => {
+            let held = SandboxArgs::default();
+            let plans = if args.fix { app.runner(&held)? } else { app.onlooker(&held)? };
+            let found = plans.examine(args.fix)?;
+            (plans, found)
+        }
+    };
     found.push(of_sandbox(plans.engine().probe_sandbox()));
     let out = app.out();
     if out.is_json {
@@ -46,7 +59,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let advice = advice(finding);
         text.extend([&label, "  ", &clean_block(&line), "\n         ", &clean_block(&advice), "\n"]);
     }
-    if !found.iter().any(Finding::is_open) {
+    if !found.iter().any(|finding| finding.is_open() || finding.check == NO_PROJECT) {
         text.push_str("all is well\n");
     }
     out.print(&text)?;
@@ -55,6 +68,16 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("`taskpawl doctor --fix` mends what can be mended without loss");
     }
     Ok(exit(&found))
+}
+
+/// Returns what tries the sandbox where there is no project, and that there is none.
+fn outside(app: &App, directory: &Path) -> Result<(Taskpawl, Vec<Finding>), CliError> {
+    let builder = app.builder_at(Location::Memory, directory)?;
+    let plans = app.held(builder, &SandboxArgs::default())?.open()?;
+    let message = "it is in no project: there is no store to look at, and only the sandbox was tried";
+    let remedy = "`taskpawl init` makes it a project; `--store PATH` names a store";
+    let found = Finding::new(NO_PROJECT, Severity::Note, directory.display(), message, remedy);
+    Ok((plans, vec![found]))
 }
 
 /// Says what keeps programs from doing harm on this machine.

@@ -19,6 +19,19 @@ fn a_sound_store_is_well() {
 }
 
 #[test]
+fn what_the_machine_can_enforce_is_told_before_there_is_a_project() {
+    let cli = Cli::without_store();
+    let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
+    let checks: Vec<&str> =
+        found.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
+    assert_eq!(checks, ["project", "sandbox"]);
+    assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
+    assert!(!cli.run(&["doctor"]).ok().stdout.contains("all is well"));
+    // There is nothing to mend.
+    assert_eq!(cli.run(&["doctor", "--fix"]).code, Some(8));
+}
+
+#[test]
 fn what_can_be_mended_is_mended() {
     let cli = Cli::new();
     cli.run(&["create", "a", "--id", "a"]).ok();
