@@ -79,10 +79,13 @@ impl<T> Pages<T> {
 
     /// Returns all that is kept, in the order of the keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        let chapters = (0..).step_by((PLACES * PAGES) as usize).zip(&self.chapters);
-        let pages = chapters.flat_map(|(first, pages)| (first..).step_by(PLACES as usize).zip(pages));
-        pages.filter_map(|(first, page)| Some((first, page.as_ref()?))).flat_map(|(first, page)| {
-            (first..).map(Key).zip(&page.places).filter_map(|(key, place)| Some((key, place.as_ref()?)))
+        let pages = (self.chapters.iter().zip(0..)).flat_map(|(pages, chapter): (_, u32)| {
+            pages.iter().zip(0..).map(move |(page, number): (_, u32)| (page, chapter * PAGES + number))
+        });
+        let pages = pages.filter_map(|(page, number)| Some((page.as_ref()?, number * PLACES)));
+        pages.flat_map(|(page, first)| {
+            let places = page.places.iter().zip(0..);
+            places.filter_map(move |(place, number): (_, u32)| Some((Key(first + number), place.as_ref()?)))
         })
     }
 }
