@@ -47,6 +47,8 @@ pub enum StoreError {
         path: PathBuf,
         /// What does not fit.
         detail: String,
+        /// Whether such a store has a log, the `-wal` file beside it.
+        has_log: bool,
     },
     /// The file was written by a later version; it was left as it is.
     #[error("`{}` has schema version {found}, this taskpawl knows versions up to {known}", .path.display())]
@@ -118,7 +120,10 @@ impl StoreError {
             Self::Full { .. } => "make room on the disk and try again: nothing was half written",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
             Self::NotAStore { .. } => "name another file with `--store`",
-            Self::Corrupt { .. } => {
+            Self::Corrupt { has_log: false, .. } => {
+                "keep it, and put a copy of an earlier state in its place, or name another with `--store`"
+            }
+            Self::Corrupt { has_log: true, .. } => {
                 "keep it, with the `-wal` file beside it if there is one, and put a copy of an earlier state in its place, or name another with `--store`"
             }
             Self::Newer { .. } => {
@@ -155,11 +160,12 @@ impl StoreError {
         use rusqlite::ErrorCode as Code;
         let path = path.to_owned();
         if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = &source {
-            return Self::Corrupt { path, detail: format!("column {column} cannot be understood: {cause}") };
+            let detail = format!("column {column} cannot be understood: {cause}");
+            return Self::Corrupt { path, detail, has_log: true };
         }
         match source.sqlite_error_code() {
             Some(Code::NotADatabase) => Self::NotAStore { path },
-            Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: source.to_string() },
+            Some(Code::DatabaseCorrupt) => Self::Corrupt { path, detail: source.to_string(), has_log: true },
             Some(Code::DiskFull) => Self::Full { path },
             Some(Code::ReadOnly) => Self::ReadOnly { path },
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => Self::Busy { path },

@@ -178,7 +178,7 @@ impl JsonFile {
     }
 
     fn corrupt(&self, detail: String) -> StoreError {
-        StoreError::Corrupt { path: self.path.clone(), detail }
+        StoreError::Corrupt { path: self.path.clone(), detail, has_log: false }
     }
 }
 

@@ -190,7 +190,7 @@ fn usable_length(path: &Path) -> Result<u64, StoreError> {
     }
     if length == 0 && files::length(&with_suffix(path, "-wal"))? > 0 {
         let detail = "it is empty, but its write-ahead log is not".to_owned();
-        return Err(StoreError::Corrupt { path: path.to_owned(), detail });
+        return Err(StoreError::Corrupt { path: path.to_owned(), detail, has_log: true });
     }
     Ok(length)
 }

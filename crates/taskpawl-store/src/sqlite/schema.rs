@@ -160,7 +160,8 @@ impl Schema {
         let path = path.to_owned();
         match found {
             ..=0 => {
-                Err(StoreError::Corrupt { path, detail: format!("schema version {found} does not exist") })
+                let detail = format!("schema version {found} does not exist");
+                Err(StoreError::Corrupt { path, detail, has_log: true })
             }
             found if found > known => Err(StoreError::Newer { path, found, known }),
             found => Ok(found),

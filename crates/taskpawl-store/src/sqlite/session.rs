@@ -131,8 +131,11 @@ impl Session {
             return Ok(live.counters);
         }
         let found = self.one("SELECT * FROM counters", [], super::rows::counters)?;
-        let lost =
-            || StoreError::Corrupt { path: self.path.clone(), detail: "its counters are gone".to_owned() };
+        let lost = || StoreError::Corrupt {
+            path: self.path.clone(),
+            detail: "its counters are gone".to_owned(),
+            has_log: true,
+        };
         Ok(found.ok_or_else(lost)?)
     }
 }

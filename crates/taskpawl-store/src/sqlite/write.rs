@@ -226,7 +226,7 @@ impl Session {
     fn slot(&self, key: Key, position: u32) -> Result<i64, StoreError> {
         if position >> POSITION_BITS != 0 {
             let detail = format!("a task has more than {} calls", 1 << POSITION_BITS);
-            return Err(StoreError::Corrupt { path: self.path.clone(), detail });
+            return Err(StoreError::Corrupt { path: self.path.clone(), detail, has_log: true });
         }
         Ok((i64::from(key.0) << POSITION_BITS) + i64::from(position))
     }
