@@ -133,6 +133,34 @@ fn what_changed_there_follows_and_what_changed_here_stays() {
 }
 
 #[test]
+fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    let renamed = |name: &str| json!({"name": name, "priority": "high"}).as_object().cloned().unwrap();
+    desk.manager.update("e", renamed("Here renamed"), None).unwrap();
+    let mut tasks = plan();
+    tasks[4]["name"] = json!("There renamed");
+    tasks[4]["description"] = json!("there");
+    tasks[4]["dependencies"] = json!([]);
+    let report = desk.imported(&tasks);
+    let kept: Vec<(&str, &str)> =
+        report.kept.iter().map(|kept| (kept.task.as_str(), kept.field.as_str())).collect();
+    assert_eq!((ids(&report.changed), kept), (vec!["e"], vec![("e", "name")]));
+    assert_eq!(report.kept[0].why, "it became `Here renamed` here meanwhile, and is `There renamed` there");
+    let e = desk.manager.get("e").unwrap();
+    assert_eq!(
+        (e.name.as_str(), e.description.as_str(), e.priority.as_str()),
+        ("Here renamed", "there", "high")
+    );
+    assert!(e.dependencies.is_empty(), "what changed there alone is taken over");
+    let again = desk.imported(&tasks);
+    assert_eq!((again.kept.len(), again.unchanged), (0, 8), "it is said once");
+    // What changes there later, and is the same on both sides, is no matter.
+    tasks[4]["name"] = json!("Here renamed");
+    assert_eq!(desk.imported(&tasks).kept, []);
+}
+
+#[test]
 fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
     let desk = Desk::new();
     desk.imported(&plan());

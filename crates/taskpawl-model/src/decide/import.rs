@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map as JsonMap, Value, json};
 
+use super::merge;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::import::{Import, ImportMode, ImportReport, Kept, Said};
@@ -248,6 +249,10 @@ impl<'i> Importing<'i> {
         let (record, mut changed, mut is_changed) = (draft.task(key)?, BTreeMap::new(), false);
         let mut after = record.clone();
         for (field, value) in wanted {
+            if self.is_changed_here(position, &field, here) {
+                self.keep(&id, &field, &merge::why(here.get(&field), &value));
+                continue;
+            }
             let outcome = match field.as_str() {
                 "status" => {
                     is_changed |= self.take_state(draft, position, here)?;
@@ -296,6 +301,13 @@ impl<'i> Importing<'i> {
             draft.emit(Some(key), EventKind::Updated { fields: changed })?;
         }
         Ok(is_changed)
+    }
+
+    /// Returns whether a field was changed here since the source said something of it.
+    fn is_changed_here(&self, position: usize, field: &str, here: &BTreeMap<String, Value>) -> bool {
+        let before = self.found[position].before.as_ref().and_then(|before| before.get(field));
+        let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
+        before.is_some_and(|before| !merge::is_as_said(field, here.get(field), before, is_deleted))
     }
 
     fn take_calls(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {

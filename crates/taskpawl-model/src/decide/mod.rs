@@ -14,6 +14,7 @@ mod hand;
 mod import;
 mod judged;
 mod kept;
+mod merge;
 mod needs;
 mod open;
 mod params;
