@@ -151,10 +151,29 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let ours = ours.settle(&id);
         items.push(Item { record, body: body.to_owned(), id, ours, theirs });
     }
+    let places: Vec<Place> = items.iter().map(|item| item.record.place.clone()).collect();
     for item in items {
         reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
     }
+    refuse_waiting_for_above(&reading.tasks, &places)?;
     Ok(reading)
+}
+
+/// Refuses tasks that depend on one that they are below: that one is done once they are.
+fn refuse_waiting_for_above(tasks: &[Task], places: &[Place]) -> Read<()> {
+    let parents: BTreeMap<&TaskId, &TaskId> =
+        tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
+    for (task, place) in tasks.iter().zip(places) {
+        // Tasks that are above one another in a circle are refused elsewhere.
+        let above = std::iter::successors(task.parent.as_ref(), |id| parents.get(id).copied());
+        if let Some(on) = above.take(tasks.len()).find(|id| task.dependencies.contains(id)) {
+            let problem = format!("it is below `{on}`, which is done only when it is, and waits for it");
+            let hint =
+                format!("take `{on}` out of `dependencies` in that file, or remove its `parent_task_id`");
+            return Err(place.error("dependencies", problem, hint));
+        }
+    }
+    Ok(())
 }
 
 fn own_id(theirs: &str, options: &Options) -> String {

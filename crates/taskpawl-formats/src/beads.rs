@@ -10,6 +10,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
+use crate::lost;
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -353,6 +354,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let name = if name.is_empty() { "issues.jsonl" } else { name };
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
     let mut written = Written::default();
+    lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
     let mut out = String::new();
     for line in text.lines().filter(|line| is_other(line)) {
         out.push_str(line);

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Status, Task, TaskId};
+use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 
 use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::kept::{keep, keep_if_other, kept, put, put_rest};
+use crate::lost;
 use crate::ours::{NAME, Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
@@ -138,6 +139,7 @@ fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map
         .ok_or_else(|| record.wrong("status", "one of pending, in_progress, completed", &json!(word)))?;
     let status = ours.status.filter(|own| word_of(*own) == word_of(status)).unwrap_or(status);
     states::set(task, status, None);
+    task.priority = ours.priority.unwrap_or_default();
     keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
     Ok(())
 }
@@ -216,6 +218,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         }
     }
     let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
     for task in tasks {
         let blocks = blocks.remove(&task.id).unwrap_or_default();
         let out = record_of(task, &theirs, &blocks, &mut written.left_out);
@@ -281,12 +284,9 @@ fn record_of(
                 .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not exported"))),
         }
     }
-    if task.parent.is_some() {
-        left_out.push(LeftOut::new(format!("{}: parent", task.id), "Claude has no subtasks"));
-    }
     out.insert("blocks".to_owned(), json!(blocks));
     out.insert("blockedBy".to_owned(), json!(by));
-    let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), task.priority);
+    let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
     if let Some(text) = ours.text() {
         put_text(&mut kept, text);
     }
@@ -314,13 +314,14 @@ fn apart(map: Map) -> Map {
 
 fn write_todos(tasks: &[Task], name: &str) -> Written {
     let mut written = Written::default();
+    lost::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
     let mut list = Vec::new();
     for (number, task) in (1..).zip(tasks) {
         let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
         out.insert("content".to_owned(), json!(task.name));
         write_state(task, own, &mut out, &mut kept);
         let has_id = task.id.as_str() == format!("todo-{number}");
-        if let Some(text) = Ours::of(task, has_id, plain(own), task.priority).text() {
+        if let Some(text) = Ours::of(task, has_id, plain(own), Priority::Medium).text() {
             out.insert(NAME.to_owned(), json!(text));
         }
         kept.remove(NAME);
@@ -329,9 +330,6 @@ fn write_todos(tasks: &[Task], name: &str) -> Written {
         }
         put_rest(&mut out, kept);
         list.push(Value::Object(out));
-        if !task.dependencies.is_empty() || task.parent.is_some() {
-            written.left_out.push(LeftOut::new(task.id.to_string(), "a list of to-dos has no links"));
-        }
     }
     let text = serde_json::to_string(&list).expect("BUG: values are always valid JSON");
     written.files.insert(name, text);

@@ -28,6 +28,7 @@ mod format;
 mod front;
 mod ids;
 mod kept;
+mod lost;
 mod markdown;
 mod ours;
 mod record;

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use taskpawl_model::{Map, Status, Task, TaskId};
 
 use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, Written};
+use crate::format::{Options, Reading, Written};
 use crate::ids::{Ids, slug};
 use crate::kept::{keep, kept};
+use crate::lost;
 use crate::ours::{COMMENT, Ours, comment};
 use crate::record::{Read, blank, fields};
 use crate::states;
@@ -210,17 +211,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let (name, text) = before.first();
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
-    for task in tasks {
-        for (field, is_said) in
-            [("description", !task.description.is_empty()), ("dependencies", !task.dependencies.is_empty())]
-        {
-            if is_said {
-                written
-                    .left_out
-                    .push(LeftOut::new(format!("{}: {field}", task.id), "a checklist has no place for it"));
-            }
-        }
-    }
+    lost::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
     let (mut lines, shown, names) = in_place(tasks, text);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains(&task.id)).collect();
     if !left.is_empty() {

@@ -10,6 +10,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
+use crate::lost;
 use crate::ours::{Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
@@ -259,6 +260,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let (name, text) = before.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
     let spots = spots(tasks, &mut written.left_out);
     let mut file = envelope(text);
     let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();

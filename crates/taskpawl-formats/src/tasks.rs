@@ -42,7 +42,7 @@ const SAID: &[&str] = &[
 ];
 
 /// What belongs to this store alone: who holds what, what was decided, and what is counted.
-const NOT_TAKEN: &[&str] = &[
+pub(crate) const NOT_TAKEN: &[&str] = &[
     "subtasks",
     "metadata",
     "id",

@@ -10,6 +10,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
 use crate::kept::{keep, keep_if_other, kept, put, put_rest};
+use crate::lost;
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -240,6 +241,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, uuid_of(task))).collect();
     let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
     let mut lines = Vec::new();
     for task in tasks {
         lines.push(Value::Object(record_of(task, &theirs, &mut written.left_out)).to_string());
@@ -300,12 +302,6 @@ fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec
     }
     if !depends.is_empty() {
         out.insert("depends".to_owned(), json!(depends));
-    }
-    for (field, is_said) in [("description", !task.description.is_empty()), ("parent", task.parent.is_some())]
-    {
-        if is_said {
-            left_out.push(LeftOut::new(format!("{}: {field}", task.id), "Taskwarrior has no place for it"));
-        }
     }
     let shown = priority_of(letter);
     let said = out.get("status").and_then(Value::as_str).and_then(|word| status_of(word, is_started));

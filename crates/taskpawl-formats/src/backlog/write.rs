@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Task, TaskId};
 
-use super::{FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
+use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
 use crate::files::Files;
 use crate::format::{LeftOut, Written};
 use crate::front::entry;
 use crate::kept::{kept, put, put_rest};
+use crate::lost;
 use crate::ours::Ours;
 use crate::record::{option, option_list};
 use crate::states;
@@ -44,6 +45,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let present = files_by_id(before);
     let theirs = numbers(tasks, &present, &ids_by_ours(before), &words);
     let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }

@@ -80,3 +80,15 @@ fn what_is_nested_too_deeply_is_refused() {
     let head = format!("---\nid: TASK-1\ntitle: A\nx: {}\n---\n", "[".repeat(10_000));
     assert!(read(Format::Backlog, &Files::single("tasks/a.md", head), &options()).is_err());
 }
+
+#[test]
+fn a_task_that_waits_for_the_one_above_it_is_named_with_its_file() {
+    let mut files = Files::single("tasks/a.md", "---\nid: TASK-1\ntitle: A\n---\n");
+    files.insert(
+        "tasks/b.md",
+        "---\nid: TASK-1.1\ntitle: B\nparent_task_id: task-1\ndependencies: [task-1]\n---\n",
+    );
+    let error = read(Format::Backlog, &files, &options()).unwrap_err();
+    assert_eq!((error.file.as_str(), error.field.as_str()), ("tasks/b.md", "dependencies"));
+    assert!(error.hint.contains("take `TASK-1` out of `dependencies`"), "{}", error.hint);
+}

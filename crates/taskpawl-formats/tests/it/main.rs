@@ -6,6 +6,7 @@ mod detection;
 mod edges;
 mod errors;
 mod fuzz;
+mod lost;
 mod property;
 mod samples;
 mod support;

@@ -1,0 +1,80 @@
+//! What a format has no place for is said, whatever it is: nothing of a task is lost in silence.
+
+use serde_json::{Value, json};
+use taskpawl_formats::{Files, Format, write};
+use taskpawl_model::Task;
+
+use crate::support::{reading, task};
+
+/// Fields that somebody wrote.
+const FIELDS: &[&str] = &[
+    "name",
+    "description",
+    "status",
+    "priority",
+    "dueDate",
+    "labels",
+    "assignee",
+    "estimate",
+    "notes",
+    "links",
+    "dependencies",
+    "parent",
+    "retry",
+    "metadata.toolCalls",
+    "metadata.context",
+];
+
+fn tasks() -> Vec<Task> {
+    let at = "2030-01-01T00:00:00Z";
+    let blank = |id: &str| json!({"id": id, "name": id, "status": "todo", "metadata": {}, "createdAt": at, "updatedAt": at});
+    let mut full = blank("full");
+    let said = json!({
+        "description": "Long", "priority": "high", "dueDate": at, "labels": ["x"], "assignee": "ana", "estimate": "1h",
+        "notes": [{"at": at, "actor": "ana", "text": "Fine"}], "links": {"relatesTo": ["other"]}, "dependencies": ["other"],
+        "parent": "above", "retry": {"attempts": 3},
+        "metadata": {
+            "context": {"a": 1},
+            "toolCalls": [{"id": "c1", "toolName": "shell", "args": {"command": "true"}, "status": "pending", "origin": "agent"}],
+        },
+    });
+    full.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+    let list = [blank("above"), blank("other"), full];
+    list.into_iter().map(|task| serde_json::from_value(task).unwrap()).collect()
+}
+
+fn field(task: &Task, field: &str) -> Value {
+    let value = serde_json::to_value(task).unwrap();
+    let value = match field.strip_prefix("metadata.") {
+        Some(member) => value["metadata"][member].clone(),
+        None => value[field].clone(),
+    };
+    match field {
+        // Not every format says in whose name, and to the second.
+        "notes" => value.as_array().into_iter().flatten().map(|note| note["text"].clone()).collect(),
+        "dueDate" => json!(value.as_str().map(|text| text[..10].to_owned())),
+        _ => value,
+    }
+}
+
+#[test]
+fn every_field_of_a_task_comes_back_or_is_said_to_be_left_out() {
+    let tasks = tasks();
+    let to_dos = Files::single("to-dos.json", "[]");
+    let forms = Format::ALL.iter().map(|format| (*format, None)).chain([(Format::Claude, Some(&to_dos))]);
+    for (format, before) in forms {
+        let written = write(format, &tasks, before);
+        let reading = reading(format, &written.files);
+        let back = task(&reading, "full");
+        for name in FIELDS {
+            let comes_back = field(back, name) == field(&tasks[2], name);
+            let is_said = written.left_out.iter().any(|left| left.what == format!("full: {name}"));
+            assert!(
+                comes_back != is_said,
+                "{}: {name}: {comes_back}, {is_said}\n{:?}",
+                format.name(),
+                written.files
+            );
+        }
+    }
+}
