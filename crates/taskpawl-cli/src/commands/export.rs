@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::{ImportMode, ImportReport, Query, Selector, Task};
+use taskpawl::model::{ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
 use taskpawl_formats::{Files, Format, Options, Written, read, write};
 
 use crate::app::App;
@@ -159,14 +159,19 @@ fn known(
 
 /// Returns what a file has that is not here.
 fn news(report: &ImportReport) -> Option<String> {
-    let lists = [("new", &report.created), ("other than here", &report.changed)];
+    // What stays as it is here by nature is no news: what was deleted, and states.
+    let is_news = |kept: &&Kept| !matches!(kept.field.as_str(), "id" | "status");
+    let both: BTreeSet<&TaskId> = report.kept.iter().filter(is_news).map(|kept| &kept.task).collect();
+    let both: Vec<TaskId> = both.into_iter().filter(|id| !report.changed.contains(id)).cloned().collect();
+    let lists =
+        [("new", &report.created), ("other than here", &report.changed), ("changed on both sides", &both)];
     let words = lists.into_iter().filter(|(_, ids)| !ids.is_empty());
     let words: Vec<String> = words
         .map(|(word, ids)| {
             format!("{} of its tasks {} {word}", ids.len(), if ids.len() == 1 { "is" } else { "are" })
         })
         .collect();
-    let ids = report.created.iter().chain(&report.changed).take(5).map(|id| format!("`{id}`"));
+    let ids = lists.iter().flat_map(|(_, ids)| ids.iter()).take(5).map(|id| format!("`{id}`"));
     let ids: Vec<String> = ids.collect();
     (!words.is_empty()).then(|| format!("{} ({})", words.join(", "), ids.join(", ")))
 }

@@ -62,6 +62,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let source = exchange::source(app, found.format, &found.path, args.prefix.as_ref())?;
     let mode = if args.adopt { ImportMode::Adopt } else { ImportMode::Merge };
     let left_out = reading.left_out.clone();
+    let is_empty = reading.tasks.is_empty();
     let import = import_of(reading, source, mode);
     let report = if args.dry_run {
         manager_to_look(app)?.preview_import(import)?
@@ -81,10 +82,26 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         return out.print(&ids.map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
     }
     exchange::remark_left_out(app, &left_out);
+    if is_empty {
+        out.remark(&nothing_in(&found));
+    }
     if args.dry_run {
         out.remark("dry run: nothing was changed");
     }
     out.print(&text_of(app, &report))
+}
+
+fn nothing_in(found: &Found) -> String {
+    let hint = match found.format {
+        Format::Markdown => ": an item of a checklist is a line `- [ ] text`",
+        Format::Beads
+        | Format::Taskmaster
+        | Format::Claude
+        | Format::Taskwarrior
+        | Format::Backlog
+        | Format::Tasks => "",
+    };
+    format!("there are no tasks of the format `{}` in `{}`{hint}", found.format.name(), found.path.display())
 }
 
 pub(super) fn check_prefix(prefix: Option<&String>) -> Result<(), CliError> {

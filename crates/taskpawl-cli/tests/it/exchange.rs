@@ -100,6 +100,54 @@ fn a_state_goes_from_here_to_there_and_back() {
     assert!(history.contains("todo → done by import: imported from markdown"), "{history}");
 }
 
+/// In every format, as its program would write it.
+#[test]
+fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
+    const FILES: &[(&str, &str, &str)] = &[
+        ("beads", "i.jsonl", "{\"id\":\"a\",\"title\":\"First\"}\n"),
+        ("taskmaster", "t.json", "{\"master\":{\"tasks\":[{\"id\":1,\"title\":\"First\"}]}}"),
+        ("claude", "c.json", "{\"id\":\"1\",\"subject\":\"First\",\"status\":\"pending\"}"),
+        ("taskwarrior", "w.json", "[{\"uuid\":\"a\",\"description\":\"First\",\"status\":\"pending\"}]"),
+        ("backlog", "board/tasks/a.md", "---\nid: TASK-1\ntitle: First\n---\n"),
+        ("markdown", "m.md", "- [ ] First <!-- taskpawl id=a -->\n"),
+        ("tasks", "k.json", "{\"tasks\":[{\"id\":\"a\",\"name\":\"First\"}]}"),
+    ];
+    for (format, name, text) in FILES {
+        let cli = Cli::new();
+        fs::create_dir_all(cli.path("work/board/tasks")).unwrap();
+        cli.file(name, text);
+        let path = name.split('/').next().unwrap();
+        let created = cli.run(&["import", format, path, "--json"]).ok().json()["data"]["created"].clone();
+        let id = created[0].as_str().unwrap();
+        cli.run(&["update", id, "--name", "Here renamed"]).ok();
+        cli.file(name, &text.replace("First", "There renamed"));
+        let export = cli.run(&["export", format, path]);
+        assert!(
+            export.code == Some(7) && export.stderr.contains("1 of its tasks is changed on both sides"),
+            "{export}"
+        );
+        let run = cli.run(&["import", format, path, "--json"]).ok();
+        assert_eq!(run.json()["data"]["kept"][0]["field"], "name", "{run}");
+        assert_eq!(cli.run(&["show", id, "--json"]).ok().json()["data"]["name"], "Here renamed", "{format}");
+        cli.run(&["export", format, path]).ok();
+        assert!(
+            fs::read_to_string(cli.path("work").join(name)).unwrap().contains("Here renamed"),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_tasks_is_said_to_be_one() {
+    let cli = Cli::new();
+    cli.file("prose.md", "# Notes\n\nNothing to tick.\n");
+    let run = cli.run(&["import", "markdown", "prose.md"]).ok();
+    assert!(
+        run.stderr.contains("there are no tasks of the format `markdown` in `prose.md`: an item"),
+        "{run}"
+    );
+}
+
 #[test]
 fn a_file_with_news_is_not_written_over() {
     let cli = Cli::new();
