@@ -1,7 +1,7 @@
 //! A marked block at the end of a text file, which is all of the file that is ours.
 //!
-//! A file that ended with a line break gets the block with a line break behind it, one that did not gets it without: so taking the
-//! block away gives the file as it was before.
+//! One line break is put before the block and one behind it, however the file ended: so what is added later stands on a line of its
+//! own, and taking the block away gives the file as it was before.
 
 use super::Trouble;
 use super::lines::Lines;
@@ -25,16 +25,15 @@ impl Block {
         let Some(file) = file else {
             return Ok(format!("{}{}\n", self.head, self.lines("\n")));
         };
-        if let Some((before, after)) = self.around(file)? {
-            return Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(file))));
+        match self.around(file)? {
+            // So earlier versions wrote it where the file had no line break at its end.
+            Some((_, "")) => self.add(self.remove(file)?.as_deref()),
+            Some((before, after)) => Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(file)))),
+            None => {
+                let end = Lines::of(file).end;
+                Ok(format!("{file}{end}{}{end}", self.lines(end)))
+            }
         }
-        let end = Lines::of(file).end;
-        let block = self.lines(end);
-        Ok(match file {
-            "" => block,
-            file if file.ends_with('\n') => format!("{file}{end}{block}{end}"),
-            file => format!("{file}{end}{end}{block}"),
-        })
     }
 
     /// Returns the file without the block, or `None` where nothing is left of it.
@@ -47,10 +46,11 @@ impl Block {
         let strip = |text: &str, times: usize| {
             (0..times).fold(text.to_owned(), |text, _| text.strip_suffix(end).unwrap_or(&text).to_owned())
         };
-        Ok(Some(match after.strip_prefix(end) {
-            Some(after) => strip(before, 1) + after,
-            None => strip(before, 2) + after,
-        }))
+        let Some(after) = after.strip_prefix(end) else { return Ok(Some(strip(before, 2) + after)) };
+        let before_it = strip(before, 1);
+        // What was written behind the block since then does not go on where the file ended.
+        let ends_a_line = before_it.is_empty() || before_it.ends_with('\n');
+        Ok(Some(if ends_a_line || after.is_empty() { before_it + after } else { format!("{before}{after}") }))
     }
 
     /// Returns whether the file has the block.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::diff::diff;
 use super::known::{Agent, Part, Piece, Wish};
+use super::links::{Spot, spot};
 use crate::error::CliError;
 use crate::files::read_file;
 use crate::text::Paint;
@@ -14,7 +15,7 @@ use crate::text::Paint;
 /// What is to become of files. All of it is known before anything is written.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// By the path from the root of the project on, as it is shown.
+    /// By the path from the root of the project on, behind links.
     files: BTreeMap<String, File>,
     /// What stays although it was to be removed, and why.
     pub(crate) kept: Vec<String>,
@@ -24,6 +25,8 @@ pub(crate) struct Changes {
 struct File {
     /// Where it is, behind links.
     path: PathBuf,
+    /// The name that agents read it by, where that is another one: a link leads from there.
+    link: Option<String>,
     before: Option<String>,
     after: Option<String>,
 }
@@ -57,6 +60,10 @@ impl Changes {
         let mut changes = Self::default();
         for piece in agents.iter().flat_map(|agent| agent.all_pieces(root)) {
             let has_it = read(&root.join(&piece.path))?.is_some_and(|text| piece.part.is_in(&text));
+            // What is not ours may be a link to wherever.
+            if !has_it && matches!(spot(root, &piece.path)?, Spot::Outside { .. }) {
+                continue;
+            }
             if has_it && let Some(other) = other_reader(root, &piece, agents)? {
                 changes.kept.push(format!("`{}` stays as it is: {} reads it, too", piece.path, other.word()));
                 continue;
@@ -79,17 +86,18 @@ impl Changes {
         Ok(())
     }
 
-    /// Reads a file, unless that was done under another name that leads to it.
+    /// Reads a file, unless that was done under another name that leads to it. What a link leads to is changed, and the link stays.
     fn name_of(&mut self, root: &Path, name: &str) -> Result<String, CliError> {
-        let path = root.join(name);
-        // What a link leads to is changed, and the link stays.
-        let path = fs::canonicalize(&path).unwrap_or(path);
-        if let Some((known, _)) = self.files.iter().find(|(_, file)| file.path == path) {
-            return Ok(known.clone());
+        let (path, real) = match spot(root, name)? {
+            Spot::Inside { path, name } => (path, name),
+            Spot::Outside { path } => return Err(leads_out(name, &path)),
+        };
+        if !self.files.contains_key(&real) {
+            let before = read(&path)?;
+            let link = (real != name).then(|| name.to_owned());
+            self.files.insert(real.clone(), File { path, link, after: before.clone(), before });
         }
-        let before = read(&path)?;
-        self.files.insert(name.to_owned(), File { path, after: before.clone(), before });
-        Ok(name.to_owned())
+        Ok(real)
     }
 
     /// Returns what becomes of each file.
@@ -112,13 +120,15 @@ impl Changes {
                 Change::Changed | Change::Unchanged => "",
             };
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            diff(&format!("{name}{remark}"), &text(&file.before), &text(&file.after), paint)
+            let link = file.link.as_ref().map(|link| format!("{link} -> ")).unwrap_or_default();
+            diff(&format!("{link}{name}{remark}"), &text(&file.before), &text(&file.after), paint)
         });
         diffs.collect::<Vec<_>>().join("\n")
     }
 
     /// Writes everything.
     pub(crate) fn write(&self, root: &Path) -> Result<(), CliError> {
+        let root = &fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         for file in self.files.values().filter(|file| file.change() != Change::Unchanged) {
             let failed = |source| CliError::File { action: "write", path: file.path.clone(), source };
             if let Some(text) = &file.after {
@@ -158,6 +168,13 @@ fn other_reader(root: &Path, piece: &Piece, leaving: &[Agent]) -> Result<Option<
         }
     }
     Ok(None)
+}
+
+fn leads_out(name: &str, path: &Path) -> CliError {
+    CliError::usage_with(
+        format!("`{name}` leads through a link out of the project, to `{}`", path.display()),
+        "nothing was changed: only files of the project are; put a file of its own there, or leave this agent out",
+    )
 }
 
 fn is_same(root: &Path, one: &str, other: &str) -> bool {

@@ -208,11 +208,8 @@ impl Part {
             Self::Json(addition) => addition.add(file),
             Self::Text(block) => block.add(file),
             Self::Toml(block) => {
-                if let Some(file) = file
-                    && !block.is_in(file)
-                    && parsed(file)?.get("mcp_servers").is_some_and(|all| all.get(NAME).is_some())
-                {
-                    return Err(Trouble::Taken { name: "mcp_servers.taskpawl" });
+                if let Some(file) = file.filter(|file| !block.is_in(file)) {
+                    refuse_taken(file)?;
                 }
                 let added = block.add(file)?;
                 parsed(&added)?;
@@ -240,6 +237,20 @@ impl Part {
             Self::Text(block) | Self::Toml(block) => block.is_in(file),
         }
     }
+}
+
+/// Refuses a file with an entry of the name of ours that we did not write.
+fn refuse_taken(file: &str) -> Result<(), Trouble> {
+    if parsed(file)?.get("mcp_servers").is_none_or(|all| all.get(NAME).is_none()) {
+        return Ok(());
+    }
+    // What has no header of its own begins where its name is.
+    let header =
+        file.lines().position(|line| line.trim_start().starts_with(&format!("[mcp_servers.{NAME}]")));
+    let number = header.or_else(|| file.lines().position(|line| line.contains(NAME))).unwrap_or(0);
+    let text = file.lines().nth(number).unwrap_or_default();
+    let before = text.len() - text.trim_start().len();
+    Err(Trouble::Taken { name: "mcp_servers.taskpawl", line: number + 1, column: before + 1 })
 }
 
 fn parsed(text: &str) -> Result<toml::Table, Trouble> {

@@ -10,6 +10,7 @@ mod fuzz;
 mod json;
 mod known;
 mod lines;
+mod links;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,8 @@ pub(crate) enum Trouble {
     #[error("{}", if .path.is_empty() { "it holds no object".to_owned() } else { format!("`{path}` is something else than the entry asks for") })]
     NoObject { path: String },
     /// There is an entry that we did not write.
-    #[error("it has an entry `{name}` of its own")]
-    Taken { name: &'static str },
+    #[error("line {line}, column {column}: it has an entry `{name}` of its own")]
+    Taken { name: &'static str, line: usize, column: usize },
     /// The marks of our block do not fit together.
     #[error("the lines `{begin}` and `{end}` have to stand there once each, or not at all")]
     Marks { begin: &'static str, end: &'static str },

@@ -126,8 +126,14 @@ fn text_is_as_before_when_the_block_is_taken_back() {
     for file in ["", "\n", "a", "a\n", "a\n\n", "# Head\r\n\r\ntext\r\n", "text\r\nno end", "ü"] {
         let added = block.add(Some(file)).unwrap();
         assert_eq!(block.add(Some(&added)).unwrap(), added);
+        assert!(added.ends_with('\n'), "what is added later stands on a line of its own: {added:?}");
         assert_eq!(block.remove(&added).unwrap().as_deref(), Some(file), "{added:?}");
     }
+    let later = block.add(Some("a")).unwrap() + "later\n";
+    assert_eq!(block.remove(&later).unwrap().as_deref(), Some("a\nlater\n"));
+    let old = "a\n\n<begin>\none\ntwo\n<end>";
+    assert_eq!(block.remove(old).unwrap().as_deref(), Some("a"), "as earlier versions wrote it");
+    assert_eq!(block.add(Some(old)).unwrap(), block.add(Some("a")).unwrap());
     let made = block.add(None).unwrap();
     assert_eq!(made, "<begin>\none\ntwo\n<end>\n");
     assert_eq!(block.remove(&made).unwrap(), None);
@@ -209,6 +215,41 @@ fn what_a_link_leads_to_is_written_once_and_the_link_stays() {
     assert_eq!(fs::read_to_string(root.join("AGENTS.md")).unwrap().matches("taskpawl:begin").count(), 1);
     let names: Vec<_> = changes.list().filter(|(_, change)| *change != Change::Unchanged).collect();
     assert_eq!(names.len(), 3, "{names:?}");
+    Changes::removing(root, &[Agent::Claude, Agent::Codex]).unwrap().write(root).unwrap();
+    let shown = Changes::adding(root, &[Agent::Claude], Wish::default()).unwrap();
+    let shown = shown.diff(crate::text::Paint { is_on: false });
+    assert!(shown.contains("CLAUDE.md -> AGENTS.md\n"), "{shown}");
+}
+
+#[test]
+fn a_link_that_leads_out_of_the_project_is_refused() {
+    let above = tempfile::tempdir().unwrap();
+    let root = above.path().join("project");
+    fs::create_dir(&root).unwrap();
+    put(above.path(), "outside/f", "# Theirs\n");
+    for (name, target) in [
+        ("CLAUDE.md", "../outside/f"),
+        ("CLAUDE.md", "../outside/new"),
+        (".mcp.json", "/etc/hostname"),
+        (".claude", "../outside"),
+    ] {
+        std::os::unix::fs::symlink(target, root.join(name)).unwrap();
+        let wish = Wish { hooks: true, ..Wish::default() };
+        let error = Changes::adding(&root, &[Agent::Claude], wish).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("out of the project, to `/"), "{error}");
+        Changes::removing(&root, &[Agent::Claude]).unwrap().write(&root).unwrap();
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    assert_eq!(files(above.path()), [("outside/f".to_owned(), "# Theirs\n".to_owned())]);
+}
+
+#[test]
+fn a_link_to_what_is_not_there_yet_stays_one() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    std::os::unix::fs::symlink("docs/AGENTS.md", root.join("CLAUDE.md")).unwrap();
+    Changes::adding(root, &[Agent::Claude], Wish::default()).unwrap().write(root).unwrap();
+    assert!(root.join("CLAUDE.md").is_symlink() && root.join("docs/AGENTS.md").is_file());
 }
 
 #[test]
@@ -235,7 +276,10 @@ fn a_table_of_somebody_else_is_left_alone() {
     let root = root.path();
     for text in ["[mcp_servers.taskpawl]\ncommand = \"mine\"\n", "mcp_servers = {}\n", "not toml"] {
         put(root, ".codex/config.toml", text);
-        assert!(Changes::adding(root, &[Agent::Codex], Wish::default()).is_err(), "{text}");
+        let error = Changes::adding(root, &[Agent::Codex], Wish::default()).unwrap_err();
+        let error = std::error::Error::source(&error).unwrap().to_string();
+        assert!(error.contains("line "), "{text}: {error}");
+        assert_eq!(error.contains("line 1, column 1: it has an entry"), text.starts_with('['), "{error}");
         assert_eq!(fs::read_to_string(root.join(".codex/config.toml")).unwrap(), text);
     }
 }

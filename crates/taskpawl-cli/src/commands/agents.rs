@@ -23,7 +23,7 @@ pub(super) struct AgentArgs {
     #[arg(long, requires = "agents")]
     hooks: bool,
     /// Take back what was written for the agent
-    #[arg(long, requires = "agents", conflicts_with_all = ["allow", "hooks", "share", "new"])]
+    #[arg(long, requires = "agents", conflicts_with_all = ["allow", "share", "new"])]
     remove: bool,
     /// Do not ask
     #[arg(long, short, requires = "agents")]
@@ -61,6 +61,10 @@ impl AgentArgs {
         let mut agents = self.agents.clone();
         agents.sort_unstable();
         agents.dedup();
+        if self.remove && self.hooks {
+            let hint = "leave out `--hooks`; `taskpawl init --agent claude` without it writes the rest again";
+            return Err(CliError::usage_with("`--remove` takes back everything, the hooks too", hint));
+        }
         if self.remove {
             return Changes::removing(root, &agents);
         }

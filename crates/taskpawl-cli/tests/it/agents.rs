@@ -120,6 +120,7 @@ fn options_that_make_no_sense_are_refused() {
         &["init", "--agent", "codex", "--hooks", "--yes"],
         &["init", "--agent", "nobody"],
         &["init", "--agent", "claude", "--remove", "--allow", "sandboxed"],
+        &["init", "--agent", "claude", "--remove", "--hooks"],
     ] {
         assert_eq!(cli.run(args).code, Some(2), "{args:?}");
     }
