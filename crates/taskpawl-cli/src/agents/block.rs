@@ -26,6 +26,7 @@ impl Block {
             return Ok(format!("{}{}\n", self.head, self.lines("\n")));
         };
         match self.around(file)? {
+            Some((before, "")) if before == self.head && !before.is_empty() => self.add(None),
             // So earlier versions wrote it where the file had no line break at its end.
             Some((_, "")) => self.add(self.remove(file)?.as_deref()),
             Some((before, after)) => Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(file)))),

@@ -158,6 +158,13 @@ fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
     // What changes there later, and is the same on both sides, is no matter.
     tasks[4]["name"] = json!("Here renamed");
     assert_eq!(desk.imported(&tasks).kept, []);
+    tasks[4]["priority"] = json!("low");
+    desk.manager.import(import(&tasks, ImportMode::Adopt)).unwrap();
+    assert_eq!(
+        desk.manager.get("e").unwrap().priority.as_str(),
+        "low",
+        "where the file is to count, it does"
+    );
 }
 
 #[test]

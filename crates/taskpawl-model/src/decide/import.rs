@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map as JsonMap, Value, json};
 
-use super::merge;
+use super::merge::{self, STATE, is_equal, list, said};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::import::{Import, ImportMode, ImportReport, Kept, Said};
@@ -21,9 +21,6 @@ use crate::{Graph, Key, Outcome, TaskId, check_id};
 
 /// The member of what is kept with a task that holds what sources said; the others are of its plan.
 const IMPORTED: &str = "imported";
-
-/// Fields that belong to the state: they are taken over together, or not at all.
-const STATE: &[&str] = &["status", "blockedReason", "error", "result", "claim", "startedAt", "finishedAt"];
 
 /// Fields that are taken over once, when the task is made.
 const ONCE: &[&str] = &["createdAt", "updatedAt"];
@@ -306,6 +303,8 @@ impl<'i> Importing<'i> {
     /// Returns whether a field was changed here since the source said something of it.
     fn is_changed_here(&self, position: usize, field: &str, here: &BTreeMap<String, Value>) -> bool {
         let before = self.found[position].before.as_ref().and_then(|before| before.get(field));
+        // Where the source is to count, it does.
+        let before = before.filter(|_| self.import.mode != ImportMode::Adopt);
         let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
         before.is_some_and(|before| !merge::is_as_said(field, here.get(field), before, is_deleted))
     }
@@ -595,79 +594,6 @@ fn change_member(
         Some(member) => super::author::change_field(record, "metadata", &json!({ member: value }), changed),
         None => super::author::change_field(record, field, value, changed),
     }
-}
-
-/// Returns what a task says in these fields; what says nothing is `null`.
-fn said(task: &Task, fields: &[String]) -> BTreeMap<String, Value> {
-    let Ok(Value::Object(mut map)) = serde_json::to_value(task) else { return BTreeMap::new() };
-    let follows = |reason: &BlockedReason| {
-        !matches!(reason, BlockedReason::Manual { .. } | BlockedReason::Interrupted { .. })
-    };
-    if task.blocked_reason.as_ref().is_some_and(follows) {
-        // What follows from other tasks, or from what is asked here, is no state that another program has.
-        map.insert("status".to_owned(), json!(Status::Todo));
-        map.remove("blockedReason");
-    }
-    let value = |field: &String| {
-        let found = match field.strip_prefix("metadata.") {
-            Some(member) => map.get("metadata").and_then(|metadata| metadata.get(member)),
-            None => map.get(field),
-        };
-        (field.clone(), plain(field, found))
-    };
-    fields.iter().map(value).collect()
-}
-
-fn plain(field: &str, value: Option<&Value>) -> Value {
-    match (field, value) {
-        ("dependencies", Some(Value::Array(ids))) => {
-            let sorted: BTreeSet<&str> = ids.iter().filter_map(Value::as_str).collect();
-            json!(sorted)
-        }
-        // What became of a call is no part of what is to be done.
-        ("metadata.toolCalls", Some(Value::Array(calls))) => calls.iter().map(work_of).collect(),
-        (_, Some(Value::Array(list))) if list.is_empty() => Value::Null,
-        (_, Some(Value::Object(map))) if map.is_empty() => Value::Null,
-        (_, Some(Value::String(text))) if text.is_empty() => Value::Null,
-        (_, value) => value.cloned().unwrap_or_default(),
-    }
-}
-
-fn work_of(call: &Value) -> Value {
-    const BECAME: &[&str] = &[
-        "status",
-        "result",
-        "usage",
-        "error",
-        "errorClass",
-        "attempts",
-        "evaluatedArgs",
-        "failures",
-        "due",
-        "granted",
-        "emitted",
-        "startedAt",
-        "finishedAt",
-        "origin",
-    ];
-    let mut call = call.as_object().cloned().unwrap_or_default();
-    call.retain(|name, _| !BECAME.contains(&name.as_str()));
-    Value::Object(call)
-}
-
-/// Returns whether a field says the same here and there. The state is compared by its word alone.
-fn is_equal(field: &str, here: Option<&Value>, there: &Value) -> bool {
-    let here = here.unwrap_or(&Value::Null);
-    match field {
-        "dependencies" => list(here) == list(there),
-        "status" => here == there,
-        _ if STATE.contains(&field) => true,
-        _ => here == there,
-    }
-}
-
-fn list(value: &Value) -> Vec<&str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// Returns everything that is kept with a task beside it.

@@ -1,13 +1,92 @@
-//! What an import leaves alone: fields that were changed here since their source said something of them.
+//! What a task says, here and in a source: what is the same, and what was changed here since the source said something of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Timestamp;
+use crate::status::{BlockedReason, Status};
+use crate::wire::Task;
+
+/// Fields that belong to the state: they are taken over together, or not at all.
+pub(super) const STATE: &[&str] =
+    &["status", "blockedReason", "error", "result", "claim", "startedAt", "finishedAt"];
 
 /// The longest text that is repeated where it is kept, in characters.
 const SHOWN: usize = 60;
+
+/// Returns what a task says in these fields; what says nothing is `null`.
+pub(super) fn said(task: &Task, fields: &[String]) -> BTreeMap<String, Value> {
+    let Ok(Value::Object(mut map)) = serde_json::to_value(task) else { return BTreeMap::new() };
+    let follows = |reason: &BlockedReason| {
+        !matches!(reason, BlockedReason::Manual { .. } | BlockedReason::Interrupted { .. })
+    };
+    if task.blocked_reason.as_ref().is_some_and(follows) {
+        // What follows from other tasks, or from what is asked here, is no state that another program has.
+        map.insert("status".to_owned(), json!(Status::Todo));
+        map.remove("blockedReason");
+    }
+    let value = |field: &String| {
+        let found = match field.strip_prefix("metadata.") {
+            Some(member) => map.get("metadata").and_then(|metadata| metadata.get(member)),
+            None => map.get(field),
+        };
+        (field.clone(), plain(field, found))
+    };
+    fields.iter().map(value).collect()
+}
+
+fn plain(field: &str, value: Option<&Value>) -> Value {
+    match (field, value) {
+        ("dependencies", Some(Value::Array(ids))) => {
+            let sorted: BTreeSet<&str> = ids.iter().filter_map(Value::as_str).collect();
+            json!(sorted)
+        }
+        // What became of a call is no part of what is to be done.
+        ("metadata.toolCalls", Some(Value::Array(calls))) => calls.iter().map(work_of).collect(),
+        (_, Some(Value::Array(list))) if list.is_empty() => Value::Null,
+        (_, Some(Value::Object(map))) if map.is_empty() => Value::Null,
+        (_, Some(Value::String(text))) if text.is_empty() => Value::Null,
+        (_, value) => value.cloned().unwrap_or_default(),
+    }
+}
+
+fn work_of(call: &Value) -> Value {
+    const BECAME: &[&str] = &[
+        "status",
+        "result",
+        "usage",
+        "error",
+        "errorClass",
+        "attempts",
+        "evaluatedArgs",
+        "failures",
+        "due",
+        "granted",
+        "emitted",
+        "startedAt",
+        "finishedAt",
+        "origin",
+    ];
+    let mut call = call.as_object().cloned().unwrap_or_default();
+    call.retain(|name, _| !BECAME.contains(&name.as_str()));
+    Value::Object(call)
+}
+
+/// Returns whether a field says the same here and there. The state is compared by its word alone.
+pub(super) fn is_equal(field: &str, here: Option<&Value>, there: &Value) -> bool {
+    let here = here.unwrap_or(&Value::Null);
+    match field {
+        "dependencies" => list(here) == list(there),
+        "status" => here == there,
+        _ if STATE.contains(&field) => true,
+        _ => here == there,
+    }
+}
+
+pub(super) fn list(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
 
 /// Returns whether a field is here as its source said it last, as far as formats keep what they write.
 ///
@@ -55,5 +134,5 @@ fn time(value: &Value) -> Option<Timestamp> {
 }
 
 fn texts(value: &Value) -> BTreeSet<&str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    list(value).into_iter().collect()
 }
