@@ -24,6 +24,7 @@ mod handler;
 mod hints;
 mod http;
 mod options;
+mod page;
 mod prompts;
 mod refusal;
 mod resources;

@@ -4,13 +4,17 @@ use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
 use super::actions::Action;
+use super::page::{Page, weight};
 
-/// The largest object that is answered unless more is asked for. It stands in the answer twice, once with its quotes escaped; together
-/// that stays below 8 kB.
-pub(super) const MOST_BYTES: usize = 3_500;
+/// The most that an object takes in an answer unless more is asked for, as [`weight`] counts: it stands there twice. With what the
+/// protocol puts around it that stays below 8 kB.
+pub(super) const MOST_BYTES: usize = 7_600;
 
-/// The largest object that is answered where the caller says how much it wants.
-pub(super) const MOST_BYTES_ASKED: usize = 100_000;
+/// The most that an object takes where the caller says how much it wants.
+pub(super) const MOST_BYTES_ASKED: usize = 200_000;
+
+/// What the fields take that are added to an object that is full.
+const FIELDS: usize = 200;
 
 /// How many things to do next are named.
 const MOST_ACTIONS: usize = 12;
@@ -22,6 +26,8 @@ const LEAST_CHARS: usize = 80;
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     fields: Map<String, Value>,
+    /// What is as long as there is room for.
+    page: Option<Page>,
     actions: Vec<Action>,
     is_error: bool,
     /// Whether the caller has said how much it wants.
@@ -58,6 +64,12 @@ impl Answer {
         self
     }
 
+    /// Adds a page of something longer.
+    pub(super) fn page(mut self, page: Page) -> Self {
+        self.page = Some(page);
+        self
+    }
+
     /// Adds a field that says something; empty lists and `null` do not.
     pub(super) fn with(mut self, name: &str, value: Value) -> Self {
         if !is_empty(&value) {
@@ -68,12 +80,23 @@ impl Answer {
 
     /// Returns the object, as far as there is room for it.
     pub(super) fn into_json(mut self) -> Value {
-        self.actions.truncate(MOST_ACTIONS);
-        let actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
         let most = if self.is_asked_for { MOST_BYTES_ASKED } else { MOST_BYTES };
-        let most = most.saturating_sub(json!(actions).to_string().len());
-        let mut value = Value::Object(self.fields);
-        shorten(&mut value, most);
+        self.actions.truncate(MOST_ACTIONS);
+        let mut actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
+        let weight_of = |actions: &[Value]| -> usize {
+            actions.iter().map(|action| weight(&action.to_string()) + 2).sum()
+        };
+        while weight_of(&actions) > most / 2 {
+            actions.pop();
+        }
+        let room = most - FIELDS - weight_of(&actions);
+        let mut fields = self.fields;
+        let taken = weight(&json!(fields).to_string());
+        let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
+        let mut value = Value::Object(fields);
+        if shorten(&mut value, room) || is_cut {
+            value["shortened"] = true.into();
+        }
         if !actions.is_empty() {
             value["nextActions"] = actions.into();
         }
@@ -96,11 +119,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Makes an object fit: the longest lists lose their last elements and the longest texts their ends, and `shortened` says so.
-fn shorten(value: &mut Value, most: usize) {
+/// Makes an object fit: the longest lists lose their last elements and the longest texts their ends. Returns whether they did.
+fn shorten(value: &mut Value, most: usize) -> bool {
     let mut is_shortened = false;
-    // Escapes count: a text of quotes is twice as long as it looks.
-    while value.to_string().len() + 20 > most {
+    while weight(&value.to_string()) > most {
         let Some(largest) = largest(value) else { break };
         is_shortened = true;
         match largest {
@@ -113,9 +135,7 @@ fn shorten(value: &mut Value, most: usize) {
             Value::Null | Value::Bool(_) | Value::Number(_) => break,
         }
     }
-    if is_shortened {
-        value["shortened"] = true.into();
-    }
+    is_shortened
 }
 
 fn head(text: &str) -> String {
@@ -179,6 +199,8 @@ mod tests {
             json!({"deep": deep, "text": long, "name": "kept"}),
             json!({"wide": wide, "name": "kept"}),
             json!({"single": single, "name": "kept"}),
+            json!({"quotes": "\\\"".repeat(20_000), "name": "kept"}),
+            json!({"controls": "\u{1b}".repeat(20_000), "name": "kept"}),
         ] {
             let result =
                 Answer::new(fields).next([Action::Person("taskpawl approve a".to_owned())]).into_result();

@@ -8,6 +8,7 @@ use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::digest;
+use crate::server::page::Page;
 use crate::server::refusal::Refused;
 
 /// How many tasks are listed where nobody says.
@@ -56,13 +57,11 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     };
     let page = caller.reads().list(&query)?;
     let tasks = brief::tasks(caller.reads(), &page.tasks)?;
-    let mut answer = json!({"tasks": tasks});
-    if page.truncated {
-        answer["nextOffset"] = json!(offset + tasks.len());
-    }
+    let mut answer = json!({});
     if let Some(total) = page.total {
         answer["total"] = json!(total);
         answer["counts"] = brief::counts(&caller.reads().counts()?);
     }
-    Ok(Answer::new(answer).long_if(limit.is_some()))
+    let tasks = Page::of_list("tasks", offset, tasks, page.truncated);
+    Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
 }

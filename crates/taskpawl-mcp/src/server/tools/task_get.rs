@@ -1,5 +1,6 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,6 +12,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
 
 /// How many bytes of a text are answered at a time where nobody says.
@@ -92,17 +94,22 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
 /// Returns a piece of one long text of a task.
 fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Result<Answer, Refused> {
     let limit = arguments.limit.unwrap_or(PAGE).clamp(1, MOST_PAGE);
-    let (text, total) = match part {
+    let Piece { offset, bytes, total } = match part {
         Part::Result => piece_of(&result_text(task), arguments.offset, limit),
         Part::Description => piece_of(&task.description, arguments.offset, limit),
         Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, limit)?,
     };
-    let next = arguments.offset + text.len() as u64;
-    let mut answer = json!({"id": task.id, "text": String::from_utf8_lossy(&text), "totalBytes": total});
-    if next < total {
-        answer["nextOffset"] = json!(next);
-    }
-    Ok(Answer::new(answer).long_if(arguments.limit.is_some()))
+    let goes_on = offset + (bytes.len() as u64) < total;
+    let text = Page::of_text("text", offset, &bytes, goes_on);
+    let answer = Answer::new(json!({"id": task.id, "totalBytes": total})).page(text);
+    Ok(answer.long_if(arguments.limit.is_some()))
+}
+
+/// Some bytes of something longer, which begin and end where characters do.
+struct Piece {
+    offset: u64,
+    bytes: Vec<u8>,
+    total: u64,
 }
 
 fn result_text(task: &Task) -> String {
@@ -113,12 +120,24 @@ fn result_text(task: &Task) -> String {
     }
 }
 
-/// Returns some bytes from `offset`, up to the end of a character.
-fn piece_of(text: &str, offset: u64, limit: usize) -> (Vec<u8>, u64) {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-    let end = start.saturating_add(limit).min(text.len());
-    let (start, end) = (text.floor_char_boundary(start), text.ceil_char_boundary(end));
-    (text.as_bytes()[start..end].to_vec(), text.len() as u64)
+fn piece_of(text: &str, offset: u64, limit: usize) -> Piece {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let (start, end) = borders(text.as_bytes(), start, start.saturating_add(limit));
+    Piece { offset: start as u64, bytes: text.as_bytes()[start..end].to_vec(), total: text.len() as u64 }
+}
+
+/// Reads a piece of a file, with what is needed around it to find its borders.
+fn piece_of_file(path: &Path, offset: u64, limit: usize) -> std::io::Result<Piece> {
+    let mut file = File::open(path)?;
+    let total = file.metadata()?.len();
+    let offset = offset.min(total);
+    let before = offset.min(AROUND as u64);
+    file.seek(SeekFrom::Start(offset - before))?;
+    let mut bytes = Vec::new();
+    file.take(before + (limit + AROUND) as u64).read_to_end(&mut bytes)?;
+    let from = usize::try_from(before).unwrap_or(AROUND);
+    let (start, end) = borders(&bytes, from, from + limit);
+    Ok(Piece { offset: offset - before + start as u64, bytes: bytes[start..end].to_vec(), total })
 }
 
 /// Returns a piece of what the last start of a call printed.
@@ -128,7 +147,7 @@ fn piece_of_output(
     part: Part,
     arguments: &Arguments,
     limit: usize,
-) -> Result<(Vec<u8>, u64), Refused> {
+) -> Result<Piece, Refused> {
     let stream = if part == Part::Stdout { "stdout" } else { "stderr" };
     let output = caller.plans.engine().output();
     let calls = task.metadata.tool_calls.iter().rev();
@@ -139,14 +158,32 @@ fn piece_of_output(
         let what = format!("no call of task `{}` has printed to its {stream}", task.id);
         return Err(Refused::NotHere { what, hint: None });
     };
-    let read = || -> std::io::Result<(Vec<u8>, u64)> {
-        let mut file = File::open(&found.path)?;
-        let total = file.metadata()?.len();
-        file.seek(SeekFrom::Start(arguments.offset))?;
-        let mut bytes = Vec::new();
-        file.take(limit as u64).read_to_end(&mut bytes)?;
-        Ok((bytes, total))
-    };
-    read()
+    piece_of_file(&found.path, arguments.offset, limit)
         .map_err(|error| Refused::NotHere { what: format!("its output cannot be read: {error}"), hint: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_file_divide_no_character() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("printed");
+        let text = "é€😀".repeat(1_500);
+        std::fs::write(&path, &text).unwrap();
+        for limit in [1, 5, PAGE] {
+            let (mut read, mut offset) = (String::new(), 0);
+            while offset < text.len() as u64 {
+                let piece = piece_of_file(&path, offset, limit).unwrap();
+                assert_eq!((piece.offset, piece.total), (offset, text.len() as u64));
+                read.push_str(std::str::from_utf8(&piece.bytes).unwrap());
+                offset += piece.bytes.len() as u64;
+            }
+            assert_eq!(read, text, "{limit}");
+        }
+        // In the middle of a character: from its beginning.
+        assert_eq!(piece_of_file(&path, 1, 1).unwrap().offset, 0);
+        assert!(piece_of_file(&path, u64::MAX, 1).unwrap().bytes.is_empty());
+    }
 }

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use taskpawl::tools::Registry;
 use taskpawl_mcp::{McpServer, ServerOptions, ToolSet};
 
-use super::support::{ERAS, Scene, connect};
+use super::support::{Client, ERAS, Scene, connect};
 
 #[tokio::test]
 async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
@@ -125,6 +125,56 @@ async fn long_texts_are_cut_and_paged_through() {
         offset = page["nextOffset"].clone();
     }
     assert_eq!(read, text);
+}
+
+/// Follows the pages of a list or a text to its end.
+async fn pages(client: &Client, tool: &str, mut arguments: Value, field: &str) -> Vec<Value> {
+    let mut pages = Vec::new();
+    loop {
+        let mut page = client.call(tool, arguments.clone()).await;
+        pages.push(page[field].take());
+        if page.get("nextOffset").is_none() {
+            return pages;
+        }
+        arguments["offset"] = page["nextOffset"].clone();
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_list_have_every_task_once() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[1]).await;
+    let ids: Vec<String> = (0..120).map(|n| format!("t{n:03}")).collect();
+    // As long as it takes that a page is cut.
+    let name = "long \"name\" ".repeat(10);
+    let tasks: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": name})).collect();
+    client.call("plan_write", json!({"plan": {"tasks": tasks}, "name": "big"})).await;
+    let pages = pages(&client, "plan_show", json!({"plan": "big"}), "tasks").await;
+    let tasks: Vec<&Value> = pages.iter().filter_map(Value::as_array).flatten().collect();
+    assert!(pages[0].as_array().unwrap().len() < 20, "{}", pages[0]);
+    assert_eq!(tasks.iter().map(|task| task["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
+    assert!(tasks.iter().all(|task| task["name"] == name.trim()), "{}", tasks[0]);
+}
+
+#[tokio::test]
+async fn the_pages_of_a_text_that_grows_by_escapes_are_the_whole() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let text = "\u{1b}[31m\u{1b}[0m\u{1}\"\\\" é€😀".repeat(500);
+    client.call("task_add", json!({"name": "coloured", "id": "a"})).await;
+    client.call("task_update", json!({"id": "a", "action": "done", "result": text})).await;
+    for limit in [json!(null), json!(1_001), json!(50_000)] {
+        let arguments = json!({"id": "a", "part": "result", "limit": limit});
+        let (mut read, mut offset) = (String::new(), json!(0));
+        while !offset.is_null() {
+            let mut params = arguments.clone();
+            params["offset"] = offset;
+            let page = client.raw("task_get", params).await.structured_content.unwrap();
+            read.push_str(page["text"].as_str().unwrap());
+            offset = page["nextOffset"].clone();
+        }
+        assert_eq!(read, text, "{arguments}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,154 @@
+//! Pages of what is longer than an answer: as much of a list or a text as there is room for, and where the next page begins. Who
+//! follows `nextOffset` to the end has read everything once.
+
+use serde_json::{Map, Value, json};
+
+/// A piece of a list or a text.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// The field of the answer that it is.
+    field: &'static str,
+    /// Where it begins in the whole: elements of a list, bytes of a text.
+    offset: u64,
+    pieces: Pieces,
+    /// Whether there is more behind it.
+    goes_on: bool,
+}
+
+#[derive(Debug)]
+enum Pieces {
+    Elements(Vec<Value>),
+    /// Characters, each with how many bytes it comes from: one that stands for bytes that are no text comes from as many as these.
+    Chars(Vec<(char, usize)>),
+}
+
+/// Returns how many bytes a piece of JSON takes in an answer, in which it stands twice: as it is, and in a text with its quotes
+/// escaped once more.
+pub(super) fn weight(json: &str) -> usize {
+    2 * json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+impl Page {
+    pub(super) fn of_list(field: &'static str, offset: usize, elements: Vec<Value>, goes_on: bool) -> Self {
+        Self { field, offset: offset as u64, pieces: Pieces::Elements(elements), goes_on }
+    }
+
+    /// Returns the page of a text that begins with `bytes`.
+    pub(super) fn of_text(field: &'static str, offset: u64, bytes: &[u8], goes_on: bool) -> Self {
+        Self { field, offset, pieces: Pieces::Chars(chars(bytes).collect()), goes_on }
+    }
+
+    /// Puts as much of it into an answer as there is room for, but one piece at least, so that pages come to an end. Returns whether
+    /// something was left out.
+    pub(super) fn put_into(self, answer: &mut Map<String, Value>, room: usize) -> bool {
+        let (shown, delivered, is_cut) = match self.pieces {
+            Pieces::Elements(mut elements) => {
+                let count = fitting(elements.iter().map(|element| weight(&element.to_string()) + 2), room);
+                let is_cut = count < elements.len();
+                elements.truncate(count);
+                let delivered = elements.len() as u64;
+                (Value::Array(elements), delivered, is_cut)
+            }
+            Pieces::Chars(chars) => {
+                let quotes = weight("\"\"");
+                let each = chars.iter().map(|(c, _)| weight(&json!(c).to_string()) - quotes);
+                let count = fitting(each, room.saturating_sub(quotes));
+                let shown: String = chars.iter().take(count).map(|(c, _)| c).collect();
+                let delivered = chars.iter().take(count).map(|(_, bytes)| *bytes as u64).sum();
+                (Value::String(shown), delivered, count < chars.len())
+            }
+        };
+        answer.insert(self.field.to_owned(), shown);
+        if is_cut || self.goes_on {
+            answer.insert("nextOffset".to_owned(), json!(self.offset + delivered));
+        }
+        is_cut
+    }
+}
+
+/// Returns how many pieces of these weights there is room for, at least one.
+fn fitting(weights: impl Iterator<Item = usize>, room: usize) -> usize {
+    let mut taken = 0;
+    let fits = |weight: &usize| {
+        taken += *weight;
+        taken <= room
+    };
+    weights.take_while(fits).count().max(1)
+}
+
+/// Returns the characters of what may be no text everywhere.
+fn chars(bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let invalid = chunk.invalid().len();
+        let replaced = (invalid > 0).then_some((char::REPLACEMENT_CHARACTER, invalid));
+        chunk.valid().chars().map(|c| (c, c.len_utf8())).chain(replaced)
+    })
+}
+
+/// How many bytes of a character may lie before or behind a border that was set between two bytes.
+pub(super) const AROUND: usize = 3;
+
+/// Returns where a piece from `start` to `end` of something that may be text begins and ends, so that no character is divided.
+pub(super) fn borders(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
+    let around = |at: usize| character_around(bytes, at.min(bytes.len()));
+    (around(start).0, around(end).1)
+}
+
+/// Returns where the character begins and ends that a place lies within; the place itself where it lies between two, or in no text.
+fn character_around(bytes: &[u8], at: usize) -> (usize, usize) {
+    let first_end = |start: usize| {
+        let most = (start + AROUND + 1).min(bytes.len());
+        let first = bytes[start..most].utf8_chunks().next()?.valid().chars().next()?;
+        Some(start + first.len_utf8())
+    };
+    let mut characters = (at.saturating_sub(AROUND)..at).filter_map(|start| Some((start, first_end(start)?)));
+    characters.find(|(_, end)| *end > at).unwrap_or((at, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Follows the pages of a text, as they are cut where `room` is all there is.
+    fn read(bytes: &[u8], limit: usize, room: usize) -> String {
+        let (mut text, mut offset) = (String::new(), 0);
+        loop {
+            let (start, end) = borders(bytes, offset, offset + limit);
+            assert_eq!(start, offset, "a page begins where a character does");
+            let mut answer = Map::new();
+            let page = Page::of_text("text", start as u64, &bytes[start..end], end < bytes.len());
+            page.put_into(&mut answer, room);
+            text.push_str(answer["text"].as_str().unwrap());
+            let Some(next) = answer.get("nextOffset") else { return text };
+            let next = usize::try_from(next.as_u64().unwrap()).unwrap();
+            assert!(next > offset, "every page goes on");
+            offset = next;
+        }
+    }
+
+    #[test]
+    fn pages_are_the_whole_text() {
+        let controls = "\u{1b}[31mred\u{1b}[0m \"x\\y\"\n\u{0}".repeat(50);
+        for text in ["é€😀".repeat(100), controls, "plain ".repeat(100), String::new()] {
+            for (limit, room) in [(1, 10_000), (7, 10_000), (200, 100), (10_000, 500), (10_000, 0)] {
+                assert_eq!(read(text.as_bytes(), limit, room), text, "{limit} {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_passed_over() {
+        assert_eq!(read(b"a\xff\xffb", 2, 1_000), "a\u{fffd}\u{fffd}b");
+        assert_eq!(read(&[0x80; 10], 4, 1_000), "\u{fffd}".repeat(10));
+        assert_eq!(read(b"\xc3\xa9\x80\xf0\x80", 1, 0), "é\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(borders("€".as_bytes(), 1, 2), (0, 3));
+    }
+
+    #[test]
+    fn a_weight_is_what_it_takes_in_an_answer() {
+        let object = json!({"text": "\u{1b}[31m\"quoted\" \\ \n"});
+        let text = object.to_string();
+        let escaped = json!(text).to_string();
+        assert_eq!(weight(&text), text.len() + escaped.len() - 2);
+    }
+}
