@@ -500,7 +500,7 @@ impl Refusal {
             Self::InProgress { .. } => Some("wait until it has ended, or `cancel` it first".to_owned()),
             Self::StillEnding { .. } => Some("ask again in a moment".to_owned()),
             Self::StillNeeded { .. } => {
-                Some("remove those dependencies first, or `cancel` the task: it then stays in the record".to_owned())
+                Some("remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with `cancel`".to_owned())
             }
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
             Self::PlanConflict { .. } => Some(

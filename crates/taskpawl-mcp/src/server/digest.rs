@@ -1,11 +1,13 @@
 //! Where the plan stands, in a few lines, and what to do next: what the library says of it, in the words of our tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
-use taskpawl::model::{Query, Selector, Status, Task, format_time};
-use taskpawl::{Error, Manager, RunState};
+use taskpawl::model::{
+    BlockedReason, Means, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, format_time,
+};
+use taskpawl::{Error, Manager, RunState, Taskpawl};
 
 use super::actions::Action;
 use super::answer::Answer;
@@ -14,12 +16,21 @@ use super::brief;
 /// How many of each kind are named; the counts have all.
 const NAMED: usize = 5;
 
+/// How many tasks that are blocked for a reason of their own are looked at.
+const MOST_ON_HOLD: usize = 1_000;
+
 /// How much of a text stands in a digest.
 const CHARS: usize = 120;
 
-/// Returns where everything stands, as the actor of `manager` sees it.
-pub(super) fn digest(manager: &Manager) -> Result<Answer, Error> {
-    let digest = Digest::gather(manager, NAMED)?;
+/// Returns what runs of this server have.
+pub(super) fn means(plans: &Taskpawl) -> Means {
+    Means { tools: Some(plans.engine().tools().names().map(str::to_owned).collect()), ..Means::default() }
+}
+
+/// Returns where everything stands, as the actor of `plans` sees it.
+pub(super) fn digest(plans: &Taskpawl) -> Result<Answer, Error> {
+    let mut digest = Digest::gather(plans.manager(), NAMED)?;
+    let nobody = leave_to_nobody(plans, &mut digest)?;
     let is_empty = digest.total == 0;
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
@@ -27,12 +38,41 @@ pub(super) fn digest(manager: &Manager) -> Result<Answer, Error> {
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
         .with("readyForRuns", list(&digest.ready_to_run, ready))
+        .with("forNobody", json!(nobody))
         .with("readyByHand", list(&digest.ready, ready))
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
         .with("more", more(&digest))
         .with("hint", if is_empty { json!("the plan is empty") } else { Value::Null })
-        .next(next_actions(&digest)))
+        .next(next_actions(&digest))
+        .next(to_look_at(&nobody)))
+}
+
+/// Takes what no run of this server can take out of what is ready for runs, and returns it.
+fn leave_to_nobody(plans: &Taskpawl, digest: &mut Digest) -> Result<Vec<Untakable>, Error> {
+    let (manager, tools) = (plans.manager(), plans.engine().tools());
+    // Who asks how a plan stands does so often: all that is ready is looked at only where there is a reason to.
+    let lacks_tool = |ready: &Ready| {
+        let calls = manager.get(ready.task.as_str()).map(|task| task.metadata.tool_calls).unwrap_or_default();
+        calls.iter().any(|call| tools.get(&call.tool_name).is_none())
+    };
+    if !digest.ready_to_run.items.iter().any(lacks_tool) {
+        return Ok(Vec::new());
+    }
+    let ReadyList { for_runs, mut for_nobody, .. } = manager.explain_ready(&[], 0, &means(plans))?;
+    let takable: BTreeSet<&TaskId> = for_runs.iter().map(|ready| &ready.task).collect();
+    digest.ready_to_run.items.retain(|ready| takable.contains(&ready.task));
+    let is_killed = |run: &RunNow| run.state == RunState::Killed;
+    if for_runs.is_empty() && !digest.runs.iter().any(is_killed) {
+        digest.next_actions.retain(|next| next.action != Deed::Run);
+    }
+    for_nobody.truncate(NAMED);
+    Ok(for_nobody)
+}
+
+/// Returns calls that look at what no run here can take: they say what helps.
+pub(super) fn to_look_at(nobody: &[Untakable]) -> impl Iterator<Item = Action> {
+    nobody.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.task})))
 }
 
 fn list<T>(list: &Listed<T>, each: impl Fn(&T) -> Value) -> Value {
@@ -120,6 +160,23 @@ fn translated(next: &NextAction, digest: &Digest) -> Option<Action> {
         // What this version does not know is no call of ours.
         _ => return None,
     })
+}
+
+/// Returns some of the tasks of a scope whose call was interrupted: only who knows how it ended can let them go on.
+pub(super) fn interrupted(manager: &Manager, only: &[Selector]) -> Result<Vec<String>, Error> {
+    let ids: Vec<String> = manager.read(|view| {
+        let mut ids = Vec::new();
+        for key in view.on_hold(MOST_ON_HOLD)? {
+            let Some(task) = view.task(key)? else { continue };
+            if matches!(task.body.state, TaskState::Blocked { reason: BlockedReason::Interrupted { .. } }) {
+                ids.push(task.id.to_string());
+            }
+        }
+        Ok(ids)
+    })?;
+    let is_all = only.is_empty() || ids.is_empty();
+    let inside = if is_all { Vec::new() } else { manager.select(only, &[Status::Blocked])? };
+    Ok(ids.into_iter().filter(|id| is_all || inside.contains(id)).take(NAMED).collect())
 }
 
 fn with_status(manager: &Manager, status: Status) -> Result<Vec<Task>, Error> {

@@ -103,6 +103,6 @@ fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, Err
 
 fn where_it_stands(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {
     let plans = agent.map_or_else(|| server.plans().clone(), |agent| server.plans().acting_as(agent));
-    let digest = digest(plans.manager()).map_err(|error| ErrorData::internal_error(chain(&error), None))?;
+    let digest = digest(&plans).map_err(|error| ErrorData::internal_error(chain(&error), None))?;
     Ok(digest.into_json().to_string())
 }

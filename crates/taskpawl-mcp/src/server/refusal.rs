@@ -68,10 +68,14 @@ impl Refused {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Command(error) | Self::Run(RunError::Command(error)) => {
-                own_hint(error).or_else(|| error.hint())
+                own_hint(error).or_else(|| error.hint()).or_else(|| hint_of_plan(error))
             }
             Self::NotHere { hint, .. } => hint.clone(),
-            Self::Argument { .. } | Self::Run(_) | Self::Calls(_) => None,
+            Self::Argument { .. } => {
+                Some("nothing was done: mend it and give the whole call again".to_owned())
+            }
+            Self::Calls(_) => Some(MEND_PLAN.to_owned()),
+            Self::Run(_) => None,
         }
     }
 
@@ -92,11 +96,21 @@ impl Refused {
             "what was given is wrong, and nothing was changed".clone_into(&mut message);
             problems = errors.errors().iter().take(MOST_PROBLEMS).map(problem).collect();
         }
+        if actions.is_empty() && self.kind() != "failed" {
+            actions.push(Action::call("plan_show", json!({})));
+        }
         let error = Answer::new(json!({"kind": self.kind(), "message": message}))
             .with("hint", if hint.is_empty() { json!(null) } else { json!(hint) })
             .with("problems", json!(problems));
         Answer::refused(json!({"error": error.into_json()})).next(actions)
     }
+}
+
+/// What to do about a plan, or a task, that is wrong.
+const MEND_PLAN: &str = "nothing was changed: mend what is said and give the whole call again";
+
+fn hint_of_plan(error: &Error) -> Option<String> {
+    matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.to_owned())
 }
 
 /// Says what is wrong with a plan; where it stands in a text is left out, for it came as an object.
@@ -165,6 +179,9 @@ fn instead(refusal: &Refusal) -> Vec<Action> {
             let usable = by_call(allowed).filter(|verb| !given_up.contains(verb));
             let call = |verb: &str| Action::call("task_update", json!({"id": id, "action": verb}));
             usable.map(call).collect()
+        }
+        Refusal::StillNeeded { by, .. } => {
+            by.iter().take(2).map(|id| Action::call("task_get", json!({"id": id}))).collect()
         }
         Refusal::DependentsRan { id, .. } => {
             vec![Action::call("task_update", json!({"id": id, "action": "retry", "cascade": true}))]

@@ -131,7 +131,7 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
 
 fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Value, Error> {
     let answer = match place {
-        Place::Digest => digest(manager)?,
+        Place::Digest => digest(server.plans())?,
         Place::Ready => Answer::new(json!(manager.explain_ready(&[], MOST_TASKS, &Means::default())?)),
         Place::Task(id) => Answer::new(json!(manager.get(id)?)),
         Place::Plan(name) => plan(manager, name)?,

@@ -82,6 +82,11 @@ impl Runs {
         live.map(|live| live.control.stop()).is_some()
     }
 
+    /// Returns how often a run of this process was asked to stop; 0 for all others.
+    pub(super) fn stops(&self, id: &RunId) -> u32 {
+        locked(&self.live).get(id).map_or(0, |live| live.control.requests())
+    }
+
     /// Asks every run to stop, as [`stop`](Self::stop) does.
     pub(super) fn stop_all(&self) {
         for live in locked(&self.live).values() {

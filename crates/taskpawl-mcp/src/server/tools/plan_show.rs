@@ -1,6 +1,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Query, Status};
+use taskpawl::model::{Query, Refusal, Status};
 
 use super::{Definition, READS, answers, number, schema, text, texts};
 use crate::server::answer::Answer;
@@ -43,9 +43,12 @@ struct Arguments {
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     if arguments.values().all(Value::is_null) {
-        return Ok(digest(caller.reads())?);
+        return Ok(digest(&caller.plans)?);
     }
     let Arguments { status, plan, label, text, limit, offset } = arguments::read(arguments)?;
+    if let Some(name) = &plan {
+        check_plan(caller, name)?;
+    }
     let query = Query {
         status,
         plan,
@@ -64,4 +67,16 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     }
     let tasks = Page::of_list("tasks", offset, tasks, page.truncated);
     Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
+}
+
+/// Refuses a plan that there is not: no tasks would look like a plan without any.
+fn check_plan(caller: &Caller, name: &str) -> Result<(), Refused> {
+    let manager = caller.reads();
+    let is_known = manager.read(|view| Ok(view.plan(name)?.is_some()))?;
+    // Tasks may be of a plan that nobody has written.
+    let query = Query { plan: Some(name.to_owned()), limit: 1, ..Query::default() };
+    if is_known || !manager.list(&query)?.tasks.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::NothingSelected { selector: format!("plan:{name}") }.into())
 }

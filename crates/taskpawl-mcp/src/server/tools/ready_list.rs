@@ -9,6 +9,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::digest::{means, to_look_at};
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
@@ -54,7 +55,7 @@ pub(super) fn call(
     if options.read_only {
         return Err(Refused::NotHere {
             what: "this server only reads: it claims nothing".to_owned(),
-            hint: None,
+            hint: Some("`taskpawl ready` shows what is ready".to_owned()),
         });
     }
     claim_next(caller, options, &only)
@@ -66,8 +67,7 @@ fn list(
     only: &[Selector],
     limit: Option<usize>,
 ) -> Result<Answer, Refused> {
-    let tools = caller.plans.engine().tools().names().map(str::to_owned).collect();
-    let means = Means { tools: Some(tools), capacities: options.run.resources.clone(), ..Means::default() };
+    let means = Means { capacities: options.run.resources.clone(), ..means(&caller.plans) };
     let ready = caller.reads().explain_ready(only, limit.unwrap_or(LIMIT), &means)?;
     let mut actions = Vec::new();
     if !options.read_only {
@@ -85,6 +85,7 @@ fn list(
     let fields = json!({
         "forRuns": ready.for_runs, "byHand": ready.for_hands, "totalForRuns": ready.total_for_runs, "totalByHand": ready.total_for_hands,
     });
+    actions.extend(to_look_at(&ready.for_nobody));
     Ok(Answer::new(fields).with("forNobody", json!(ready.for_nobody)).long_if(limit.is_some()).next(actions))
 }
 

@@ -18,7 +18,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::{Standing, standing};
+use crate::server::digest::{Standing, interrupted, means, standing, to_look_at};
 use crate::server::elicit;
 use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
@@ -160,7 +160,10 @@ async fn stop(server: &McpServer, caller: &Caller, id: &RunId) -> Result<(), Ref
         "run `{}` belongs to another process, which `{}` started on `{}`",
         run.id, run.actor, run.host
     );
-    let hint = Some("whoever started it can stop it; tasks of it can be cancelled one by one".to_owned());
+    let hint = Some(format!(
+        "whoever started it can stop it; tasks of it can be cancelled one by one; `taskpawl history --run {}` says how it stands",
+        run.id
+    ));
     Err(Refused::NotHere { what, hint })
 }
 
@@ -262,16 +265,30 @@ pub(in crate::server) fn describe(
     match state {
         RunState::Running => {
             actions.push(Action::call("run_ready", json!({"run_id": run.id, "wait_s": MOST_WAIT})));
+            let stops = server.runs().stops(id);
+            if stops > 0 {
+                answer = answer.with("stopping", json!(stopping(stops)));
+            }
+            if stops == 1 {
+                actions.push(Action::call("run_ready", json!({"run_id": run.id, "cancel": true})));
+            }
         }
         RunState::Killed => actions.push(Action::call("run_ready", scope)),
         RunState::Finished => {
-            let ready = manager.explain_ready(&only, 1, &taskpawl::model::Means::default())?;
+            let ready = manager.explain_ready(&only, NAMED, &means(server.plans()))?;
+            let interrupted = interrupted(manager, &only)?;
             if ready.total_for_hands > 0 {
                 actions.push(Action::call("ready_list", json!({"claim": true})));
             }
-            if run.exit.is_some_and(|exit| exit >= 128) {
+            // Another run does nothing for what was interrupted.
+            let goes_on = ready.total_for_runs > 0 || interrupted.is_empty();
+            if run.exit.is_some_and(|exit| exit >= 128) && goes_on {
                 actions.push(Action::call("run_ready", scope));
             }
+            actions.extend(after_interruption(&interrupted));
+            actions.extend(to_look_at(&ready.for_nobody));
+            answer =
+                answer.with("interrupted", json!(interrupted)).with("forNobody", json!(ready.for_nobody));
         }
     }
     actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
@@ -283,4 +300,19 @@ pub(in crate::server) fn describe(
         answer = answer.with("ended", json!(run.counts));
     }
     Ok(answer.next(actions))
+}
+
+/// Says how a run is stopped that was asked to `stops` times.
+fn stopping(stops: u32) -> &'static str {
+    match stops {
+        1 => "nothing more starts, and what runs may end; a second cancel ends that, too",
+        _ => "what runs is being ended",
+    }
+}
+
+/// Returns what lets tasks go on whose call was interrupted: a look at how it ended, and then a report or a person.
+fn after_interruption(tasks: &[String]) -> impl Iterator<Item = Action> {
+    tasks.iter().take(2).flat_map(|id| {
+        [Action::call("task_get", json!({"id": id})), Action::Person(format!("taskpawl unblock {id}"))]
+    })
 }

@@ -33,11 +33,15 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(&caller.plans, &spec, &calls);
     let is_for_runs = !calls.is_empty();
+    let tools = caller.plans.engine().tools();
+    let is_for_nobody = calls.iter().any(|call| tools.get(&call.spec.tool_name).is_none());
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let task = NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan };
     let id = caller.manager().create(task)?;
     let task = caller.reads().get(id.as_str())?;
-    let next = if is_for_runs {
+    let next = if is_for_nobody {
+        Action::call("task_get", json!({"id": id}))
+    } else if is_for_runs {
         Action::call("run_ready", json!({}))
     } else {
         Action::call("task_update", json!({"id": id, "action": "claim"}))

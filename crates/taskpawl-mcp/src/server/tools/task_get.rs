@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallId, Means, Status, Task};
+use taskpawl::model::{BlockedReason, CallId, Status, Task, TaskId};
 
 use super::{Definition, READS, answers, number, schema, text};
 use crate::server::actions::{Action, translated};
@@ -12,6 +12,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::digest::means;
 use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
 
@@ -76,16 +77,17 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     let mut answer = Answer::new(json!({"task": brief::whole(task)}));
     let mut actions = Vec::new();
     if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
-        let tools = caller.plans.engine().tools().names().map(str::to_owned).collect();
-        let means = Means { tools: Some(tools), ..Means::default() };
-        let why = caller.reads().explain(id, &means)?;
+        let why = caller.reads().explain(id, &means(&caller.plans))?;
         let chain: Vec<String> =
             why.chain.iter().map(|link| format!("{}: {}", link.task, translated(&link.text).0)).collect();
         answer = answer.with("why", json!(chain));
         actions = Action::of_commands(why.next_actions.iter().map(String::as_str));
     }
+    // It is read here; what is left to read of it is what it printed.
+    actions.retain(|action| *action != Action::call("task_get", json!({"id": id})));
     let printed = task.metadata.tool_calls.iter().any(|call| call.attempts > 0);
-    if printed && task.status == Status::Failed {
+    let is_interrupted = matches!(task.blocked_reason, Some(BlockedReason::Interrupted { .. }));
+    if printed && (task.status == Status::Failed || is_interrupted) {
         actions.push(Action::call("task_get", json!({"id": id, "part": "stderr"})));
     }
     Ok(answer.next(actions))
@@ -156,10 +158,16 @@ fn piece_of_output(
     let mut parts = calls.flat_map(|call| output.parts(&task.id, &call.id, call.attempts).into_iter().rev());
     let Some(found) = parts.find(|part| part.stream == stream) else {
         let what = format!("no call of task `{}` has printed to its {stream}", task.id);
-        return Err(Refused::NotHere { what, hint: None });
+        return Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) });
     };
-    piece_of_file(&found.path, arguments.offset, limit)
-        .map_err(|error| Refused::NotHere { what: format!("its output cannot be read: {error}"), hint: None })
+    piece_of_file(&found.path, arguments.offset, limit).map_err(|error| {
+        let what = format!("its output cannot be read: {error}");
+        Refused::NotHere { what, hint: Some(shows_calls(&task.id)) }
+    })
+}
+
+fn shows_calls(id: &TaskId) -> String {
+    format!("`taskpawl show {id}` shows its calls and what came of them")
 }
 
 #[cfg(test)]

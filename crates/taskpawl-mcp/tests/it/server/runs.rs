@@ -53,8 +53,13 @@ async fn a_run_is_waited_for_with_progress_and_stopped() {
         while client.call("task_get", json!({"id": "slow"})).await["task"]["status"] != "in_progress" {}
         let seen = client.call("run_ready", json!({"run_id": id, "wait_s": 1})).await;
         assert_eq!((&seen["state"], &seen["running"]), (&json!("running"), &json!(["slow"])), "{seen}");
-        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
-        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
+        assert_eq!(seen.get("stopping"), None, "{seen}");
+        let cancel = json!({"run_id": id, "cancel": true});
+        // A sleep ends at once when it is asked to; then the run is over before the answer.
+        let stopping = client.call("run_ready", cancel.clone()).await;
+        let says_so = stopping["stopping"].as_str().is_some_and(|text| text.contains("a second cancel"));
+        assert!(says_so || stopping["state"] == "finished", "{stopping}");
+        client.call("run_ready", cancel).await;
         let over = client.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
         assert_eq!((&over["state"], &over["exit"]), (&json!("finished"), &json!(130)), "{over}");
         // Each call of this client has a token for progress.
@@ -99,4 +104,41 @@ async fn a_run_of_another_process_is_seen_and_not_stopped() {
     first.wait_for_runs().await;
     let over = other.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
     assert_eq!(over["state"], "finished");
+}
+
+#[tokio::test]
+async fn what_no_run_here_can_take_is_said_and_no_run_is_advised() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let task = json!({"name": "u", "id": "u", "call": {"nonsense": {}}});
+    let added = client.call("task_add", task).await;
+    let before = client.call("plan_show", json!({})).await;
+    let run = client.run(json!({})).await;
+    let after = client.call("plan_show", json!({})).await;
+    let list = client.call("ready_list", json!({})).await;
+    let look = json!({"tool": "task_get", "arguments": {"id": "u"}});
+    for answer in [&added, &before, &run, &after, &list] {
+        let actions = answer["nextActions"].as_array().unwrap();
+        assert!(actions.contains(&look), "{answer}");
+        assert!(actions.iter().all(|action| action["tool"] != "run_ready"), "{answer}");
+    }
+    for answer in [before, run, after, list] {
+        assert_eq!(answer["forNobody"][0]["missingTool"], "nonsense", "{answer}");
+        assert_eq!(answer.get("readyForRuns"), None, "{answer}");
+    }
+    // What a task says of itself does not lead back to it.
+    let shown = client.call("task_get", json!({"id": "u"})).await;
+    assert!(!shown["nextActions"].as_array().unwrap().contains(&look), "{shown}");
+}
+
+#[tokio::test]
+async fn a_plan_that_there_is_not_is_no_plan_without_tasks() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    client.call("plan_write", json!({"plan": {"tasks": [{"id": "a", "name": "a"}]}, "name": "p"})).await;
+    assert_eq!(client.call("plan_show", json!({"plan": "p"})).await["tasks"][0]["id"], "a");
+    assert_eq!(client.call("plan_show", json!({"plan": "p", "offset": 5})).await["tasks"], json!([]));
+    let refused = client.refused("plan_show", json!({"plan": "nix"})).await;
+    assert_eq!(refused["error"]["kind"], "unknown_id", "{refused}");
+    assert!(refused["error"].get("hint").is_some() && refused.get("nextActions").is_some(), "{refused}");
 }

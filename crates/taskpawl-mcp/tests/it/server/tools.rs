@@ -102,6 +102,7 @@ async fn refusals_say_what_to_call_instead() {
         ("run_ready", json!({"wait_s": 46})),
     ] {
         let refused = client.refused(tool, arguments.clone()).await;
+        assert!(refused["error"].get("hint").is_some() && refused.get("nextActions").is_some(), "{refused}");
         said.push(format!("{tool} {arguments}\n  {refused}"));
     }
     insta::assert_snapshot!(said.join("\n"));
