@@ -32,6 +32,7 @@ mod runs;
 mod stdio;
 mod tasks;
 mod tools;
+mod unread;
 
 #[cfg(feature = "conformance")]
 pub use conformance::serve_conformance;

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::handler::McpServer;
 use super::http::Served as _;
+use super::unread::answering;
 
 /// The longest message that a client may send: whole plans come so.
 const MOST_MESSAGE_BYTES: usize = 8 << 20;
@@ -43,7 +44,9 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_MESSAGE_BYTES);
+        let transport = answering(input, MOST_MESSAGE_BYTES, |input| {
+            AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_MESSAGE_BYTES)
+        });
         let serving = match self.connected().serve(transport).await {
             Ok(serving) => serving,
             // It went before it said anything: there is nothing to be said about that.

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::support::{ERAS, Scene, connect};
 
@@ -64,4 +65,38 @@ async fn a_name_is_for_one_request() {
     client.call("run_ready", json!({"request_id": "r"})).await;
     let refused = client.refused("run_ready", json!({"request_id": "r", "jobs": 3})).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("other arguments"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_answered() {
+    let scene = Scene::new();
+    let (mut ours, theirs) = tokio::io::duplex(1 << 16);
+    let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    let request = |id: &str, arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"plan_show","arguments":{arguments}}}}}"#
+        )
+    };
+    let lines = ["{bad".to_owned(), String::new(), request("7", &deep(130)), request("\"x\"", "{\"a\":")];
+    let written = format!("{}\n", lines.join("\n"));
+    let server = scene.server();
+    let (said, served) = tokio::join!(
+        async {
+            ours.write_all(written.as_bytes()).await.unwrap();
+            ours.shutdown().await.unwrap();
+            let mut said = String::new();
+            ours.read_to_string(&mut said).await.unwrap();
+            said
+        },
+        async {
+            let (input, output) = tokio::io::split(theirs);
+            server.serve_on(input, output).await
+        }
+    );
+    served.unwrap();
+    let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let heads: Vec<_> =
+        answers.iter().map(|answer| (answer["id"].clone(), answer["error"]["code"].clone())).collect();
+    let code = json!(-32_700);
+    assert_eq!(heads, [(json!(null), code.clone()), (json!(7), code.clone()), (json!(null), code)], "{said}");
 }

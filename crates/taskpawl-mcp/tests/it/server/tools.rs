@@ -147,14 +147,14 @@ async fn the_pages_of_a_list_have_every_task_once() {
     let client = connect(&scene.server(), ERAS[1]).await;
     let ids: Vec<String> = (0..120).map(|n| format!("t{n:03}")).collect();
     // As long as it takes that a page is cut.
-    let name = "long \"name\" ".repeat(10);
+    let name = "long-\"name\"".repeat(10);
     let tasks: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": name})).collect();
     client.call("plan_write", json!({"plan": {"tasks": tasks}, "name": "big"})).await;
     let pages = pages(&client, "plan_show", json!({"plan": "big"}), "tasks").await;
     let tasks: Vec<&Value> = pages.iter().filter_map(Value::as_array).flatten().collect();
     assert!(pages[0].as_array().unwrap().len() < 20, "{}", pages[0]);
     assert_eq!(tasks.iter().map(|task| task["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
-    assert!(tasks.iter().all(|task| task["name"] == name.trim()), "{}", tasks[0]);
+    assert!(tasks.iter().all(|task| task["name"] == name), "{}", tasks[0]);
 }
 
 #[tokio::test]
