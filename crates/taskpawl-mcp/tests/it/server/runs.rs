@@ -1,4 +1,9 @@
-use serde_json::json;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
+use taskpawl::{SandboxSettings, Taskpawl, async_trait};
+use taskpawl_mcp::{McpServer, ServerOptions};
 
 use super::support::{ERAS, Ears, Scene, connect, connect_as};
 
@@ -53,13 +58,8 @@ async fn a_run_is_waited_for_with_progress_and_stopped() {
         while client.call("task_get", json!({"id": "slow"})).await["task"]["status"] != "in_progress" {}
         let seen = client.call("run_ready", json!({"run_id": id, "wait_s": 1})).await;
         assert_eq!((&seen["state"], &seen["running"]), (&json!("running"), &json!(["slow"])), "{seen}");
-        assert_eq!(seen.get("stopping"), None, "{seen}");
-        let cancel = json!({"run_id": id, "cancel": true});
-        // A sleep ends at once when it is asked to; then the run is over before the answer.
-        let stopping = client.call("run_ready", cancel.clone()).await;
-        let says_so = stopping["stopping"].as_str().is_some_and(|text| text.contains("a second cancel"));
-        assert!(says_so || stopping["state"] == "finished", "{stopping}");
-        client.call("run_ready", cancel).await;
+        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
+        client.call("run_ready", json!({"run_id": id, "cancel": true})).await;
         let over = client.call("run_ready", json!({"run_id": id, "wait_s": 45})).await;
         assert_eq!((&over["state"], &over["exit"]), (&json!("finished"), &json!(130)), "{over}");
         // Each call of this client has a token for progress.
@@ -141,4 +141,56 @@ async fn a_plan_that_there_is_not_is_no_plan_without_tasks() {
     let refused = client.refused("plan_show", json!({"plan": "nix"})).await;
     assert_eq!(refused["error"]["kind"], "unknown_id", "{refused}");
     assert!(refused["error"].get("hint").is_some() && refused.get("nextActions").is_some(), "{refused}");
+}
+
+/// Runs until it is ended, and nobody knows how far it came.
+#[derive(Debug)]
+struct Hold(ToolSpec);
+
+#[async_trait]
+impl Tool for Hold {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, cx: CallContext, _: Value) -> Result<Value, ToolError> {
+        cx.until_interrupted(std::future::pending::<()>()).await?;
+        Ok(Value::Null)
+    }
+}
+
+fn holding(scene: &Scene) -> McpServer {
+    let hold = Hold(ToolSpec::new("hold", "Holds.", json!({"type": "object"})));
+    let plans = Taskpawl::builder(scene.store().to_str().unwrap())
+        .root(scene.dir.path().join("project"))
+        .sandbox(SandboxSettings::off())
+        .tool(Arc::new(hold))
+        .open()
+        .unwrap();
+    McpServer::new(plans, ServerOptions::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_run_says_that_it_is_being_stopped_and_what_helps_with_what_was_interrupted() {
+    let scene = Scene::new();
+    let server = holding(&scene);
+    let client = connect(&server, ERAS[0]).await;
+    client.call("task_add", json!({"name": "held", "id": "held", "call": {"hold": {}}})).await;
+    let started = client.call("run_ready", json!({})).await;
+    assert_eq!(started.get("stopping"), None, "{started}");
+    while client.call("task_get", json!({"id": "held"})).await["task"]["status"] != "in_progress" {}
+    let cancel = json!({"run_id": started["run_id"], "cancel": true});
+    let stopping = client.call("run_ready", cancel.clone()).await;
+    assert!(stopping["stopping"].as_str().unwrap().contains("a second cancel"), "{stopping}");
+    let again = json!({"tool": "run_ready", "arguments": cancel});
+    assert!(stopping["nextActions"].as_array().unwrap().contains(&again), "{stopping}");
+    client.call("run_ready", cancel).await;
+    let over = client.call("run_ready", json!({"run_id": started["run_id"], "wait_s": 45})).await;
+    assert_eq!((&over["exit"], &over["interrupted"]), (&json!(130), &json!(["held"])), "{over}");
+    let helps = [
+        json!({"tool": "task_get", "arguments": {"id": "held"}}),
+        json!({"askPersonToRun": "taskpawl unblock held"}),
+    ];
+    assert_eq!(over["nextActions"], json!(helps), "{over}");
+    server.wait_for_runs().await;
 }
