@@ -52,9 +52,9 @@ pub(crate) async fn fill(
     let names = args.as_object().map(secret_names).unwrap_or_default();
     let values = values(vault, names).await?;
     let filled = Filler { tool: name, values: &values }.args(args.clone())?;
-    if let Err(error) = tool.check_args(&filled) {
+    if let Err(error) = tool.check_call(&filled) {
         // What a schema says about a value shows the beginning of it.
-        tool.check_args(&args)?;
+        tool.check_call(&args)?;
         return Err(without_value(error));
     }
     Ok(filled)

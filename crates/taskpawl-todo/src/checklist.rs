@@ -13,6 +13,9 @@ use crate::lists::{Lists, READ_ONLY};
 /// The argument that names a session.
 pub(crate) const ARGUMENT: &str = "session_id";
 
+/// The arguments that bring a list, each by the name of one of the two tools; either takes both.
+pub(crate) const LIST_ARGUMENTS: [&str; 2] = ["taskList", "todoList"];
+
 const NO_ARRAY: &str = "Invalid JSON array for taskList";
 const SEVERAL: &str = "At most one task may be in-progress at a time";
 
@@ -48,7 +51,7 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
     let Some(scope) = lists.rule().any(cx, args, ARGUMENT, lists.own_scope()) else {
         return failed("session_id is required");
     };
-    let list = args.get("taskList").or_else(|| args.get("todoList"));
+    let list = LIST_ARGUMENTS.into_iter().find_map(|name| args.get(name));
     match (args.get("operation"), list) {
         (None, None) => read(lists, cx, &scope),
         (Some(Value::String(word)), _) if word == "read" => read(lists, cx, &scope),

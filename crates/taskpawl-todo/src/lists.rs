@@ -178,8 +178,8 @@ impl Lists {
 
     /// Returns the tools of a dialect, for a registry, a server, or any other host of tools.
     ///
-    /// A host does not check arguments against their schemas (they say [`is_foreign`](Tool::is_foreign)): each dialect has answers of
-    /// its own for wrong ones. A result is a text, in [`Value::String`](serde_json::Value): what the model is told, as it is. Refusals
+    /// A host does not check arguments against their schemas ([`judged_args`](Tool::judged_args)): each dialect has answers of its own
+    /// for wrong ones. A result is a text, in [`Value::String`](serde_json::Value): what the model is told, as it is. Refusals
     /// are [`ToolError::Answered`](taskpawl_tools::ToolError::Answered) with such a text as their result.
     pub fn tools(&self, dialect: Dialect) -> Vec<Arc<dyn Tool>> {
         let tool = |text| Arc::new(DialectTool::new(text, self.clone())) as Arc<dyn Tool>;

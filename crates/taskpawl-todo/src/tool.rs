@@ -47,8 +47,11 @@ impl Tool for DialectTool {
     }
 
     /// The dialect says itself what is wrong with arguments, in words that models know.
-    fn is_foreign(&self) -> bool {
-        true
+    fn judged_args(&self) -> Option<Vec<&str>> {
+        let alias = if self.text.verb == Verb::Manage { &checklist::LIST_ARGUMENTS[..] } else { &[] };
+        // The scope may also be named where another one is fixed: it is passed over.
+        let params = self.text.all_params(true).map(|param| param.name);
+        Some(params.chain(alias.iter().copied()).collect())
     }
 
     fn is_repeatable(&self, args: &Value) -> bool {

@@ -27,7 +27,7 @@ pub async fn call_guarded(
     args: Value,
 ) -> Result<Value, ToolError> {
     if !tool.tool().is_foreign() {
-        tool.check_args(&args)?;
+        tool.check_call(&args)?;
     }
     let end = tool.spec().timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     cx.deadline = [cx.deadline, end].into_iter().flatten().min();

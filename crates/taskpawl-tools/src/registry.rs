@@ -7,7 +7,7 @@ use crate::builtin;
 #[cfg(feature = "http")]
 use crate::builtin::http::HttpAccess;
 use crate::error::{RegistryError, ToolError};
-use crate::schema::{Schema, SchemaError};
+use crate::schema::{Schema, SchemaError, nearest};
 use crate::tool::{Tool, ToolSpec};
 
 /// The tools that calls may name, each under a unique name.
@@ -149,10 +149,36 @@ impl RegisteredTool {
         self.tool.is_repeatable(args)
     }
 
-    /// Checks arguments against the schema; the error names the first field that does not fit.
+    /// Checks arguments as somebody wrote them; the error names the first field that does not fit. They are held against the
+    /// schema, but for tools that [answer wrong arguments themselves](Tool::judged_args): of those a misspelt name alone is refused.
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {
-        check(self.args.get(self.spec()), &self.spec().name, args)
+        match self.tool.judged_args() {
+            Some(names) => check_names(&self.spec().name, &names, args),
+            None => check(self.args.get(self.spec()), &self.spec().name, args),
+        }
     }
+
+    /// Checks arguments as they go to the tool: as [`check_args`](Self::check_args), but a tool that answers wrong arguments itself
+    /// gets whatever there is.
+    pub fn check_call(&self, args: &Value) -> Result<(), ToolError> {
+        if self.tool.judged_args().is_some() { Ok(()) } else { self.check_args(args) }
+    }
+}
+
+/// Refuses the first name that is near enough to one of `names` that is free to be a slip. Others may be there: a tool passes over what
+/// it does not know.
+fn check_names(tool: &str, names: &[&str], args: &Value) -> Result<(), ToolError> {
+    let Value::Object(args) = args else { return Ok(()) };
+    let free = || names.iter().copied().filter(|name| !args.contains_key(*name));
+    let mut unknown = args.keys().filter(|name| !names.contains(&name.as_str()));
+    let slip = unknown.find_map(|name| Some((name, nearest(name, free())?)));
+    slip.map_or(Ok(()), |(name, near)| {
+        Err(ToolError::InvalidArgs {
+            tool: tool.to_owned(),
+            field: format!("args.{name}"),
+            problem: format!("is no field; did you mean `{near}`?"),
+        })
+    })
 }
 
 fn check(schema: &Schema, tool: &str, args: &Value) -> Result<(), ToolError> {

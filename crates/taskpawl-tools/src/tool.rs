@@ -13,7 +13,8 @@ use crate::error::ToolError;
 /// # Contract
 ///
 /// - A call runs at most once at a time per [`CallContext::call`]; different calls run at the same time.
-/// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them.
+/// - `args` fit the schema of [`Tool::spec`]: [`call_guarded`](crate::call_guarded) has checked them, but for tools that do so
+///   themselves ([`Tool::is_foreign`], [`Tool::judged_args`]).
 /// - A call ends soon after its context is cancelled or its deadline has passed; one that does not is dropped
 ///   [`CallLimits::grace`](crate::CallLimits::grace) later.
 /// - Dropping the future leaves nothing running that the call has started.
@@ -30,6 +31,13 @@ pub trait Tool: Send + Sync + Debug {
     /// is passed over, and the tool itself checks the arguments of a call.
     fn is_foreign(&self) -> bool {
         false
+    }
+
+    /// Returns the names that arguments may have, if the tool has answers of its own for arguments that do not fit. Then nobody
+    /// checks them before a call, and authors of plans are told of misspelt names alone: whatever else the schema would refuse is
+    /// for the tool to answer.
+    fn judged_args(&self) -> Option<Vec<&str>> {
+        None
     }
 
     /// Returns the program that a call with these arguments would run, where that follows from them: the rules of a policy about

@@ -65,7 +65,11 @@ fn tools_are_called_through_a_registry_like_all_others() {
     let add = registry.get("AddTask").unwrap().clone();
     let said = runtime.block_on(call_guarded(add.clone(), cx.clone(), json!({})));
     assert_eq!(said.unwrap(), r#"{"ok":false,"error":"title is required"}"#);
-    assert!(add.check_args(&json!({})).is_err(), "authors of plans are told beforehand");
+    let beforehand = |args| add.check_args(&args).map_err(|error| error.to_string());
+    assert_eq!(beforehand(json!({"description": null, "conversation_id": TALK, "other": 1})), Ok(()));
+    let slip = beforehand(json!({"titel": "a"})).unwrap_err();
+    assert!(slip.contains("did you mean `title`?"), "authors of plans are told: {slip}");
+    add.check_call(&json!({"titel": "a"})).expect("what is called gets its own answer");
     cx.cancel.cancel();
     assert!(runtime.block_on(call_guarded(add, cx, json!({"title": "a"}))).is_err());
 }
