@@ -43,10 +43,12 @@ pub(crate) fn mirror(lists: &Lists, plans: &Taskpawl) {
     lists.mirror_to(plans.manager(), &plans.engine().project().files);
 }
 
-/// Returns the tools of every dialect, but for those under whose names the user has tools of their own.
+/// Returns the tools of every dialect, the checklist under both its names, but for those under whose names the user has tools of
+/// their own.
 pub(crate) fn tools(app: &App) -> Result<Vec<Arc<dyn Tool>>, CliError> {
     let (own, lists) = (app.config()?.own_tools(), app.lists()?);
-    let mut tools: Vec<_> = Dialect::ALL.into_iter().flat_map(|dialect| lists.tools(dialect)).collect();
+    let all = Dialect::ALL.into_iter().chain([Dialect::TodoList]);
+    let mut tools: Vec<_> = all.flat_map(|dialect| lists.tools(dialect)).collect();
     tools.retain(|tool| !own.iter().any(|own| own.name == tool.spec().name));
     Ok(tools)
 }
