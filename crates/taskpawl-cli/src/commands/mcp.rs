@@ -85,7 +85,15 @@ enum Served {
 }
 
 fn served(word: &str) -> Result<Served, String> {
-    if word == "core" { Ok(Served::Core) } else { todo::dialect(word).map(Served::Dialect) }
+    const CORE: &str = "core";
+    let unknown = || {
+        let words: Vec<&str> = Dialect::WORDS.into_iter().chain([CORE]).collect();
+        todo::unknown_dialect(word, &words)
+    };
+    if word == CORE {
+        return Ok(Served::Core);
+    }
+    Dialect::from_word(word).map(Served::Dialect).ok_or_else(unknown)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

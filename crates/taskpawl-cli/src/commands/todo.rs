@@ -98,12 +98,14 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 /// Reads the name of a dialect.
 pub(super) fn dialect(word: &str) -> Result<Dialect, String> {
-    let unknown = || {
-        let near = nearest(word, Dialect::WORDS);
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        format!("there is no dialect `{word}`: use {}{hint}", Dialect::WORDS.join(", "))
-    };
-    Dialect::from_word(word).ok_or_else(unknown)
+    Dialect::from_word(word).ok_or_else(|| unknown_dialect(word, &Dialect::WORDS))
+}
+
+/// Says that no dialect is called so, and which `words` there are.
+pub(super) fn unknown_dialect(word: &str, words: &[&str]) -> String {
+    let near = nearest(word, words.iter().copied());
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("there is no dialect `{word}`: use {}{hint}", words.join(", "))
 }
 
 fn help(app: &App, tool: &str) -> Result<ExitCode, CliError> {

@@ -420,3 +420,10 @@ fn a_checklist_is_over_when_its_server_is_killed_unless_it_is_kept() {
     assert_eq!(fs::read_dir(state.join("tasks.db.files/keepers")).unwrap().count(), 1);
     agent.close();
 }
+
+#[test]
+fn who_misspells_a_dialect_is_told_of_all_that_a_server_can_serve() {
+    let refused = project().run(&["mcp", "--dialect", "cor"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("session, queue, core; did you mean `core`?"), "{refused}");
+}
