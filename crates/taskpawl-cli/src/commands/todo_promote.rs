@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl_todo::{Dialect, Item, Lists, Promoted, plain_title, promote};
+use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, plain_title, promote};
 
 use crate::app::App;
 use crate::commands::print::count;
@@ -24,15 +24,15 @@ that it is.
 Examples:
   taskpawl todo promote
   taskpawl todo promote 3 4 --plan release --yes
-  taskpawl todo promote --dialect conversation --scope 0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10
+  taskpawl todo promote --scope 0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10
   taskpawl todo promote --dialect queue --scope agent-7 --dry-run")]
 pub(crate) struct Args {
     /// The items, by id or title; without any all that are not finished
     #[arg(value_name = "ITEM")]
     items: Vec<String>,
-    /// Whose kind of list it is: conversation, checklist or queue
-    #[arg(long, value_name = "DIALECT", default_value = "checklist", value_parser = todo::dialect)]
-    dialect: Dialect,
+    /// Whose kind of list it is: conversation, checklist or queue [default: that which has a list of the scope; checklist without a scope]
+    #[arg(long, value_name = "DIALECT", value_parser = todo::dialect)]
+    dialect: Option<Dialect>,
     /// The conversation, session or agent whose list it is [env: TASKPAWL_SCOPE] [default: the checklist that changed last]
     #[arg(long, value_name = "ID")]
     scope: Option<String>,
@@ -50,9 +50,16 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
+/// A list with whose it is.
+struct Found {
+    dialect: Dialect,
+    scope: String,
+    items: Vec<Item>,
+}
+
 /// Makes tasks of items.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let (scope, items) = found(app, args)?;
+    let Found { dialect, scope, items } = found(app, args)?;
     let chosen = chosen(items, &args.items)?;
     let out = app.out();
     if chosen.is_empty() {
@@ -71,44 +78,83 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("nothing was promoted");
         return Ok(ExitCode::SUCCESS);
     }
-    let promoted = promote(app.manager()?, args.dialect, &scope, &chosen, args.plan.as_deref())?;
+    let promoted = promote(app.manager()?, dialect, &scope, &chosen, args.plan.as_deref())?;
     print(app, &promoted)
 }
 
-/// Returns the list that is meant, with its scope.
-fn found(app: &App, args: &Args) -> Result<(String, Vec<Item>), CliError> {
+/// Returns the list that is meant.
+fn found(app: &App, args: &Args) -> Result<Found, CliError> {
     let scope = args.scope.clone().or_else(|| app.environment().text("TASKPAWL_SCOPE"));
-    let missing = |what: &str| CliError::usage(format!("which {what} is meant? `--scope ID` says so"));
     let lists = todo_lists::builder_for(app, args.root.as_deref())?.build();
-    let scope = match args.dialect {
-        Dialect::Session => {
-            let message = "the lists of `session` are in the memory of the process that keeps them";
-            let hint = "let the model put what outlives the session into the plan, or use another dialect";
-            return Err(CliError::usage_with(message, hint));
-        }
+    match (args.dialect, scope) {
+        (None, Some(scope)) => of_any(app, &lists, &scope),
+        (dialect, scope) => of(app, &lists, dialect.unwrap_or(Dialect::Checklist), scope),
+    }
+}
+
+/// Returns the list of one dialect.
+fn of(app: &App, lists: &Lists, dialect: Dialect, scope: Option<String>) -> Result<Found, CliError> {
+    let missing = |what: &str| CliError::usage(format!("which {what} is meant? `--scope ID` says so"));
+    let scope = match dialect {
+        Dialect::Session => return Err(out_of_reach()),
         Dialect::Checklist | Dialect::TodoList => {
             let plans = app.reader()?;
             let list = todo::checklist(app, plans, scope.as_deref())?;
-            let Some(list) = list else { return Ok((scope.unwrap_or_default(), Vec::new())) };
-            todo_lists::mirror(&lists, plans);
+            let Some(list) = list else {
+                return Ok(Found { dialect, scope: scope.unwrap_or_default(), items: Vec::new() });
+            };
+            todo_lists::mirror(lists, plans);
             list.scope
         }
         Dialect::Conversation => scope.ok_or_else(|| missing("conversation"))?,
         Dialect::Queue => scope.ok_or_else(|| missing("agent"))?,
     };
-    let items = items(&lists, args.dialect, &scope)?;
-    Ok((scope, items))
+    let items = lists.items(dialect, &scope).map_err(|error| unread(&error))?;
+    Ok(Found { dialect, scope, items })
 }
 
-fn items(lists: &Lists, dialect: Dialect, scope: &str) -> Result<Vec<Item>, CliError> {
-    let failed = |error: taskpawl_todo::ListError| {
-        let mut message = error.to_string();
-        if let Some(source) = std::error::Error::source(&error) {
-            message = format!("{message}: {source}");
+fn out_of_reach() -> CliError {
+    let message = "the lists of `session` are in the memory of the process that keeps them";
+    let hint = "`taskpawl create NAME` makes a task of an item; a model does so with `task_add` or `plan_write` of \
+                `taskpawl mcp --dialect session --dialect core`";
+    CliError::usage_with(message, hint)
+}
+
+/// Returns the list that a scope has, of whichever dialect it is.
+fn of_any(app: &App, lists: &Lists, scope: &str) -> Result<Found, CliError> {
+    todo_lists::mirror(lists, app.reader()?);
+    let mut all = Vec::new();
+    for dialect in [Dialect::Checklist, Dialect::Conversation, Dialect::Queue] {
+        let items = items_if_any(lists, dialect, scope)?;
+        if !items.is_empty() {
+            all.push(Found { dialect, scope: scope.to_owned(), items });
         }
-        CliError::usage(message)
-    };
-    lists.items(dialect, scope).map_err(failed)
+    }
+    if all.len() > 1 {
+        let names: Vec<&str> = all.iter().map(|found| found.dialect.as_str()).collect();
+        let message = format!("`{}` has a list in each of {}", clean(scope), names.join(", "));
+        return Err(CliError::usage_with(message, "`--dialect DIALECT` says which is meant"));
+    }
+    Ok(all.pop().unwrap_or_else(|| {
+        app.out().remark(&format!("no checklist, conversation or queue of `{}` has an item", clean(scope)));
+        Found { dialect: Dialect::Checklist, scope: scope.to_owned(), items: Vec::new() }
+    }))
+}
+
+/// Returns the items of a scope; none where no list of this dialect can be called so.
+fn items_if_any(lists: &Lists, dialect: Dialect, scope: &str) -> Result<Vec<Item>, CliError> {
+    let items = lists.items(dialect, scope);
+    if matches!(items, Err(ListError::Scope { .. } | ListError::NoFolder)) {
+        return Ok(Vec::new());
+    }
+    items.map_err(|error| unread(&error))
+}
+
+fn unread(error: &ListError) -> CliError {
+    match std::error::Error::source(error) {
+        Some(source) => CliError::usage(format!("{error}: {source}")),
+        None => CliError::usage(error.to_string()),
+    }
 }
 
 fn chosen(items: Vec<Item>, names: &[String]) -> Result<Vec<Item>, CliError> {

@@ -101,7 +101,7 @@ fn tools_are_listed_and_called_like_all_others() {
     let listed = cli.run(&["tools", "list", "--json"]).ok().json();
     let names: Vec<&str> =
         listed["data"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    for name in ["ListTasks", "AddTask", "DeleteTask", "manage_tasks", "todowrite", "todoread", "task"] {
+    for name in taskpawl_todo::tool_names() {
         assert!(names.contains(&name), "{name}");
     }
     let add = json!({"title": "a", "conversation_id": TALK}).to_string();
@@ -228,4 +228,127 @@ fn help_and_guides_are_there_for_models() {
     cli.run(&["todo", "guide", "session", "--write", "--force"]).ok();
     cli.run(&["todo", "guide", "checklist:manage_todo_list", "--write", "a/b.md"]).ok();
     assert!(fs::read_to_string(cli.path("work/a/b.md")).unwrap().contains("manage_todo_list"));
+}
+
+/// Calls that a schema would refuse, with what their dialect answers, and whether that is an error result.
+fn hard_calls() -> Vec<(&'static str, Value, &'static str, bool)> {
+    let item = |status: &str| json!([{"id": 1, "title": "a", "status": status}]);
+    let todo = |status: &str| json!([{"content": "a", "status": status, "priority": "low"}]);
+    let updated = r#"{"success":true,"message":"Task list updated: 0/0 completed"}"#;
+    vec![
+        (
+            "AddTask",
+            json!({"title": "One", "description": null, "conversation_id": TALK}),
+            r#""title":"One","description":"","done":false}"#,
+            false,
+        ),
+        ("AddTask", json!({"conversation_id": TALK}), r#"{"ok":false,"error":"title is required"}"#, false),
+        (
+            "CompleteTask",
+            json!({"conversation_id": TALK, "taskId": null}),
+            r#"{"ok":false,"error":"taskId is required"}"#,
+            false,
+        ),
+        ("manage_tasks", json!({"taskList": "[]"}), updated, false),
+        ("manage_tasks", json!({"todoList": [], "operation": null}), updated, false),
+        ("manage_todo_list", json!({"taskList": "[]"}), updated, false),
+        (
+            "manage_tasks",
+            json!({"taskList": 1}),
+            r#"{"success":false,"error":"Invalid JSON array for taskList"}"#,
+            false,
+        ),
+        (
+            "manage_tasks",
+            json!({"taskList": item("zap")}),
+            r#"{"success":false,"error":"taskList[0].status: unknown status `zap`"#,
+            false,
+        ),
+        (
+            "todowrite",
+            json!({"todos": todo("zap")}),
+            r#"{"error":"todos[0].status: unknown status `zap`"#,
+            true,
+        ),
+        ("task", json!({"agent_id": "a", "operation": "lpop", "lease": null}), r#"{"item":null}"#, false),
+        ("task", json!({"operation": "lpop"}), r#"{"error":"agent_id is required"}"#, true),
+        (
+            "task",
+            json!({"agent_id": "a", "operation": "zap"}),
+            r#"{"error":"unknown operation `zap`"}"#,
+            true,
+        ),
+    ]
+}
+
+#[test]
+fn a_call_by_hand_gets_the_answer_of_the_dialect_whatever_the_arguments() {
+    let cli = Cli::new();
+    for (tool, args, answer, is_error) in hard_calls() {
+        let run = cli.run(&["tools", "call", tool, "--args", &args.to_string()]);
+        assert!(run.stdout.contains(answer), "{tool} {args}: {run}");
+        assert_eq!(run.code, Some(i32::from(is_error)), "{tool} {args}: {run}");
+    }
+}
+
+#[test]
+fn a_plan_gets_the_answer_of_the_dialect_whatever_the_arguments() {
+    let cli = Cli::new();
+    let calls = hard_calls();
+    let tasks: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(number, (tool, args, ..))| json!({"id": format!("t{number}"), "call": {*tool: args}}))
+        .collect();
+    cli.file("plan.json", &json!({"name": "p", "tasks": tasks}).to_string());
+    cli.run(&["plan", "check", "plan.json"]).ok();
+    cli.run(&["run-all-ready", "--plan", "plan.json"]);
+    for (number, (tool, args, answer, is_error)) in calls.iter().enumerate() {
+        let task = cli.run(&["show", &format!("t{number}"), "--json"]).ok().json()["data"].clone();
+        let call = &task["metadata"]["toolCalls"][0];
+        assert!(call["result"].as_str().unwrap_or_default().contains(answer), "{tool} {args}: {task}");
+        assert_eq!(task["status"], if *is_error { "failed" } else { "done" }, "{tool} {args}");
+    }
+}
+
+#[test]
+fn authors_of_plans_are_told_of_misspelt_arguments_of_dialects() {
+    let cli = Cli::new();
+    cli.file("plan.yaml", "tasks: [{id: a, call: {AddTask: {titel: x}}}]");
+    let refused = cli.run(&["plan", "check", "plan.yaml"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("did you mean `title`?"), "{refused}");
+    // Another name that nobody knows is passed over, as everywhere.
+    cli.file("plan.yaml", "tasks: [{id: a, call: {AddTask: {title: x, explanation: y}}}]");
+    cli.run(&["plan", "check", "plan.yaml"]).ok();
+}
+
+#[test]
+fn the_plan_of_the_documentation_uses_what_a_tool_answered() {
+    let cli = Cli::new();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/todo.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let plan = docs.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    cli.file("plan.yaml", plan);
+    cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    let file = cli.path("work/.agents/tasks/0b2f6c1e9a4d4c558a392f6f0f5f7f10.json");
+    assert!(fs::read_to_string(file).unwrap().contains(r#""done":true"#));
+}
+
+#[test]
+fn promote_finds_a_list_by_its_scope() {
+    let cli = Cli::new();
+    let add = json!({"title": "Look at it", "conversation_id": TALK}).to_string();
+    cli.run(&["tools", "call", "AddTask", "--args", &add]).ok();
+    cli.run(&["todo-rpush", "--agent", "a", "Write the report"]).ok();
+    for (scope, title) in [(TALK, "Look at it"), ("a", "Write the report")] {
+        let shown = cli.run(&["todo", "promote", "--scope", scope, "--yes"]).ok();
+        assert!(shown.stdout.contains(title), "{shown}");
+    }
+    let none = cli.run(&["todo", "promote", "--scope", "b", "--yes"]).ok();
+    assert!(none.stderr.contains("no checklist, conversation or queue of `b` has an item"), "{none}");
+    cli.run(&["todo-rpush", "--agent", TALK, "Another"]).ok();
+    let several = cli.run(&["todo", "promote", "--scope", TALK, "--yes"]);
+    assert_eq!(several.code, Some(2));
+    assert!(several.stderr.contains("conversation, queue"), "{several}");
+    assert!(several.stderr.contains("`--dialect DIALECT` says which"), "{several}");
 }
