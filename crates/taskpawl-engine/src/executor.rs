@@ -264,9 +264,17 @@ impl Executor {
         let (task, call) = (started.task.clone(), started.call.id.clone());
         let vault = self.around.held.vault.clone();
         Some(Arc::new(move |progress| {
-            if let Progress::Message(message) = progress {
-                let message = redactor(&vault).text(&message).into_owned();
-                observer.event(&RunEvent::Progress { task: task.clone(), call: call.clone(), message });
+            let clean = |message: String| redactor(&vault).text(&message).into_owned();
+            match progress {
+                Progress::Message(message) => {
+                    let (task, call, message) = (task.clone(), call.clone(), clean(message));
+                    observer.event(&RunEvent::Progress { task, call, message });
+                }
+                Progress::Warning(message) => {
+                    let message = format!("{task}: {}", clean(message));
+                    observer.event(&RunEvent::Warning { message });
+                }
+                _ => {}
             }
         }))
     }

@@ -94,6 +94,8 @@ const MOST_MESSAGE_BYTES: usize = 4 << 10;
 pub enum Progress {
     /// A line for the person who watches.
     Message(String),
+    /// A line that whoever started the run has to see, also who does not watch.
+    Warning(String),
 }
 
 /// Receives what a call says while it runs; it is called on the thread of the call and must not block.
@@ -156,6 +158,13 @@ impl CallContext {
     pub fn report(&self, message: impl Into<String>) {
         if let Some(sink) = &self.progress {
             sink(Progress::Message(crate::text::head_of_text(message.into(), MOST_MESSAGE_BYTES)));
+        }
+    }
+
+    /// Tells whoever started the run what must not be missed; else as [`report`](Self::report).
+    pub fn warn(&self, message: impl Into<String>) {
+        if let Some(sink) = &self.progress {
+            sink(Progress::Warning(crate::text::head_of_text(message.into(), MOST_MESSAGE_BYTES)));
         }
     }
 

@@ -9,6 +9,7 @@ mod hint;
 mod made;
 mod named;
 mod places;
+mod repositories;
 mod settings;
 mod variables;
 mod worktree;

@@ -59,6 +59,14 @@ pub(super) const WAYS: &[Way] = &[
         .promised(Promise::HeldByMounts),
     Way::held("write-git-configuration", |world| append(&world.project.join(".git/config")))
         .promised(Promise::HeldByMounts),
+    Way::held("write-configuration-of-submodule", |world| {
+        append(&world.project.join(".git/modules/m/config"))
+    })
+    .promised(Promise::HeldByMounts),
+    Way::held("write-configuration-of-repository-within", |world| {
+        append(&world.project.join("lib/.git/config"))
+    })
+    .promised(Promise::HeldByMounts),
     Way::held("replace-git-configuration", |world| {
         fs::write(world.project.join("config"), "[core]\nfsmonitor = ./evil\n")?;
         fs::rename(world.project.join("config"), world.project.join(".git/config"))

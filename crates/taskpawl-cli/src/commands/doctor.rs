@@ -15,8 +15,8 @@ use crate::text::{Style, clean_block, style};
 #[command(after_help = "\
 Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of
 runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of
-programs can be enforced here; outside a project that alone. What is mended is mended without
-loss: a copy of the store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
+programs can be enforced here; outside a project that alone. What is mended is mended without loss: a copy of the
+store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
 
 Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that
 
@@ -45,7 +45,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             (plans, found)
         }
     };
-    found.push(of_sandbox(plans.engine().probe_sandbox()));
+    let tried = plans.engine().probe_sandbox();
+    let starts_programs = tried.is_ok();
+    found.push(of_sandbox(tried));
     let out = app.out();
     if out.is_json {
         out.data(&found)?;
@@ -59,7 +61,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let advice = advice(finding);
         text.extend([&label, "  ", &clean_block(&line), "\n         ", &clean_block(&advice), "\n"]);
     }
-    if !found.iter().any(|finding| finding.is_open() || finding.check == NO_PROJECT) {
+    if starts_programs && !found.iter().any(|finding| finding.is_open() || finding.check == NO_PROJECT) {
         text.push_str("all is well\n");
     }
     out.print(&text)?;

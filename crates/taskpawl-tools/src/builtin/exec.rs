@@ -199,7 +199,10 @@ pub(crate) async fn run(
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
     tell_made(cx, missing.made_since(cx), &mut report);
-    tell_hidden(cx, &hidden_names(&program), &mut report);
+    // Where nothing can be covered, nothing is hidden: the gaps say so.
+    if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
+        tell_hidden(cx, &hidden_names(&program), &mut report);
+    }
     ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
     match options.parse {
         Some(Parse::Json) => {
@@ -217,7 +220,7 @@ fn tell_made(cx: &CallContext, made: Vec<String>, report: &mut Map<String, Value
     if made.is_empty() {
         return;
     }
-    cx.report(format!(
+    cx.warn(format!(
         "`{}` was made while it ran, and is obeyed later without being asked: look at it before you go on",
         made.join("`, `")
     ));
@@ -227,7 +230,7 @@ fn tell_made(cx: &CallContext, made: Vec<String>, report: &mut Map<String, Value
 /// A program that reads a hidden file finds it empty, and seldom says so.
 fn tell_hidden(cx: &CallContext, names: &[String], report: &mut Map<String, Value>) {
     let Some(first) = names.first() else { return };
-    cx.report(format!(
+    cx.warn(format!(
         "`{}` is hidden in the sandbox, so programs find nothing there; `--allow-read {first}` shows it",
         names.join("`, `")
     ));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::carve::{plain, real};
-use super::dotenv;
+use super::{dotenv, repositories};
 
 /// A place that is closed, and who opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,6 +189,10 @@ impl ClosedPlaces {
     pub(crate) fn keeps_way(&self, path: &Path) -> Option<ClosedReason> {
         let closed = self.0.as_ref()?;
         let folded = fold(path);
+        if repositories::is_git(path) && path.starts_with(&closed.root) && !closed.may_write.contains(&folded)
+        {
+            return Some(protected(path.to_owned()));
+        }
         let is_way = |spot: &&Spot| spot.folded.starts_with(&folded) && !closed.may_write.contains(&folded);
         closed.read_only.iter().find(is_way).map(|spot| spot.protected(path))
     }
@@ -224,7 +228,13 @@ impl Closed {
     }
 
     fn protects(&self, path: &Path) -> Option<ClosedReason> {
-        find(&self.read_only, &fold(path), &self.may_write).map(|spot| spot.protected(&spot.path))
+        let folded = fold(path);
+        if let Some(spot) = find(&self.read_only, &folded, &self.may_write) {
+            return Some(spot.protected(&spot.path));
+        }
+        let place = self.root.join(repositories::part_of(path.strip_prefix(&self.root).ok()?)?);
+        let is_open = is_opened(&fold(&place), &folded, &self.may_write);
+        (!is_open).then(|| protected(place))
     }
 }
 
@@ -241,9 +251,7 @@ impl Spot {
     /// As what has to be named to write at `place`, which is this or leads to it.
     fn protected(&self, place: &Path) -> ClosedReason {
         match self.opener {
-            Opener::Naming => {
-                ClosedReason::Protected { exists: place.symlink_metadata().is_ok(), place: place.to_owned() }
-            }
+            Opener::Naming => protected(place.to_owned()),
             Opener::Configuration => {
                 ClosedReason::Configured { setting: "protect", place: self.path.clone() }
             }
@@ -268,6 +276,10 @@ fn own(rules: &Rules) -> Vec<PathBuf> {
 
 fn hidden(place: PathBuf) -> ClosedReason {
     ClosedReason::Hidden { exists: place.symlink_metadata().is_ok(), place }
+}
+
+fn protected(place: PathBuf) -> ClosedReason {
+    ClosedReason::Protected { exists: place.symlink_metadata().is_ok(), place }
 }
 
 /// Returns the place that closes a path, unless something on the way from the one to the other was named.

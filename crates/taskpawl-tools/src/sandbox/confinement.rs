@@ -9,7 +9,7 @@ use super::carve::{is_within, open_up};
 use super::closed::{ClosedPlaces, Opener, Place, Rules};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
-use super::{dotenv, variables, worktree};
+use super::{dotenv, repositories, variables, worktree};
 
 /// What holds the programs of one run: the settings at one place. Profiles are made when they are first asked for, and kept.
 #[derive(Debug)]
@@ -77,12 +77,14 @@ impl Confinement {
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
-        let rules = self.rules(widening)?;
+        let mut rules = self.rules(widening)?;
         let root = &self.places.root;
         let made = if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None), ..CallSandbox::default() }
         } else {
             let dotenv = dotenv::find(root);
+            let of_repositories = dotenv.repositories.iter().flat_map(|git| repositories::obeyed(git));
+            rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             let profile = Arc::new(self.profile(widening, &rules, &dotenv));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
@@ -269,6 +271,27 @@ mod tests {
         for name in ["project/.git/hooks", "project/.git/config", "project/.taskpawl"] {
             assert!(profile.read_only.contains(&scene.at(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn repositories_within_the_project_are_kept_as_its_own_is() {
+        let scene = Scene::new();
+        let kept = [
+            "project/taskpawl-policy.toml",
+            "project/lib/.git/config",
+            "project/.git/modules/m/config",
+            "project/.git/worktrees/w/commondir",
+            "project/m/.git",
+        ];
+        for name in kept.iter().chain(&["project/.git/modules/m/HEAD", "project/lib/.git/HEAD"]) {
+            fs::create_dir_all(scene.at(name).parent().unwrap()).unwrap();
+            fs::write(scene.at(name), "").unwrap();
+        }
+        let profile = scene.plain();
+        for name in kept {
+            assert!(profile.read_only.contains(&scene.at(name)), "{name}: {:?}", profile.read_only);
+        }
+        assert!(!profile.read_only.contains(&scene.at("project/lib/.git/HEAD")));
     }
 
     #[test]

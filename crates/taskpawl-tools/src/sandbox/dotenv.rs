@@ -1,4 +1,4 @@
-//! The files in which projects keep the secrets of their environment.
+//! What is looked for in all of a project: the files in which the secrets of its environment are, and repositories.
 
 use std::collections::VecDeque;
 use std::fs::DirEntry;
@@ -31,6 +31,8 @@ const SAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defau
 pub(super) struct Found {
     /// The nearest first.
     pub(super) files: Vec<PathBuf>,
+    /// Every `.git`, which is a directory or a file.
+    pub(super) repositories: Vec<PathBuf>,
     /// How many directories were left out because the project has too many files, and the first of them.
     left_out: Option<(PathBuf, usize)>,
 }
@@ -45,7 +47,7 @@ impl Found {
         };
         let first = first.display();
         Some(format!(
-            "`.env` files are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` in the configuration hides those that are named"
+            "`.env` files and repositories are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` and `protect` in the configuration name what is there"
         ))
     }
 
@@ -67,7 +69,9 @@ fn find_among(root: &Path, most: usize) -> Found {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             seen += 1;
             let (name, is_directory) = look(&entry);
-            if is_secret(&name) {
+            if name == ".git" {
+                found.repositories.push(entry.path());
+            } else if is_secret(&name) {
                 found.files.push(entry.path());
             } else if is_directory && !is_skipped(&name) {
                 if seen < most {
@@ -152,7 +156,7 @@ mod tests {
         assert_eq!(told(1_000), (3, String::new()), "depth does not matter");
         let (found, gap) = told(5);
         assert_eq!(found, 1);
-        insta::assert_snapshot!(gap, @"`.env` files are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` in the configuration hides those that are named");
+        insta::assert_snapshot!(gap, @"`.env` files and repositories are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` and `protect` in the configuration name what is there");
     }
 
     #[test]

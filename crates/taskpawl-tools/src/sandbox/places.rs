@@ -143,12 +143,14 @@ const SECRETS: [&str; 72] = [
 ];
 
 /// What in a directory that programs may write is run or obeyed later, by a shell, an editor, git or an agent.
-const OBEYED: [&str; 27] = [
+const OBEYED: [&str; 31] = [
     ".taskpawl",
     "taskpawl.toml",
+    "taskpawl-policy.toml",
     ".git/hooks",
     ".git/config",
     ".git/config.worktree",
+    ".git/commondir",
     ".git/info/attributes",
     ".mcp.json",
     ".claude/settings.json",
@@ -158,6 +160,8 @@ const OBEYED: [&str; 27] = [
     ".claude/hooks",
     ".gemini/settings.json",
     ".cursor/mcp.json",
+    ".zed/settings.json",
+    "opencode.json",
     ".codex/config.toml",
     ".vscode",
     ".idea",

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::repositories;
+
 /// What of a repository a worktree needs to be committed to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Common {
@@ -29,10 +31,7 @@ pub(super) fn common(root: &Path) -> Option<Common> {
     if !(is_mutual && is_repository && worktrees.ends_with("worktrees")) {
         return None;
     }
-    let obeyed = ["hooks", "config", "config.worktree", "info/attributes"].map(|name| directory.join(name));
-    let of_worktrees = fs::read_dir(worktrees).into_iter().flatten().flatten();
-    let of_worktrees = of_worktrees.map(|entry| entry.path().join("config.worktree"));
-    let obeyed = obeyed.into_iter().chain(of_worktrees).chain([link]).collect();
+    let obeyed = repositories::obeyed(directory).into_iter().chain([link]).collect();
     Some(Common { directory: directory.to_owned(), obeyed })
 }
 
@@ -65,7 +64,7 @@ mod tests {
         fs::write(main.join("worktrees/tree/gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
         let common = common(&tree).unwrap();
         assert_eq!(common.directory, main);
-        for name in ["hooks", "config", "worktrees/tree/config.worktree"] {
+        for name in ["hooks", "config", "worktrees/tree/config.worktree", "worktrees/tree/commondir"] {
             assert!(common.obeyed.contains(&main.join(name)), "{name}");
         }
         assert!(common.obeyed.contains(&tree.join(".git")));

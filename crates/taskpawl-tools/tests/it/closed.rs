@@ -27,11 +27,16 @@ const IN_DIRECTORIES: [&str; 5] =
     ["diary/today", "state/tasks.db", ".git/hooks/pre-commit", ".vscode/settings.json", "infra/main.tf"];
 
 /// What is protected and not there.
-const MISSING: [&str; 8] = [
+const MISSING: [&str; 13] = [
     ".bashrc",
     ".claude/settings.json",
     ".claude/commands/deep/new.md",
     ".git/hooks/post-merge",
+    ".git/commondir",
+    ".git/modules/m/config",
+    "lib/.git/config",
+    "lib/.git/hooks/new",
+    "taskpawl-policy.toml",
     ".idea/workspace.xml",
     ".gemini/settings.json",
     ".env.production",

@@ -34,13 +34,16 @@ const SECRETS: [&str; 9] = [
 ];
 
 /// Files of the project that a tool must not read or write.
-const PROTECTED: [&str; 9] = [
+const PROTECTED: [&str; 12] = [
     ".env",
     "service/.env.local",
     "other/.env",
     ".git/config",
     ".git/hooks/pre-push",
     ".git/HEAD",
+    ".git/modules/m/HEAD",
+    ".git/modules/m/config",
+    "lib/.git/config",
     ".taskpawl/project.json",
     ".mcp.json",
     "taskpawl.toml",
