@@ -27,6 +27,7 @@ tasks:
     name: Build the tests
     resources: [cargo]
     run: |
+      set -e
       logs=${CARGO_TARGET_DIR:-target}/release-check && mkdir -p "$logs"
       cargo test --workspace --no-run --quiet --message-format json-render-diagnostics > "$logs/build.json"
       # What starts the test programs of each crate, as cargo does: in its directory.

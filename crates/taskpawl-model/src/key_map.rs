@@ -28,8 +28,9 @@ impl Hasher for KeyHasher {
         self.0 = (self.0.rotate_left(32) ^ u64::from(number)).wrapping_mul(GOLDEN);
     }
 
+    /// A table takes places from the low bits, and those of a product depend on the low bits of the number alone.
     fn finish(&self) -> u64 {
-        self.0
+        self.0.rotate_left(26)
     }
 }
 
@@ -43,12 +44,13 @@ mod tests {
 
     /// A table takes places from the low bits and compares the high ones.
     #[test]
-    fn keys_side_by_side_are_spread_in_the_low_and_in_the_high_bits() {
-        let hashes: Vec<u64> =
-            (0..4096).map(|key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key))).collect();
-        for bits in [|hash: u64| hash & 0xFFF, |hash: u64| hash >> 52] {
-            let places: BTreeSet<u64> = hashes.iter().map(|hash| bits(*hash)).collect();
-            assert!(places.len() > 2000, "{}", places.len());
+    fn keys_are_spread_in_the_low_and_in_the_high_bits_whatever_lies_between_them() {
+        let hash = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key));
+        for step in [1, 16, 256, 4096, 1 << 20] {
+            let hashes: Vec<u64> = (0..4096_u32).map(|key| hash(key.wrapping_mul(step))).collect();
+            let low: BTreeSet<u64> = hashes.iter().map(|hash| hash & 0xFFF).collect();
+            let high: BTreeSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
+            assert!(low.len() > 2000 && high.len() > 64, "step {step}: {} and {}", low.len(), high.len());
         }
     }
 }

@@ -55,7 +55,8 @@ pub(crate) fn is_gone(files: &Path, name: &str) -> bool {
     match File::open(lock_path(&directory(files), name)) {
         // Shared: several may ask at once, and none takes another for the keeper.
         Ok(file) => file.try_lock_shared().is_ok(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        // Where there are no locks at all, as seen from within a call, those of others are elsewhere.
+        Err(error) => error.kind() == io::ErrorKind::NotFound && directory(files).exists(),
     }
 }
 

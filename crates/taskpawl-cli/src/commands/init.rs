@@ -79,6 +79,12 @@ fn make(app: &App, args: &Args) -> Result<Place, CliError> {
 
 /// Says what a directory without its project file came back to, or parts it from the store that it has.
 fn own_or_found_again(app: &App, args: &Args, place: Place, was_known: bool) -> Result<Place, CliError> {
+    if args.new && place.rule != Rule::StateDirectory {
+        return Err(CliError::usage_with(
+            "the store of this project was named, so there is none to begin anew",
+            "name another one with `taskpawl init --store PATH`",
+        ));
+    }
     let store = place.location.path().filter(|store| store.exists());
     let Some(store) = store.filter(|_| place.rule == Rule::StateDirectory) else { return Ok(place) };
     let store = quoted(&store.display().to_string());

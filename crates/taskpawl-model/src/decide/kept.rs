@@ -90,7 +90,8 @@ impl Draft<'_> {
                 return Err(takes(before, *key)?);
             }
         }
-        for key in self.changes.tasks.keys() {
+        // In the order of keys: which of several is named must not depend on how the command came to them.
+        for key in self.changes.tasks.keys().collect::<BTreeSet<_>>() {
             if before.find_node(*key)?.is_some() && self.is_loosened(before, *key)? {
                 return Err(takes(before, *key)?);
             }
@@ -103,7 +104,7 @@ impl Draft<'_> {
     fn refuse_back_without(&self, before: &Self) -> Decided<()> {
         let first_new = before.view.next_key()?;
         let back = self.changes.tasks.iter().filter(|(key, change)| change.is_new && **key < first_new);
-        for (key, _) in back {
+        for key in back.map(|(key, _)| key).collect::<BTreeSet<_>>() {
             for on in self.dependencies(*key)? {
                 if self.node(on)?.phase == Phase::Skipped {
                     return Err(Refusal::StartsWithout { id: self.id(*key)?, on: self.id(on)? }.into());

@@ -103,12 +103,14 @@ impl Place {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "somebody else holds it"))
     }
 
-    /// Hands the controllers of the limits down, and moves whoever is in the cgroup into a leaf if the kernel asks for that.
+    /// Hands the controllers of the limits down, after everybody in the cgroup has moved into a leaf. The kernel insists on that for
+    /// memory alone; with processes it would take the cgroup as one for threads, in which nothing else can be limited.
     fn hand_down(&self, limits: &ResourceLimits, process: u32) -> io::Result<()> {
         let controls = self.own.join("cgroup.subtree_control");
         let wanted = [("+memory", limits.memory), ("+pids", limits.processes)];
         let wanted: Vec<_> = wanted.into_iter().filter_map(|(name, limit)| limit.map(|_| name)).collect();
         let wanted = wanted.join(" ");
+        self.empty(process)?;
         for _ in 0..ROUNDS {
             match write(&controls, &wanted) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => self.empty(process)?,
@@ -144,10 +146,14 @@ impl Place {
         Ok(())
     }
 
-    /// Returns whether the cgroup is left to those who are in it: to an ordinary user, who may write no other, or by whoever made a
-    /// namespace with it at the top. The administrator may write those of all services.
+    /// Returns whether the cgroup is left to those who are in it: to an ordinary user, who is this one, or by whoever made a namespace
+    /// with it at the top. The administrator may write those of all services, and the one of the whole machine, which alone has no type.
     fn is_delegated(&self) -> io::Result<bool> {
-        Ok(self.own == self.top || std::fs::metadata(self.own.join("cgroup.procs"))?.uid() != 0)
+        if self.own == self.top {
+            return Ok(self.own.join("cgroup.type").exists());
+        }
+        let owner = std::fs::metadata(self.own.join("cgroup.procs"))?.uid();
+        Ok(owner != 0 && owner == rustix::process::geteuid().as_raw())
     }
 }
 
@@ -223,7 +229,7 @@ mod tests {
 
     /// A stand-in for a cgroup that was delegated, with whom it says to be in it.
     fn delegated(processes: &str) -> (tempfile::TempDir, Place) {
-        let directory = directory(&["cgroup.subtree_control"]);
+        let directory = directory(&["cgroup.subtree_control", "cgroup.type"]);
         std::fs::write(directory.path().join("cgroup.procs"), processes).unwrap();
         std::fs::create_dir(directory.path().join(LEAF)).unwrap();
         std::fs::write(directory.path().join(LEAF).join("cgroup.procs"), "").unwrap();
@@ -261,6 +267,15 @@ mod tests {
         assert_eq!(place.empty(7).is_ok(), is_ours);
         let moved = std::fs::read_to_string(directory.path().join(LEAF).join("cgroup.procs")).unwrap();
         assert_eq!(moved, if is_ours { "7" } else { "" });
+    }
+
+    #[test]
+    fn the_cgroup_of_the_whole_machine_is_not_divided() {
+        let (directory, place) = delegated("7\n");
+        std::fs::remove_file(directory.path().join("cgroup.type")).unwrap();
+        place.hand_down(&LIMITS, 7).unwrap_err();
+        let controls = std::fs::read_to_string(directory.path().join("cgroup.subtree_control")).unwrap();
+        assert_eq!(controls, "");
     }
 
     #[test]

@@ -43,8 +43,8 @@ pub fn resolve_copy(environment: &Environment, choice: CopyChoice<'_>) -> Result
         CopyChoice::New(id) => {
             let state = state_directory(environment)?;
             StateRecord::new(id, &found.project).write(&state.join(id))?;
-            leave(&state.join(&found.file.id), &found.project)?;
             ProjectFile::new(id, &found.project)?.write(&found.project)?;
+            leave(&state.join(&found.file.id), &found.project)?;
         }
         CopyChoice::Share => {
             let state = state_directory(environment)?.join(&found.file.id);
