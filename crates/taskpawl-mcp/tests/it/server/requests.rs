@@ -80,7 +80,7 @@ async fn what_cannot_be_read_is_answered() {
     let lines = ["{bad".to_owned(), String::new(), request("7", &deep(130)), request("\"x\"", "{\"a\":")];
     let written = format!("{}\n", lines.join("\n"));
     let server = scene.server();
-    let (said, served) = tokio::join!(
+    let (said, ended) = tokio::join!(
         async {
             ours.write_all(written.as_bytes()).await.unwrap();
             ours.shutdown().await.unwrap();
@@ -93,7 +93,7 @@ async fn what_cannot_be_read_is_answered() {
             server.serve_on(input, output).await
         }
     );
-    served.unwrap();
+    ended.unwrap();
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let heads: Vec<_> =
         answers.iter().map(|answer| (answer["id"].clone(), answer["error"]["code"].clone())).collect();
