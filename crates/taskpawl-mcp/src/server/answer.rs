@@ -16,6 +16,9 @@ pub(super) const MOST_BYTES_ASKED: usize = 200_000;
 /// What the fields take that are added to an object that is full.
 const FIELDS: usize = 200;
 
+/// What of them go with a page.
+const FIELDS_OF_PAGE: usize = 100;
+
 /// How many things to do next are named.
 const MOST_ACTIONS: usize = 12;
 
@@ -94,7 +97,8 @@ impl Answer {
         let taken = weight(&json!(fields).to_string());
         let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
         let mut value = Value::Object(fields);
-        if shorten(&mut value, room) || is_cut {
+        // A page that has its room is not cut again for the name of its field and for where the next one begins.
+        if shorten(&mut value, room + FIELDS_OF_PAGE) || is_cut {
             value["shortened"] = true.into();
         }
         if !actions.is_empty() {
