@@ -212,6 +212,14 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// Returns who holds the task by a lease; a run holds its tasks without one.
+    pub fn lease_holder(&self) -> Option<&SharedText> {
+        match self {
+            Self::InProgress { claim } if claim.lease_until.is_some() => Some(&claim.actor),
+            _ => None,
+        }
+    }
+
     /// Returns the state without what belongs to it.
     pub fn status(&self) -> Status {
         match self {

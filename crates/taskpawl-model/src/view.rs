@@ -10,7 +10,7 @@ use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
 use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
-use crate::status::{CallStatus, Status, TaskState};
+use crate::status::{CallStatus, Status};
 use crate::undo::{Image, Undoable};
 use crate::{Key, KeyMap, Period, RunId, SharedText, TaskId};
 
@@ -194,9 +194,9 @@ pub trait View {
 }
 
 fn is_leased(task: ViewResult<Option<TaskRecord>>, actor: Option<&str>) -> ViewResult<bool> {
-    let state = task?.map(|task| task.body.state.clone());
-    Ok(matches!(state, Some(TaskState::InProgress { claim })
-        if claim.lease_until.is_some() && actor.is_none_or(|actor| claim.actor == actor)))
+    let task = task?;
+    let holder = task.as_ref().and_then(|task| task.body.state.lease_holder());
+    Ok(holder.is_some_and(|holder| actor.is_none_or(|actor| *holder == actor)))
 }
 
 /// Which tasks to find. An empty list of a field means: any.

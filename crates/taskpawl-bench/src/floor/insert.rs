@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::Failure;
-use crate::floor::sqlite::{open, without_computed_indexes};
+use crate::floor::sqlite::open;
 use crate::measure::{Whose, measure};
 use crate::sample::Sample;
 
@@ -25,7 +25,6 @@ pub(crate) fn run(from: &Path, to: &Path) -> Result<Sample, Failure> {
     {
         target.execute_batch(&sql)?;
     }
-    without_computed_indexes(&target)?;
     let insert = || -> Result<(), Failure> {
         target.execute_batch("BEGIN IMMEDIATE")?;
         tables.iter().try_for_each(|table| table.insert(&target))?;

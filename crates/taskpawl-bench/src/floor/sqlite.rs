@@ -34,7 +34,6 @@ pub(crate) fn run(
 ) -> Result<Sample, Failure> {
     let texts = Texts::read(finished)?;
     let connection = open(store)?;
-    without_computed_indexes(&connection)?;
     let first: i64 = connection.query_row("SELECT key FROM tasks WHERE id = 't0'", [], |row| row.get(0))?;
     let dependents = dependents(shape, tasks);
     let order: Vec<usize> = (0..tasks).collect();
@@ -56,17 +55,6 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Failure> {
     connection.set_prepared_statement_cache_capacity(64);
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")?;
     Ok(connection)
-}
-
-/// Takes away the indexes over parts of JSON texts: they are no rows, and nobody who writes by hand would have them.
-pub(crate) fn without_computed_indexes(connection: &Connection) -> Result<(), Failure> {
-    let sql = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql LIKE '%json%'";
-    let names: Vec<String> =
-        connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for name in names {
-        connection.execute_batch(&format!("DROP INDEX {name}"))?;
-    }
-    Ok(())
 }
 
 fn dependents(shape: Shape, tasks: usize) -> Vec<Vec<usize>> {

@@ -166,7 +166,7 @@ fn mend_all(
     let is_found =
         |checks: &[&str]| found.iter().any(|finding| checks.contains(&finding.check) && finding.is_open());
     if let Location::Sqlite(path) = location
-        && is_found(&["index", "stray_row", "node", "counters"])
+        && is_found(&["index", "stray_row", "excerpt", "node", "counters"])
     {
         sqlite::mend(path)?;
     }

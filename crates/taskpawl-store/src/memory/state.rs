@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
     CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord,
-    Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId, TaskRecord, TaskState,
-    Timestamp, Undoable, Work,
+    Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId, TaskRecord, Timestamp,
+    Undoable, Work,
 };
 
 use super::pages::Pages;
@@ -158,10 +158,8 @@ impl State {
 
     fn note_lease(&mut self, key: Key, record: &TaskRecord) {
         self.leases.remove(&key);
-        if let TaskState::InProgress { claim } = &record.body.state
-            && claim.lease_until.is_some()
-        {
-            self.leases.insert(key, claim.actor.clone());
+        if let Some(holder) = record.body.state.lease_holder() {
+            self.leases.insert(key, holder.clone());
         }
     }
 

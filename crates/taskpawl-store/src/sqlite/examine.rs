@@ -9,7 +9,7 @@ use super::known::Known;
 use super::open::{self, ReadOnly, Setup};
 use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
-use super::{backup, rows};
+use super::{backup, excerpt, rows};
 use crate::StoreError;
 use crate::examine::{Derived, Finding, Findings, Severity, check_nodes, check_rows};
 use crate::files::{self, LockFile};
@@ -54,6 +54,7 @@ fn all(session: &Session) -> ViewResult<Vec<Finding>> {
         return Ok(found);
     }
     found.extend(strays(session)?);
+    found.extend(excerpt::check(session)?);
     let kept = Kept::read(session)?;
     let keys: Vec<Key> = kept.nodes.keys().copied().collect();
     found.extend(check_rows(session, &keys)?);
@@ -243,6 +244,7 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     for (table, condition) in stray_conditions() {
         session.execute(&format!("DELETE FROM {table} WHERE {condition}"), [])?;
     }
+    excerpt::mend(session)?;
     let kept = Kept::read(session).map_err(StoreError::from_view)?;
     let keys: Vec<Key> = kept.nodes.keys().copied().collect();
     if !check_rows(session, &keys).map_err(StoreError::from_view)?.is_empty() {

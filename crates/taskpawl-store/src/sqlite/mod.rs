@@ -2,6 +2,7 @@
 
 mod backup;
 mod examine;
+mod excerpt;
 mod find;
 mod history;
 mod known;

@@ -64,12 +64,11 @@ pub(super) mod sql {
          WHERE CASE WHEN json_valid(record) THEN coalesce(json_extract(record, '$.finishedAt'), json_extract(record, '$.recoveredAt')) END \
          IS NULL ORDER BY position DESC";
     pub(crate) const LEASES: &str = "SELECT key FROM bodies INDEXED BY leases \
-         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
-    pub(crate) const LEASES_OF: &str = "SELECT key FROM bodies INDEXED BY leases \
-         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.actor') END = ?1 \
-         AND CASE WHEN json_valid(body) THEN json_extract(body, '$.state.claim.leaseUntil') END IS NOT NULL ORDER BY key";
-    pub(crate) const RUNNING: &str = "SELECT slot >> ?1 FROM calls INDEXED BY calls_running \
-         WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.status') END = 'running' ORDER BY slot";
+         WHERE holder IS NOT NULL ORDER BY key";
+    pub(crate) const LEASES_OF: &str =
+        "SELECT key FROM bodies INDEXED BY leases WHERE holder = ?1 ORDER BY key";
+    pub(crate) const RUNNING: &str =
+        "SELECT slot >> ?1 FROM calls INDEXED BY calls_running WHERE is_running ORDER BY slot";
     /// A literal stands where a parameter would hide from SQLite how many there are of each phase.
     pub(crate) const ON_HOLD: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_phase WHERE phase = 4 ORDER BY key LIMIT ?1";
@@ -78,10 +77,9 @@ pub(super) mod sql {
     pub(crate) const UNDECIDED: &str = rows::select_node!(
         "WHERE phase = 0 AND undecided = 1 AND entry = 0 AND (dependencies_open = 0 OR gate_trigger <> 0)"
     );
-    pub(crate) const TOOK: &str = "SELECT key, CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END \
-         FROM bodies INDEXED BY took WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.progress.took') END IS NOT NULL";
-    pub(crate) const ESTIMATES: &str = "SELECT key, CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END \
-         FROM tasks INDEXED BY estimates WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.estimate') END IS NOT NULL";
+    pub(crate) const TOOK: &str = "SELECT key, took FROM bodies INDEXED BY took WHERE took IS NOT NULL";
+    pub(crate) const ESTIMATES: &str =
+        "SELECT key, estimate FROM tasks INDEXED BY estimates WHERE estimate IS NOT NULL";
     pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
     pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \

@@ -6,6 +6,7 @@ use taskpawl_model::{
     TaskId, TaskRecord, View,
 };
 
+use super::excerpt::{self, OfBody};
 use super::rows::{Time, to_json};
 use super::session::{Live, Session};
 use super::view::{POSITION_BITS, sql};
@@ -111,12 +112,15 @@ impl Session {
             return self.insert_task(key, record);
         }
         let body = self.json(&record.body)?;
-        let sql = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
-        self.execute(sql, params![key.0, integer(record.version), Time(record.updated_at), body])?;
+        let excerpt = OfBody::new(&record.body);
+        let sql =
+            "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
+        let (version, updated) = (integer(record.version), Time(record.updated_at));
+        self.execute(sql, params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
         if change.spec_changed {
-            let sql = "UPDATE tasks SET plan = ?2, assignee = ?3, spec = ?4 WHERE key = ?1";
-            let spec = self.json(&record.spec)?;
-            self.execute(sql, params![key.0, record.plan.as_deref(), record.spec.assignee, spec])?;
+            let sql = "UPDATE tasks SET plan = ?2, assignee = ?3, spec = ?4, estimate = ?5 WHERE key = ?1";
+            let (spec, estimate) = (self.json(&record.spec)?, excerpt::estimate(&record.spec));
+            self.execute(sql, params![key.0, record.plan.as_deref(), record.spec.assignee, spec, estimate])?;
             self.execute("DELETE FROM labels WHERE task = ?1", [key.0])?;
             self.put_labels(key, record)?;
         }
@@ -127,13 +131,23 @@ impl Session {
         let spec = self.json(&record.spec)?;
         let id = record.id.as_str();
         self.execute(
-            "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![key.0, id, record.plan.as_deref(), record.spec.assignee, Time(record.created_at), spec],
+            "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                key.0,
+                id,
+                record.plan.as_deref(),
+                record.spec.assignee,
+                Time(record.created_at),
+                spec,
+                excerpt::estimate(&record.spec),
+            ],
         )?;
         let body = self.json(&record.body)?;
+        let excerpt = OfBody::new(&record.body);
+        let (version, updated) = (integer(record.version), Time(record.updated_at));
         self.execute(
-            "INSERT INTO bodies VALUES (?1, ?2, ?3, ?4)",
-            params![key.0, integer(record.version), Time(record.updated_at), body],
+            "INSERT INTO bodies VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![key.0, version, updated, body, excerpt.holder, excerpt.took],
         )?;
         self.execute("DELETE FROM deleted_ids WHERE id = ?1", [id])?;
         self.put_labels(key, record)?;
@@ -215,12 +229,15 @@ impl Session {
         let Some(CallRecord { id, spec, origin, body }) = &change.record else {
             return self.execute("DELETE FROM calls WHERE slot = ?1", [slot]).map(drop);
         };
+        let is_running = excerpt::is_running(body);
         let body = self.json(body)?;
         if !change.spec_changed {
-            return self.execute("UPDATE calls SET body = ?2 WHERE slot = ?1", params![slot, body]).map(drop);
+            let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
+            return self.execute(sql, params![slot, body, is_running]).map(drop);
         }
-        let sql = "INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.execute(sql, params![slot, id.as_str(), origin.as_str(), self.json(spec)?, body]).map(drop)
+        let sql = "INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let spec = self.json(spec)?;
+        self.execute(sql, params![slot, id.as_str(), origin.as_str(), spec, body, is_running]).map(drop)
     }
 
     fn slot(&self, key: Key, position: u32) -> Result<i64, StoreError> {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use taskpawl_model::{Status, read_task};
-use taskpawl_store::{Location, Store, open};
+use taskpawl_store::{Location, Store, examine, open};
 
-use crate::support::{accept, done};
+use crate::support::{accept, create, done, task};
 
 const SCHEMAS: [&str; 1] = ["schema-1"];
 
@@ -98,4 +98,39 @@ fn files_of_earlier_schemas_are_read_and_written() {
         fs::copy(golden(schema, "store.json"), &path).unwrap();
         check(schema, "file", &|| open(&Location::Json(path.clone())));
     }
+}
+
+/// What runs look for got columns of its own in version 8.
+#[test]
+fn what_texts_say_stands_in_columns_after_a_migration() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database("schema-1", directory.path());
+    let claim = r#"{"status":"in_progress","claim":{"actor":"ann","leaseUntil":"2030-01-01T00:00:00Z"}}"#;
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch(&format!(
+            "UPDATE bodies SET body = json_set(body, '$.state', json('{claim}')) WHERE key = 0;
+             UPDATE bodies SET body = json_set(body, '$.progress', json('{{\"took\":\"3s\"}}')) WHERE key = 1;
+             UPDATE bodies SET body = 'no text' WHERE key = 2;
+             UPDATE tasks SET spec = json_set(spec, '$.estimate', '7s') WHERE key = 3;
+             UPDATE calls SET body = json_set(body, '$.status', 'running') WHERE slot = (SELECT min(slot) FROM calls)"
+        ))
+        .unwrap();
+    drop(connection);
+    let location = Location::Sqlite(path.clone());
+    accept(&open(&location), create(task("new")));
+    let connection = Connection::open(&path).unwrap();
+    let columns: String = connection
+        .query_row(
+            "SELECT (SELECT group_concat(key || ' ' || coalesce(holder, '-') || ' ' || coalesce(took, '-'), ', ' ORDER BY key)
+                     FROM bodies WHERE holder IS NOT NULL OR took IS NOT NULL) \
+             || '; ' || (SELECT group_concat(key || ' ' || estimate) FROM tasks WHERE estimate IS NOT NULL) \
+             || '; ' || (SELECT sum(is_running) || ' ' || (SELECT is_running FROM calls ORDER BY slot LIMIT 1) FROM calls)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(columns, "0 ann -, 1 - 3s, 15 agent-7 -; 3 7s; 1 1");
+    let found = examine(&location, None).unwrap();
+    assert!(found.iter().all(|finding| finding.check != "excerpt"), "{found:?}");
 }
