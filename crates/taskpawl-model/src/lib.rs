@@ -42,6 +42,7 @@ mod settle;
 mod shared;
 mod spec;
 mod status;
+mod time_text;
 mod undo;
 mod usage;
 mod view;

@@ -52,10 +52,10 @@ pub struct TaskBody {
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub generation: u32,
     /// When it was first claimed since it was last cleared.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "crate::time_text::serialize", skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "crate::time_text::serialize", skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
     /// What its expressions call other tasks, where that is not their id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -206,10 +206,18 @@ pub struct CallBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
     /// When it was last started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::time_text::serialize",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub started_at: Option<Timestamp>,
     /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::time_text::serialize",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub finished_at: Option<Timestamp>,
 }
 

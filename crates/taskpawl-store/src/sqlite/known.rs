@@ -3,9 +3,7 @@
 //! SQLite tells whether another connection has committed since ([`DATA_VERSION`]): only if none has is it taken over into the next
 //! transaction, and so it is always what the file holds.
 
-use std::collections::HashMap;
-
-use taskpawl_model::{CallRecord, Key, Node, TaskRecord, TaskState};
+use taskpawl_model::{CallRecord, Key, KeyMap, Node, TaskRecord, TaskState};
 
 /// Asks for a number that changes with every commit of another connection, and not with one's own.
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
@@ -19,9 +17,9 @@ const MOST_TASKS: usize = 1 << 10;
 /// Nodes, tasks and calls as the transaction sees them.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    nodes: HashMap<Key, Node>,
-    tasks: HashMap<Key, TaskRecord>,
-    calls: HashMap<Key, Vec<CallRecord>>,
+    nodes: KeyMap<Node>,
+    tasks: KeyMap<TaskRecord>,
+    calls: KeyMap<Vec<CallRecord>>,
 }
 
 impl Known {
@@ -68,13 +66,13 @@ impl Known {
     }
 
     pub(super) fn forget_calls(&mut self, key: Key) {
-        self.calls.remove(&key);
+        self.calls.swap_remove(&key);
     }
 
     pub(super) fn forget(&mut self, key: Key) {
-        self.nodes.remove(&key);
-        self.tasks.remove(&key);
-        self.calls.remove(&key);
+        self.nodes.swap_remove(&key);
+        self.tasks.swap_remove(&key);
+        self.calls.swap_remove(&key);
     }
 
     /// Lets go of what the next transaction hardly asks for: of tasks those are wanted whose calls will be reported.
