@@ -50,7 +50,7 @@ pub(crate) fn run(store: &str, applied: Option<(Shape, usize)>, jobs: usize) -> 
         apply_to(&plans, shape, tasks)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let options = RunOptions { jobs: Some(jobs), ..RunOptions::default() };
+    let options = RunOptions { jobs: Some(jobs), owns_thread: true, ..RunOptions::default() };
     let before = memory()?.0;
     let (summary, sample) = measure(Whose::Mine, || Ok(runtime.block_on(plans.run_all_ready(options))?))?;
     if summary.exit != 0 {

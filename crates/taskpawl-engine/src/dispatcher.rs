@@ -43,6 +43,7 @@ pub(crate) struct Dispatcher {
     manager: Manager,
     run: RunId,
     wait: bool,
+    owns_thread: bool,
     intake: Intake,
     state: State,
     executor: Executor,
@@ -103,6 +104,7 @@ impl Dispatcher {
             manager,
             run,
             wait: options.wait,
+            owns_thread: options.owns_thread,
             executor,
             observer: options.observer.clone(),
             calls: JoinSet::new(),
@@ -232,9 +234,10 @@ impl Dispatcher {
     }
 
     async fn carry_out(&mut self, actions: Vec<Action>, events: &mut VecDeque<Event>) {
-        for action in actions {
+        let mut actions = actions.into_iter();
+        while let Some(action) = actions.next() {
             match action {
-                Action::Commit(commit) => self.commit(*commit),
+                Action::Commit(commit) => self.commit(*commit, actions.len() == 0),
                 Action::Start(call) => self.start(*call, events).await,
                 Action::Find(key, inputs) => self.find(key, inputs),
                 Action::Kill(key) => self.executor.kill(key),
@@ -294,7 +297,7 @@ impl Dispatcher {
         name.ok().flatten().unwrap_or_default()
     }
 
-    fn commit(&self, commit: Commit) {
+    fn commit(&self, commit: Commit, is_last: bool) {
         let round = Box::new(self.intake.round(commit));
         let requests = vec![self.manager.request(Command::Round(round))];
         let sender = self.committed.0.clone();
@@ -302,7 +305,12 @@ impl Dispatcher {
             // Nobody receives when the run was dropped: its record stays open for the next one.
             let _ = sender.send(outcomes);
         });
-        self.manager.store().submit(requests, reply);
+        let is_idle = is_last && self.calls.is_empty() && self.finds.is_empty();
+        if self.owns_thread && is_idle {
+            self.manager.store().submit_here(requests, reply);
+        } else {
+            self.manager.store().submit(requests, reply);
+        }
     }
 
     fn take_outcomes(&mut self, outcomes: Outcomes, events: &mut VecDeque<Event>) -> Result<(), RunError> {

@@ -13,7 +13,12 @@ use crate::{Location, StoreError};
 
 /// The writing side of a backend: at most one transaction at a time, behind the lock that all processes share.
 pub(crate) trait Backend: Send + Debug {
-    /// Waits for the lock and begins a transaction.
+    /// Takes the lock for the next transaction if that means no wait, and returns whether it did.
+    fn lock_now(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// Waits for the lock, if it is not held yet, and begins a transaction.
     fn begin(&mut self) -> Result<(), StoreError>;
 
     /// Returns what the transaction sees, its own writes included.
@@ -116,6 +121,12 @@ impl Committer {
             }
         }
         self.make_durable().map(|()| Ok(decision.answer))
+    }
+
+    /// Takes the lock for the next commit if that means no wait, and returns whether it did. Then a commit has to follow.
+    pub(crate) fn lock_now(&mut self) -> bool {
+        // What stands in the way is an error of the commit that waits.
+        !self.is_poisoned && self.backend.lock_now().unwrap_or(false)
     }
 
     /// Returns whether a commit waits for nothing outside the process.

@@ -1,6 +1,6 @@
 //! Files and directories that only their owner may read, and locks on them.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -154,6 +154,18 @@ impl LockFile {
             return Ok(());
         }
         self.retry(File::lock)
+    }
+
+    /// Takes it if nobody else holds it, and returns whether it did.
+    pub(crate) fn try_lock(&self) -> Result<bool, StoreError> {
+        if faults::is_on(Fault::NoLockFile) {
+            return Ok(true);
+        }
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(StoreError::io("lock", &self.path, error)),
+        }
     }
 
     /// Waits until nobody holds it to write.

@@ -98,28 +98,16 @@ impl Store for Handle {
     }
 
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
-        let mut queue = lock(&self.shared.queue);
-        queue.jobs.push(Job { requests, reply });
-        if self.shared.is_instant {
-            drop(queue);
-            if self.shared.drain_if_free() {
-                return;
-            }
-            queue = lock(&self.shared.queue);
+        lock(&self.shared.queue).jobs.push(Job { requests, reply });
+        if !(self.shared.is_instant && self.shared.drain_if_free(|_| true)) {
+            self.leave_to_thread();
         }
-        if queue.thread.is_some() {
-            drop(queue);
-            self.shared.work.notify_one();
-            return;
-        }
-        let shared = Arc::clone(&self.shared);
-        let builder = thread::Builder::new().name("taskpawl-committer".to_owned());
-        queue.thread = builder.spawn(move || shared.serve()).ok();
-        let has_thread = queue.thread.is_some();
-        drop(queue);
-        if !has_thread {
-            // Then the caller has to wait: slower, but no less true.
-            self.shared.drain();
+    }
+
+    fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
+        lock(&self.shared.queue).jobs.push(Job { requests, reply });
+        if !self.shared.drain_if_free(|committer| committer.is_instant() || committer.lock_now()) {
+            self.leave_to_thread();
         }
     }
 
@@ -167,6 +155,25 @@ impl Store for Handle {
 }
 
 impl Handle {
+    /// Has the thread empty the queue.
+    fn leave_to_thread(&self) {
+        let mut queue = lock(&self.shared.queue);
+        if queue.thread.is_some() {
+            drop(queue);
+            self.shared.work.notify_one();
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let builder = thread::Builder::new().name("taskpawl-committer".to_owned());
+        queue.thread = builder.spawn(move || shared.serve()).ok();
+        let has_thread = queue.thread.is_some();
+        drop(queue);
+        if !has_thread {
+            // Then the caller has to wait: slower, but no less true.
+            self.shared.drain();
+        }
+    }
+
     fn revision(&self) -> Result<u64, StoreError> {
         let mut revision = 0;
         self.read(&mut |view| {
@@ -200,14 +207,20 @@ impl Shared {
         self.drain_with(&mut lock(&self.committer));
     }
 
-    /// As [`drain`](Self::drain), unless somebody commits just now; returns whether it did.
-    fn drain_if_free(&self) -> bool {
-        let committer = match self.committer.try_lock() {
-            Ok(committer) => Some(committer),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+    /// As [`drain`](Self::drain), unless somebody commits just now, or the committer may not; returns whether the queue is empty.
+    fn drain_if_free(&self, may_commit: impl FnOnce(&mut Committer) -> bool) -> bool {
+        let mut committer = match self.committer.try_lock() {
+            Ok(committer) => committer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
         };
-        committer.map(|mut committer| self.drain_with(&mut committer)).is_some()
+        // Whoever held the committer before may have taken all: then there is nothing to take the lock for.
+        let is_done = lock(&self.queue).jobs.is_empty();
+        let is_free = is_done || may_commit(&mut committer);
+        if is_free {
+            self.drain_with(&mut committer);
+        }
+        is_free
     }
 
     fn drain_with(&self, committer: &mut Committer) {
@@ -304,6 +317,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::{Handle, Store};
+    use crate::files::LockFile;
 
     #[test]
     fn a_commit_that_waits_for_nothing_is_answered_before_submit_returns() {
@@ -313,6 +327,30 @@ mod tests {
         handle.submit(Vec::new(), Box::new(move |result| sender.send(result.unwrap()).unwrap()));
         assert_eq!(receiver.try_recv(), Ok(Vec::new()));
         assert!(super::lock(&handle.shared.queue).thread.is_none());
+    }
+
+    #[test]
+    fn who_has_nothing_else_to_do_commits_where_the_lock_is_free() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tasks.db");
+        let (backend, reader) = crate::sqlite::open(&path);
+        let handle = Handle::new(backend, reader, &path);
+        handle.write(Vec::new()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let submit = || {
+            let sender = sender.clone();
+            handle.submit_here(Vec::new(), Box::new(move |result| sender.send(result.unwrap()).unwrap()));
+        };
+        submit();
+        assert_eq!(receiver.try_recv(), Ok(Vec::new()));
+        assert!(super::lock(&handle.shared.queue).thread.is_none());
+        let other = LockFile::open(&path).unwrap();
+        other.lock().unwrap();
+        submit();
+        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty), "somebody else has the lock");
+        other.unlock();
+        assert_eq!(receiver.recv(), Ok(Vec::new()));
+        other.lock().unwrap();
     }
 
     #[test]

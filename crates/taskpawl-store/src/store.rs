@@ -35,6 +35,12 @@ pub trait Store: Send + Sync + Debug {
     /// Queues requests and returns without waiting for anything outside the process; `reply` gets what became of them. Everything queued meanwhile shares a commit.
     fn submit(&self, requests: Vec<Request>, reply: Reply);
 
+    /// As [`submit`](Self::submit), for a caller that has nothing else to do: where the lock is free, it commits itself, which may
+    /// wait for the disk but for nobody else, and `reply` has got what became of them when this returns.
+    fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
+        self.submit(requests, reply);
+    }
+
     /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
 

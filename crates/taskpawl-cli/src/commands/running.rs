@@ -116,6 +116,7 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         wait: args.wait,
         observer: reporter.as_ref().map(Reporter::observer),
         control: control.clone(),
+        owns_thread: true,
         ..limits(app, args)?
     };
     let runtime =

@@ -61,6 +61,8 @@ struct SqliteBackend {
 struct Writer {
     session: Session,
     lock: LockFile,
+    /// Whether it holds the lock: from before a transaction to its end.
+    is_locked: bool,
     identity: Option<Identity>,
     /// The version of the schema that it writes.
     version: i64,
@@ -88,16 +90,28 @@ impl SqliteBackend {
 
     /// Takes the lock, and opens the database the first time.
     fn lock(&mut self) -> Result<(), StoreError> {
-        if let Some(writer) = &self.writer {
-            return writer.lock.lock();
+        if let Some(writer) = &mut self.writer {
+            if !writer.is_locked {
+                writer.lock.lock()?;
+                writer.is_locked = true;
+            }
+            return Ok(());
         }
         files::make_directory(files::directory_of(&self.path))?;
         let lock = LockFile::open(&self.path)?;
         lock.lock()?;
         let session = open::writing(&self.path, self.setup)?;
         let (identity, version) = (files::identity(&self.path)?, self.setup.schema.version());
-        self.writer =
-            Some(Writer { session, lock, identity, version, data_version: 0, kept: None, is_sound: true });
+        self.writer = Some(Writer {
+            session,
+            lock,
+            is_locked: true,
+            identity,
+            version,
+            data_version: 0,
+            kept: None,
+            is_sound: true,
+        });
         Ok(())
     }
 }
@@ -159,8 +173,13 @@ impl Writer {
         } else {
             self.session.execute("ROLLBACK", []).map(drop)
         };
-        self.lock.unlock();
+        self.unlock();
         result
+    }
+
+    fn unlock(&mut self) {
+        self.lock.unlock();
+        self.is_locked = false;
     }
 }
 
@@ -201,6 +220,13 @@ impl Drop for SqliteBackend {
 }
 
 impl Backend for SqliteBackend {
+    /// The first transaction opens the database, which may take longer.
+    fn lock_now(&mut self) -> Result<bool, StoreError> {
+        let Some(writer) = &mut self.writer else { return Ok(false) };
+        writer.is_locked = writer.is_locked || writer.lock.try_lock()?;
+        Ok(writer.is_locked)
+    }
+
     fn begin(&mut self) -> Result<(), StoreError> {
         self.lock()?;
         let path = self.path.clone();
@@ -224,7 +250,7 @@ impl Backend for SqliteBackend {
         let writer = self.writer();
         match writer.commit() {
             Ok(()) => {
-                writer.lock.unlock();
+                writer.unlock();
                 Ok(())
             }
             Err(error) => {
