@@ -13,7 +13,7 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, has_extension};
 use crate::front;
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word};
+use crate::kept::{keep, keep_away, keep_if_other, keep_word};
 use crate::ours::Ours;
 use crate::record::{Read, Record, blank, fields, set_option};
 use crate::states;
@@ -213,7 +213,7 @@ fn task(item: Item, words: &Words, ids: &Ids, options: &Options, left_out: &mut 
     keep_word(&mut kept, "status", &word, &words.word(status), status);
     read_priority(&mut record, &mut task, &ours, &mut kept)?;
     read_times(&mut record, &mut task, &mut kept)?;
-    read_links(&mut record, &mut task, ids, left_out)?;
+    read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     task.description = body::description(&body);
     task.notes = body::comments(&body, task.created_at);
     keep_if_other(&mut kept, "body", json!(body), &json!(body::of(&task)));
@@ -293,22 +293,35 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
     Ok(())
 }
 
-fn read_links(record: &mut Record, task: &mut Task, ids: &Ids, left_out: &mut Vec<LeftOut>) -> Read<()> {
+fn read_links(
+    record: &mut Record,
+    task: &mut Task,
+    ids: &Ids,
+    kept: &mut Map,
+    left_out: &mut Vec<LeftOut>,
+) -> Read<()> {
+    let mut leave_out = |field: &str, on: &str| {
+        left_out.push(LeftOut::new(format!("{}: {field}", task.id), format!("`{on}` is not there")));
+    };
+    let mut away = Vec::new();
     for on in record.texts("dependencies")? {
         match ids.get(&on.to_uppercase()) {
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
-            None => left_out
-                .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not there"))),
+            None => {
+                leave_out("dependencies", &on);
+                away.push(json!(on));
+            }
         }
     }
+    keep_away(kept, "dependencies", away);
     if let Some(parent) = record.text("parent_task_id")? {
         match ids.get(&parent.to_uppercase()) {
             Some(parent) => task.parent = Some(parent.clone()),
-            None => left_out.push(LeftOut::new(
-                format!("{}: parent_task_id", task.id),
-                format!("`{parent}` is not there"),
-            )),
+            None => {
+                leave_out("parent_task_id", &parent);
+                kept.insert("parent_task_id".to_owned(), json!(parent));
+            }
         }
     }
     Ok(())

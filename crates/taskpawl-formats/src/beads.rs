@@ -1,6 +1,6 @@
 //! Issues of beads: `.beads/issues.jsonl`, one JSON object in each line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, format_time};
@@ -10,7 +10,8 @@ use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
 use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
-use crate::lost;
+use crate::lost::{self, is_empty};
+use crate::order::{self, Shape};
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -38,6 +39,9 @@ const FIELDS: &[&str] = &[
     "finishedAt",
     "metadata.beads",
 ];
+
+/// What beads counts anew, and what a link says as well.
+const COUNTED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
 
 /// Words of a close reason that say that an issue did not end well.
 const ENDS: &[(&str, Status)] =
@@ -135,8 +139,8 @@ fn task(
     if task.id.as_str() != theirs && ours.id.is_none() {
         kept.insert("id".to_owned(), json!(theirs));
     }
-    for count in ["dependency_count", "dependent_count", "comment_count", "parent"] {
-        record.map.remove(count);
+    for count in COUNTED {
+        record.map.remove(*count);
     }
     task.description = record.text("description")?.unwrap_or_default();
     read_texts(&mut record, &mut task)?;
@@ -355,17 +359,50 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let mut out = String::new();
-    for line in text.lines().filter(|line| is_other(line)) {
-        out.push_str(line);
-        out.push('\n');
-    }
+    let mut issues: Vec<(String, Map)> = Vec::new();
     for task in tasks {
-        out.push_str(&Value::Object(issue_of(task, &theirs, &mut written.left_out)).to_string());
-        out.push('\n');
+        issues.push((theirs[&task.id].clone(), issue_of(task, &theirs, &mut written.left_out)));
     }
-    written.files.insert(name, out);
+    let lines = lines_of(&issues, text);
+    written.files.insert(name, lines.into_iter().map(|line| line + "\n").collect::<String>());
     written
+}
+
+/// Returns the lines of a file: what is there where it is, and what is new behind its last issue.
+fn lines_of(issues: &[(String, Map)], text: &str) -> Vec<String> {
+    let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
+    let (mut lines, mut end) = (Vec::new(), None);
+    for line in text.lines() {
+        if is_other(line) {
+            lines.push(line.to_owned());
+        } else if let Some((before, issue)) = known_issue(line, &mut left) {
+            lines.push(line_of(issue, before, line));
+            end = Some(lines.len());
+        }
+    }
+    let new = issues.iter().filter(|(id, _)| left.contains_key(id.as_str()));
+    let new: Vec<String> = new.map(|(_, issue)| Value::Object(issue.clone()).to_string()).collect();
+    let end = end.unwrap_or(lines.len());
+    lines.splice(end..end, new);
+    lines
+}
+
+/// Returns the issue of a line as it is there, and as it is to be; `None` for one that is not written, or was already.
+fn known_issue<'i>(line: &str, left: &mut BTreeMap<&str, &'i Map>) -> Option<(Map, &'i Map)> {
+    let Ok(Value::Object(before)) = serde_json::from_str(line) else { return None };
+    let id = Record { map: before.clone(), place: Place::default() }.id("id").ok()?;
+    Some((before, left.remove(id.as_str())?))
+}
+
+/// Returns the line of an issue: the one that is there, where it says the same; else with its fields in the order that they had.
+fn line_of(issue: &Map, mut before: Map, line: &str) -> String {
+    let mut issue = issue.clone();
+    issue.extend(before.remove_entry("_type"));
+    let says = |field: &str, value: &Value| !COUNTED.contains(&field) && !is_empty(value);
+    before.retain(|field, value| says(field, value));
+    let mut said = issue.clone();
+    said.retain(|field, value| says(field, value));
+    if said == before { line.to_owned() } else { order::compact(&Value::Object(issue), &Shape::of(line)) }
 }
 
 /// Returns whether a line is no issue and so stays.
@@ -480,19 +517,22 @@ fn write_links(
         let list = links.and_then(|links| links.get(*name)).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).for_each(|id| want(&TaskId::from(id), kind));
     }
-    let known: Vec<&String> = theirs.values().collect();
+    let known: BTreeSet<&String> = theirs.values().collect();
+    let above = task.parent.as_ref().and_then(|parent| theirs.get(parent));
     let mut links: Vec<Value> = Vec::new();
+    let mut written: BTreeSet<usize> = BTreeSet::new();
     for map in raw {
         let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
         let place = wanted.iter().position(|(id, ours)| *id == on && same_kind(ours, &kind));
-        if let Some(place) = place {
-            wanted.remove(place);
-            links.push(Value::Object(map));
-        } else if !is_mapped(&kind) || !known.contains(&&on) {
+        written.extend(place);
+        // What is above it waits for it anyway, here without a link of its own.
+        let is_said_by_parent = above == Some(&on) && same_kind("blocks", &kind);
+        if place.is_some() || is_said_by_parent || !is_mapped(&kind) || !known.contains(&on) {
             links.push(Value::Object(map));
         }
     }
-    links.extend(wanted.into_iter().map(|(on, kind)| {
+    let new = wanted.into_iter().enumerate().filter(|(place, _)| !written.contains(place));
+    links.extend(new.map(|(_, (on, kind))| {
         json!({ "issue_id": theirs[&task.id], "depends_on_id": on, "type": kind, "created_at": format_time(task.updated_at) })
     }));
     if !links.is_empty() {

@@ -9,8 +9,9 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, kept, put, put_rest};
+use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::lost;
+use crate::order::{self, Shape};
 use crate::ours::{NAME, Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
@@ -82,8 +83,7 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
     }
     let mut blocks = Vec::new();
     for item in items {
-        let task = task(item, &ids, options, &mut blocks, &mut reading.left_out)?;
-        reading.tasks.push(task);
+        reading.tasks.push(task(item, &ids, options, &mut blocks, &mut reading.left_out)?);
     }
     // Either side may say it.
     for (on, theirs) in blocks {
@@ -118,19 +118,27 @@ fn task(
     }
     read_status(&mut record, &mut task, &ours, &mut kept)?;
     read_form(&mut record, &mut task, &mut kept)?;
-    for on in record.texts("blockedBy")? {
-        match ids.get(&on) {
-            Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
-            Some(_) => {}
-            None => {
-                left_out.push(LeftOut::new(format!("{theirs}: blockedBy"), format!("`{on}` is not there")));
-            }
+    let (on, away) = present(record.texts("blockedBy")?, ids);
+    for on in on.iter().filter_map(|on| ids.get(on)) {
+        if !task.dependencies.contains(on) {
+            task.dependencies.push(on.clone());
         }
     }
-    blocks.extend(record.texts("blocks")?.into_iter().map(|other| (task.id.clone(), other)));
+    let (others, beyond) = present(record.texts("blocks")?, ids);
+    blocks.extend(others.into_iter().map(|other| (task.id.clone(), other)));
+    for (field, away) in [("blockedBy", away), ("blocks", beyond)] {
+        let said = |on: &String| LeftOut::new(format!("{theirs}: {field}"), format!("`{on}` is not there"));
+        left_out.extend(away.iter().map(said));
+        keep_away(&mut kept, field, away.into_iter().map(Value::String).collect());
+    }
     kept.extend(record.map);
     keep(&mut task, FORMAT, kept);
     Ok(task)
+}
+
+/// Parts ids into those of tasks that are there and others.
+fn present(list: Vec<String>, ids: &Ids) -> (Vec<String>, Vec<String>) {
+    list.into_iter().partition(|id| ids.get(id).is_some())
 }
 
 fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
@@ -200,7 +208,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let (name, text) = before.first();
     let is_list = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_array());
     if is_list && before.iter().nth(1).is_none() {
-        return write_todos(tasks, name);
+        return write_todos(tasks, name, text);
     }
     let (mut present, mut ours) = (BTreeMap::new(), BTreeMap::new());
     for (file, text) in before.iter() {
@@ -222,9 +230,9 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     for task in tasks {
         let blocks = blocks.remove(&task.id).unwrap_or_default();
         let out = record_of(task, &theirs, &blocks, &mut written.left_out);
-        let text = serde_json::to_string_pretty(&out).expect("BUG: values are always valid JSON");
         let name = &theirs[&task.id];
         let file = present.get(name).cloned().unwrap_or_else(|| format!("{name}.json"));
+        let text = order::pretty(&Value::Object(out), &Shape::of(before.get(&file).unwrap_or_default()));
         written.files.insert(file, text);
     }
     written
@@ -279,11 +287,14 @@ fn record_of(
     let mut by = Vec::new();
     for on in &task.dependencies {
         match theirs.get(on) {
-            Some(on) => by.push(on),
+            Some(on) => by.push(json!(on)),
             None => left_out
                 .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not exported"))),
         }
     }
+    by.extend(take_away(&mut kept, "blockedBy"));
+    let mut blocks: Vec<Value> = blocks.iter().map(|other| json!(other)).collect();
+    blocks.extend(take_away(&mut kept, "blocks"));
     out.insert("blocks".to_owned(), json!(blocks));
     out.insert("blockedBy".to_owned(), json!(by));
     let ours = Ours::of(task, known || task.id.as_str() == name, plain(own), Priority::Medium);
@@ -312,7 +323,7 @@ fn apart(map: Map) -> Map {
     rest
 }
 
-fn write_todos(tasks: &[Task], name: &str) -> Written {
+fn write_todos(tasks: &[Task], name: &str, before: &str) -> Written {
     let mut written = Written::default();
     lost::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
     let mut list = Vec::new();
@@ -331,7 +342,6 @@ fn write_todos(tasks: &[Task], name: &str) -> Written {
         put_rest(&mut out, kept);
         list.push(Value::Object(out));
     }
-    let text = serde_json::to_string(&list).expect("BUG: values are always valid JSON");
-    written.files.insert(name, text);
+    written.files.insert(name, order::compact(&Value::Array(list), &Shape::of(before)));
     written
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use taskpawl_model::Map;
 
 use crate::error::Place;
+use crate::lost::is_empty;
 use crate::record::Read;
 
 /// How deep a head may be nested.
@@ -167,6 +168,84 @@ fn plain(text: &str) -> Value {
             _ => json!(text),
         },
     }
+}
+
+/// Returns a head with other values: entries that say the same keep their lines where they stood, with comments and all; what is new
+/// follows, as far as it says something, in the order of `order`. `None` where the lines do not show what is in the head.
+pub(crate) fn over(before: &str, head: &Map, order: &[&str]) -> Option<String> {
+    let old = parse(before, &Place::default(), 1).ok()?;
+    let (entries, end) = entries(before)?;
+    let (mut left, mut out) = (head.clone(), String::new());
+    for one in entries {
+        match left.remove(one.name) {
+            Some(value) if old.get(one.name).is_some_and(|was| means(was, &value)) => {
+                out.extend([one.lead, one.lines]);
+            }
+            Some(value) => out.extend([one.lead, &entry(one.name, &value)]),
+            None => {}
+        }
+    }
+    let known = order.iter().filter_map(|name| left.get_key_value(*name));
+    let others = left.iter().filter(|(name, _)| !order.contains(&name.as_str()));
+    let new = known.chain(others).filter(|(_, value)| !is_empty(value));
+    out.extend(new.map(|(name, value)| entry(name, value)));
+    out.push_str(end);
+    let now = parse(&out, &Place::default(), 1).ok()?;
+    let says =
+        |name: &String| means(now.get(name).unwrap_or(&Value::Null), head.get(name).unwrap_or(&Value::Null));
+    now.keys().chain(head.keys()).all(says).then_some(out)
+}
+
+/// Returns whether a value is read as one that is to be written.
+fn means(was: &Value, now: &Value) -> bool {
+    match (was, now) {
+        (Value::Array(was), Value::Array(now)) => {
+            was.len() == now.len() && was.iter().zip(now).all(|(was, now)| means(was, now))
+        }
+        (Value::String(_) | Value::Number(_), Value::Array(now)) => now.len() == 1 && means(was, &now[0]),
+        (Value::Number(_) | Value::Bool(_), Value::String(now)) => was.to_string() == *now,
+        _ => was == now || (is_empty(was) && is_empty(now)),
+    }
+}
+
+/// The lines of one entry of a head.
+struct Entry<'t> {
+    /// Comments and empty lines before it.
+    lead: &'t str,
+    name: &'t str,
+    lines: &'t str,
+}
+
+/// Parts a head at its entries, with what stands behind the last one; `None` where names are not simple words.
+fn entries(text: &str) -> Option<(Vec<Entry<'_>>, &str)> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    // Where the open entry begins, and where the lines begin that may belong to the next one.
+    let (mut begin, mut lead, mut at) = (0, 0, 0);
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.starts_with([' ', '\t', '-']) {
+            lead = at;
+            continue;
+        }
+        let (name, rest) = line.split_once(':')?;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if !name.chars().all(is_word) || !rest.starts_with(char::is_whitespace) {
+            return None;
+        }
+        if let Some(open) = entries.last_mut() {
+            open.lines = &text[begin..lead];
+        }
+        entries.push(Entry { lead: &text[lead..start], name, lines: "" });
+        (begin, lead) = (start, at);
+    }
+    if let Some(open) = entries.last_mut() {
+        open.lines = &text[begin..lead];
+    }
+    Some((entries, &text[lead..]))
 }
 
 /// How long a name may be that is followed by its value without more ado; YAML reads at most 1,024 characters of one.

@@ -15,6 +15,21 @@ pub(crate) fn kept(task: &Task, name: &str) -> Map {
     task.metadata.extra.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
+/// Keeps links to what is not in the file, as they are: the other program may know where they lead.
+pub(crate) fn keep_away(kept: &mut Map, field: &str, links: Vec<Value>) {
+    if !links.is_empty() {
+        kept.insert(field.to_owned(), Value::Array(links));
+    }
+}
+
+/// Takes what [`keep_away`] kept.
+pub(crate) fn take_away(kept: &mut Map, field: &str) -> Vec<Value> {
+    match kept.remove(field) {
+        Some(Value::Array(links)) => links,
+        _ => Vec::new(),
+    }
+}
+
 /// Keeps the value of a field where that which would be written for it is another one.
 pub(crate) fn keep_if_other(kept: &mut Map, field: &str, value: Value, usual: &Value) {
     if value != *usual {

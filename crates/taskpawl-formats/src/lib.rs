@@ -30,6 +30,7 @@ mod ids;
 mod kept;
 mod lost;
 mod markdown;
+mod order;
 mod ours;
 mod record;
 mod states;

@@ -103,15 +103,11 @@ fn mark_of(status: Status) -> char {
 /// Returns the items of a text, in order.
 fn items(text: &str) -> Vec<Item<'_>> {
     let (mut items, mut open): (Vec<Item<'_>>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
-    let (mut fence, mut section, mut names): (Option<&str>, String, BTreeSet<String>) =
-        (None, String::new(), BTreeSet::new());
+    let (mut aside, mut section, mut names) = (None, String::new(), BTreeSet::new());
     for (line, content) in text.lines().enumerate() {
-        let trimmed = content.trim_start();
-        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
-            fence = if fence == Some(mark) { None } else { fence.or(Some(mark)) };
-            continue;
-        }
-        if fence.is_some() {
+        let (trimmed, is_aside) = (content.trim_start(), aside.is_some());
+        aside = Aside::after(aside, trimmed);
+        if is_aside || aside.is_some() {
             continue;
         }
         if let Some(title) = heading(content) {
@@ -140,6 +136,60 @@ fn items(text: &str) -> Vec<Item<'_>> {
         items.push(Item { line, lead, mark, text, ours, above, section: section.clone(), theirs });
     }
     items
+}
+
+/// Lines that are shown as they are, or not at all: nothing in them is an item.
+#[derive(Debug, Clone, Copy)]
+enum Aside {
+    /// Code between fences: it ends with a fence of the same mark that is as long.
+    Code { mark: char, length: usize },
+    /// A comment of several lines.
+    Comment,
+}
+
+impl Aside {
+    /// Returns what a line begins.
+    fn begun(trimmed: &str) -> Option<Self> {
+        let comment = trimmed.strip_prefix("<!--");
+        if comment.is_some_and(|rest| !rest.contains("-->")) {
+            return Some(Self::Comment);
+        }
+        let (mark, length, rest) = fence(trimmed)?;
+        // Two of them in one line are code within a text.
+        (mark != '`' || !rest.contains('`')).then_some(Self::Code { mark, length })
+    }
+
+    /// Returns what is open after a line.
+    fn after(open: Option<Self>, trimmed: &str) -> Option<Self> {
+        let Some(open) = open else { return Self::begun(trimmed) };
+        let is_end = match open {
+            Self::Comment => trimmed.contains("-->"),
+            Self::Code { mark, length } => fence(trimmed)
+                .is_some_and(|(other, long, rest)| other == mark && long >= length && rest.trim().is_empty()),
+        };
+        (!is_end).then_some(open)
+    }
+
+    /// Returns the line that ends it.
+    fn end(self) -> String {
+        match self {
+            Self::Comment => "-->".to_owned(),
+            Self::Code { mark, length } => mark.to_string().repeat(length),
+        }
+    }
+}
+
+/// Returns what nothing in a text ends.
+fn open_at_end(text: &str) -> Option<Aside> {
+    text.lines().fold(None, |open, line| Aside::after(open, line.trim_start()))
+}
+
+/// Returns the mark of a fence, how long it is, and what stands behind it.
+fn fence(trimmed: &str) -> Option<(char, usize, &str)> {
+    let mark = trimmed.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let rest = trimmed.trim_start_matches(mark);
+    let length = trimmed.len() - rest.len();
+    (length >= 3).then_some((mark, length, rest))
 }
 
 fn heading(line: &str) -> Option<&str> {
@@ -215,6 +265,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let (mut lines, shown, names) = in_place(tasks, text);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains(&task.id)).collect();
     if !left.is_empty() {
+        lines.extend(open_at_end(text).map(Aside::end));
         append(&mut lines, &left, names);
     }
     let end = end_of_lines(text);

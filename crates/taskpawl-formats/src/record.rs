@@ -141,7 +141,7 @@ impl Record {
 }
 
 /// Returns how many levels a value has. Readers of JSON and of heads bound it.
-fn levels(value: &Value) -> usize {
+pub(crate) fn levels(value: &Value) -> usize {
     let below = match value {
         Value::Array(items) => items.iter().map(levels).max(),
         Value::Object(map) => map.values().map(levels).max(),

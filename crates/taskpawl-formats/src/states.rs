@@ -2,6 +2,9 @@
 
 use taskpawl_model::{BlockedReason, Claim, Status, Task};
 
+/// Why a task is blocked of which its file does not say it.
+pub(crate) const IMPORTED: &str = "imported";
+
 /// Returns the state of a task as a matter of its own: what follows from others, or from what is asked here, is `todo` elsewhere.
 pub(crate) fn own(task: &Task) -> Status {
     match (&task.status, &task.blocked_reason) {
@@ -18,7 +21,7 @@ pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
     task.status = status;
     match status {
         Status::Blocked => {
-            let text = why.unwrap_or("imported").to_owned();
+            let text = why.unwrap_or(IMPORTED).to_owned();
             task.blocked_reason = Some(BlockedReason::Manual { text });
         }
         Status::InProgress => {

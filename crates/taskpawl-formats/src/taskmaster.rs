@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Priority, Status, Task, TaskId, format_time};
+use taskpawl_model::{MAX_DEPTH, Map, Priority, Status, Task, TaskId, format_time};
 
 use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
+use crate::kept::{keep, keep_away, keep_if_other, keep_word, kept, put, put_rest, take_away};
 use crate::lost;
+use crate::order::{self, Shape};
 use crate::ours::{Ours, put_text, take_text};
-use crate::record::{Read, Record, blank, fields, option, set_option};
+use crate::record::{Read, Record, blank, fields, levels, option, set_option};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -63,7 +64,15 @@ struct Item {
     /// The number of the task above.
     above: Option<String>,
     theirs: String,
+    /// What the tag says of itself, with its first task.
+    of_tag: Map,
 }
+
+/// The member of what is kept with a task that holds what its tag says of itself.
+const OF_TAG: &str = "ofTag";
+
+/// Members of the `metadata` of a tag that Task Master counts anew.
+const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCount"];
 
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (file, text) = files.first();
@@ -71,10 +80,22 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
     let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
     let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
-    for (tag, records) in tags(value, &place)? {
+    for (tag, records, of_tag) in tags(value, &place)? {
+        let first = items.len();
         for record in records {
             add(record, &tag, &mut ids, &mut items)?;
         }
+        let why = match items.get_mut(first) {
+            Some(item) if can_be_kept(&of_tag) => {
+                item.of_tag = of_tag;
+                continue;
+            }
+            Some(_) => "it is nested too deeply",
+            None if of_tag.is_empty() => continue,
+            None => "it has no tasks",
+        };
+        let why = format!("{why}; an export into this file leaves it there");
+        reading.left_out.push(LeftOut::new(format!("tag {tag}"), why));
     }
     for item in items {
         reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
@@ -82,11 +103,12 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     Ok(reading)
 }
 
-/// Returns the records of each tag; files of earlier versions have none.
-fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>)>> {
+/// Returns the records of each tag, and what else it says; files of earlier versions have none.
+fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>, Map)>> {
     let whole = Record::whole(value, place.clone())?;
-    if whole.map.get("tasks").is_some_and(Value::is_array) {
-        return Ok(vec![(MASTER.to_owned(), records_of(whole)?)]);
+    if is_without_tags(&whole.map) {
+        let (records, of_tag) = records_of(whole)?;
+        return Ok(vec![(MASTER.to_owned(), records, of_tag)]);
     }
     let mut tags = Vec::new();
     for (tag, value) in whole.map {
@@ -98,16 +120,26 @@ fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>)>> {
                 "a tag is an object with a list `tasks`",
             ));
         }
-        tags.push((tag, records_of(record)?));
+        let (records, of_tag) = records_of(record)?;
+        tags.push((tag, records, of_tag));
     }
     Ok(tags)
 }
 
 /// Takes the records out of a tag, and out of a file without tags: one that is written has them, so neither may be nested deeper.
-fn records_of(mut tag: Record) -> Read<Vec<Record>> {
+fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
     let records = tag.wholes("tasks")?;
     tag.check_depth()?;
-    Ok(records)
+    if let Some(Value::Object(metadata)) = tag.map.get_mut("metadata") {
+        metadata.retain(|field, _| !COUNTED.contains(&field.as_str()));
+    }
+    tag.map.retain(|_, value| !lost::is_empty(value));
+    Ok((records, tag.map))
+}
+
+/// With a task it is one level deeper.
+fn can_be_kept(of_tag: &Map) -> bool {
+    of_tag.values().all(|value| levels(value) + 1 < MAX_DEPTH - 2)
 }
 
 fn add(mut record: Record, tag: &str, ids: &mut Ids, items: &mut Vec<Item>) -> Read<()> {
@@ -144,7 +176,7 @@ fn push(
         return Err(record.place.error("id", problem, "give one of the two another number"));
     };
     let ours = ours.settle(&id);
-    items.push(Item { record, id, ours, tag: tag.to_owned(), above, theirs: number });
+    items.push(Item { record, id, ours, tag: tag.to_owned(), above, theirs: number, of_tag: Map::new() });
     Ok(())
 }
 
@@ -153,7 +185,7 @@ fn whole(tag: &str, number: &str) -> String {
 }
 
 fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -> Read<Task> {
-    let Item { mut record, id, ours, tag, above, theirs } = item;
+    let Item { mut record, id, ours, tag, above, theirs, of_tag } = item;
     let mut task = blank(id, record.title("title")?, options.now);
     let mut kept = Map::new();
     if ours.id.is_none() && task.id.as_str() != theirs {
@@ -173,16 +205,23 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     if task.updated_at < task.created_at {
         task.created_at = task.updated_at;
     }
-    read_words(&mut record, &mut task, &ours, &mut kept)?;
+    read_words(&mut record, &mut task, &ours, above.is_some(), &mut kept)?;
     let numbers = record.map.get("dependencies").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut away = Vec::new();
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
         match dependency(&on, value.is_number(), &tag, above.as_deref(), ids) {
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
-            None => left_out
-                .push(LeftOut::new(format!("{theirs}: dependencies"), format!("`{on}` is not in the file"))),
+            None => {
+                left_out.push(LeftOut::new(
+                    format!("{theirs}: dependencies"),
+                    format!("`{on}` is not in the file"),
+                ));
+                away.push(value);
+            }
         }
     }
+    keep_away(&mut kept, "dependencies", away);
     task.parent = above.and_then(|above| ids.get(&whole(&tag, &above)).cloned());
     // They say where the subtask stands, which it does.
     record.map.remove("parentTaskId");
@@ -193,11 +232,14 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
         }
     }
     kept.extend(record.map);
+    if !of_tag.is_empty() {
+        kept.insert(OF_TAG.to_owned(), Value::Object(of_tag));
+    }
     keep(&mut task, FORMAT, kept);
     Ok(task)
 }
 
-fn read_words(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_words(record: &mut Record, task: &mut Task, ours: &Ours, is_below: bool, kept: &mut Map) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
     let Some((_, status)) = WORDS.iter().find(|(theirs, _)| *theirs == word) else {
         let all: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
@@ -212,6 +254,10 @@ fn read_words(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map)
             return Err(record.wrong("priority", "one of critical, high, medium, low", &json!(word)));
         };
         task.priority = priority;
+        // It is written where it was, though subtasks usually have none.
+        if priority == Priority::Medium && is_below {
+            kept.insert("priority".to_owned(), json!(word));
+        }
     }
     Ok(())
 }
@@ -282,7 +328,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         lists.entry(&spot.tag).or_default().push(Value::Object(out));
     }
     for (tag, list) in lists {
-        let entry = file.entry(tag).or_insert_with(|| json!({}));
+        let entry = file.entry(tag).or_insert_with(|| Value::Object(of_tag(tag, tasks, &spots)));
         if let Value::Object(entry) = entry {
             entry.insert("tasks".to_owned(), Value::Array(list));
         }
@@ -290,15 +336,35 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     if file.is_empty() {
         file.insert(MASTER.to_owned(), json!({ "tasks": [] }));
     }
-    let text = serde_json::to_string_pretty(&file).expect("BUG: values are always valid JSON");
-    written.files.insert(name, text + "\n");
+    let text = order::pretty(&Value::Object(file), &shape_of(text)) + "\n";
+    written.files.insert(name, text);
     written
+}
+
+/// Returns what a tag said of itself where its tasks came from.
+fn of_tag(tag: &str, tasks: &[Task], spots: &BTreeMap<TaskId, Spot>) -> Map {
+    let mut kept = tasks.iter().filter(|task| spots[&task.id].tag == tag).map(|task| kept(task, FORMAT));
+    match kept.find_map(|mut kept| kept.remove(OF_TAG)) {
+        Some(Value::Object(of_tag)) => of_tag,
+        _ => Map::new(),
+    }
+}
+
+/// Returns the order of a file that has tags, as it is written in any case.
+fn shape_of(text: &str) -> Shape {
+    let shape = Shape::of(text);
+    let is_bare = matches!(serde_json::from_str(text), Ok(Value::Object(file)) if is_without_tags(&file));
+    if is_bare { shape.below(MASTER) } else { shape }
+}
+
+fn is_without_tags(file: &Map) -> bool {
+    file.get("tasks").is_some_and(Value::is_array)
 }
 
 /// Returns the tags of a file without their tasks.
 fn envelope(text: &str) -> Map {
     let Ok(Value::Object(mut file)) = serde_json::from_str::<Value>(text) else { return Map::new() };
-    if file.get("tasks").is_some_and(Value::is_array) {
+    if is_without_tags(&file) {
         file.insert("tasks".to_owned(), json!([]));
         return Map::from_iter([(MASTER.to_owned(), Value::Object(file))]);
     }
@@ -323,6 +389,9 @@ fn spots(tasks: &[Task], left_out: &mut Vec<LeftOut>) -> BTreeMap<TaskId, Spot> 
         let tag = tag_of(task);
         let top = numbers.top(task, &tag);
         spots.insert(task.id.clone(), Spot { tag, top, below: None });
+    }
+    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
+        numbers.reserve_beside(task, &spots[tops[&task.id]]);
     }
     for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
         let above = spots[tops[&task.id]].clone();
@@ -365,11 +434,18 @@ fn number_of(task: &Task) -> Option<(u64, Option<u64>)> {
     (again == text).then_some(number)
 }
 
+/// Returns the links of a task that lead out of the file that it came from.
+fn links_away(task: &Task) -> Vec<String> {
+    let links = take_away(&mut kept(task, FORMAT), "dependencies");
+    links.iter().map(|link| link.as_str().map_or_else(|| link.to_string(), str::to_owned)).collect()
+}
+
 /// Numbers that are taken, by tag and by task at the top.
 #[derive(Debug, Default)]
 struct Numbers {
     given: BTreeSet<(String, u64)>,
     reserved: BTreeSet<(String, u64)>,
+    reserved_below: BTreeSet<(String, u64, u64)>,
     below: BTreeSet<(String, u64, u64)>,
     /// No number below this one is free: at the top of a tag, or below a task.
     next: BTreeMap<(String, Option<u64>), u64>,
@@ -380,6 +456,23 @@ impl Numbers {
         if let (true, Some((number, None))) = (is_top, number_of(task)) {
             self.reserved.insert((tag.to_owned(), number));
         }
+        // What links lead to that is not there is no number for another task.
+        for link in links_away(task) {
+            match link
+                .split_once('.')
+                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
+            {
+                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
+                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
+                (Err(_), _) => {}
+            }
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), for links of a subtask, whose numbers are those of others beside it.
+    fn reserve_beside(&mut self, task: &Task, above: &Spot) {
+        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
+        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
     }
 
     fn top(&mut self, task: &Task, tag: &str) -> u64 {
@@ -408,10 +501,13 @@ impl Numbers {
             return number;
         }
         let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
-        while !self.below.insert((above.tag.clone(), above.top, *next)) {
+        loop {
+            let place = (above.tag.clone(), above.top, *next);
+            if !self.reserved_below.contains(&place) && self.below.insert(place) {
+                return *next;
+            }
             *next += 1;
         }
-        *next
     }
 }
 
@@ -420,6 +516,7 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
     let spot = &spots[&task.id];
     let known = kept.remove("id").is_some_and(|id| id == spot.number());
     kept.remove("tag");
+    kept.remove(OF_TAG);
     out.insert("id".to_owned(), json!(spot.below.unwrap_or(spot.top)));
     out.insert("title".to_owned(), json!(task.name));
     out.insert("description".to_owned(), json!(task.description));
@@ -431,7 +528,8 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
         WORDS.iter().any(|(word, status)| raw.as_str() == Some(word) && states::fits(task, *status))
     });
     // Subtasks have none there, unless somebody gave them one.
-    if spot.below.is_none() || task.priority != Priority::Medium {
+    let had_one = kept.remove("priority").is_some();
+    if spot.below.is_none() || had_one || task.priority != Priority::Medium {
         out.insert("priority".to_owned(), json!(task.priority));
     }
     if let Some(assignee) = option(task, "assignee") {
@@ -442,7 +540,9 @@ fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<Lef
         // Nobody said when, and nobody has to.
         raw.is_null() || raw.as_str().and_then(rfc3339) == Some(at)
     });
-    out.insert("dependencies".to_owned(), Value::Array(dependencies(task, spots, left_out)));
+    let mut on = dependencies(task, spots, left_out);
+    on.extend(take_away(&mut kept, "dependencies"));
+    out.insert("dependencies".to_owned(), Value::Array(on));
     if let Some(above) = spot.below.map(|_| spot.top) {
         out.insert("parentTaskId".to_owned(), json!(above));
     }

@@ -9,6 +9,8 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
+use crate::lost;
+use crate::order::{self, Shape};
 use crate::record::{Read, Record};
 use crate::states;
 use crate::times::rfc3339;
@@ -40,6 +42,8 @@ const SAID: &[&str] = &[
     "createdAt",
     "updatedAt",
 ];
+
+const NO_PLACE: &str = "`tasks.json` has the fields that every task has";
 
 /// What belongs to this store alone: who holds what, what was decided, and what is counted.
 pub(crate) const NOT_TAKEN: &[&str] = &[
@@ -112,6 +116,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         reading.tasks.push(task(record, &id, &ids, options, &mut said, &mut reading.left_out)?);
     }
     put_below(&mut reading, &ids, list)?;
+    say_plans(list, &mut reading.left_out);
     reading.fields = said.into_iter().collect();
     Ok(reading)
 }
@@ -205,6 +210,14 @@ fn note_said(map: &Map, said: &mut BTreeSet<String>) {
     said.extend(metadata.into_iter().flat_map(Map::keys).map(|field| format!("metadata.{field}")));
 }
 
+/// Says which plans the tasks of a file belong to: only `apply` makes these.
+fn say_plans(list: &[Value], left_out: &mut Vec<LeftOut>) {
+    let plans: BTreeSet<&str> = list.iter().filter_map(|task| task.get("plan")?.as_str()).collect();
+    let said =
+        |plan| LeftOut::new(format!("plan: {plan}"), "the tasks come in without it: `apply` makes plans");
+    left_out.extend(plans.into_iter().map(said));
+}
+
 /// A subtask may be named by either side.
 fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
     for value in list {
@@ -254,6 +267,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         Value::Object(object_of(task, &ids, left_out))
     };
     let list: Vec<Value> = tasks.iter().map(|task| object(task, &mut written.left_out)).collect();
+    lost::say_plans(tasks, NO_PLACE, &mut written.left_out);
     let whole = match before {
         Value::Array(_) => Value::Array(list),
         Value::Object(mut map) => {
@@ -263,8 +277,7 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json!({ "tasks": list }),
     };
-    let text = serde_json::to_string_pretty(&whole).expect("BUG: values are always valid JSON");
-    written.files.insert(name, text + "\n");
+    written.files.insert(name, order::pretty(&whole, &Shape::of(text)) + "\n");
     written
 }
 
@@ -289,17 +302,12 @@ fn object_of(mut task: Task, ids: &BTreeSet<&TaskId>, left_out: &mut Vec<LeftOut
         metadata.retain(|name, _| {
             let is_kept = matches!(name.as_str(), "toolCalls" | "context");
             if !is_kept {
-                left_out.push(LeftOut::new(
-                    format!("{id}: metadata.{name}"),
-                    "`tasks.json` has the fields that every task has",
-                ));
+                left_out.push(LeftOut::new(format!("{id}: metadata.{name}"), NO_PLACE));
             }
             is_kept
         });
     }
     let others = map.keys().filter(|field| !NOT_TAKEN.contains(&field.as_str()) && *field != "parent");
-    left_out.extend(others.map(|field| {
-        LeftOut::new(format!("{id}: {field}"), "`tasks.json` has the fields that every task has")
-    }));
+    left_out.extend(others.map(|field| LeftOut::new(format!("{id}: {field}"), NO_PLACE)));
     out
 }

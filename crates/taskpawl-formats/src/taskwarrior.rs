@@ -9,8 +9,9 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
-use crate::kept::{keep, keep_if_other, kept, put, put_rest};
+use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::lost;
+use crate::order::Shape;
 use crate::ours::{NAME, Ours};
 use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
 use crate::states;
@@ -116,14 +117,19 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
         _ => record.texts("tags")?,
     };
     set_option(&mut task, "labels", tags);
+    let mut away = Vec::new();
     for on in depends(&mut record)? {
         match ids.get(&on) {
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
-            None => left_out
-                .push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file"))),
+            None => {
+                left_out
+                    .push(LeftOut::new(format!("{theirs}: depends"), format!("`{on}` is not in the file")));
+                away.push(json!(on));
+            }
         }
     }
+    keep_away(&mut kept, "depends", away);
     for mut note in record.objects("annotations")? {
         let at = note.time("entry", parse)?.map_or(task.created_at, |(at, _)| at);
         let text = note.text("description")?.unwrap_or_default();
@@ -237,15 +243,17 @@ fn letter_of(priority: Priority) -> Option<&'static str> {
 }
 
 pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let name = before.first().0;
+    let (name, text) = before.first();
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, uuid_of(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
-    let mut lines = Vec::new();
+    let mut list = Vec::new();
     for task in tasks {
-        lines.push(Value::Object(record_of(task, &theirs, &mut written.left_out)).to_string());
+        list.push(Value::Object(record_of(task, &theirs, &mut written.left_out)));
     }
+    let shape = Shape::of(text);
+    let lines: Vec<String> = list.iter().enumerate().map(|item| shape.compact_item(item)).collect();
     written.files.insert(name, format!("[\n{}\n]\n", lines.join(",\n")));
     written
 }
@@ -291,15 +299,16 @@ fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec
     if !labels.is_empty() {
         out.insert("tags".to_owned(), json!(labels));
     }
-    write_notes(task, &mut out);
+    write_notes(task, &mut out, left_out);
     let mut depends = Vec::new();
     for on in &task.dependencies {
         match theirs.get(on) {
-            Some(uuid) => depends.push(uuid),
+            Some(uuid) => depends.push(json!(uuid)),
             None => left_out
                 .push(LeftOut::new(format!("{}: dependencies", task.id), format!("`{on}` is not exported"))),
         }
     }
+    depends.extend(take_away(&mut kept, "depends"));
     if !depends.is_empty() {
         out.insert("depends".to_owned(), json!(depends));
     }
@@ -338,7 +347,11 @@ fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) -> bool 
     start.is_some()
 }
 
-fn write_notes(task: &Task, out: &mut Map) {
+fn write_notes(task: &Task, out: &mut Map, left_out: &mut Vec<LeftOut>) {
+    if task.notes.iter().any(|note| !matches!(note.actor.as_str(), "" | ANNOTATOR)) {
+        let why = "Taskwarrior has no place for who wrote them";
+        left_out.push(LeftOut::new(format!("{}: notes", task.id), why));
+    }
     let note = |note: &Note| json!({ "entry": to_compact(note.at), "description": note.text });
     let notes: Vec<Value> = task.notes.iter().map(note).collect();
     if !notes.is_empty() {

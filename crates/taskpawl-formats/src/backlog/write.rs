@@ -8,8 +8,8 @@ use taskpawl_model::{Map, Priority, Task, TaskId};
 use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
 use crate::files::Files;
 use crate::format::{LeftOut, Written};
-use crate::front::entry;
-use crate::kept::{kept, put, put_rest};
+use crate::front::{self, entry};
+use crate::kept::{kept, put, put_rest, take_away};
 use crate::lost;
 use crate::ours::Ours;
 use crate::record::{option, option_list};
@@ -55,7 +55,8 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         let name = present
             .get(&id.to_uppercase())
             .map_or_else(|| file_name(id, &task.name), |name| (*name).to_owned());
-        written.files.insert(name, text_of(&head, &body));
+        let text = before.get(&name).and_then(|text| text_over(text, &head, &body));
+        written.files.insert(name, text.unwrap_or_else(|| text_of(&head, &body)));
     }
     written
 }
@@ -93,6 +94,8 @@ fn numbers(
         }
     }
     names.taken.extend(given);
+    // What links lead to that is not there is no number for another task.
+    names.taken.extend(tasks.iter().flat_map(links_away));
     let mut waiting: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
     while !left.is_empty() {
         let before = left.len();
@@ -112,6 +115,14 @@ fn numbers(
         }
     }
     numbers
+}
+
+/// Returns the links of a task that lead out of the folder that it came from, in capitals.
+fn links_away(task: &Task) -> Vec<String> {
+    let mut kept = kept(task, FORMAT);
+    let parent = kept.get("parent_task_id").cloned();
+    let links = take_away(&mut kept, "dependencies").into_iter().chain(parent);
+    links.filter_map(|link| link.as_str().map(str::to_uppercase)).collect()
 }
 
 /// Ids that are taken, in capitals.
@@ -169,7 +180,9 @@ fn parts(
     write_times(task, &mut head, &mut kept);
     head.insert("labels".to_owned(), json!(option_list(task, "labels")));
     let (on, parent) = links(task, theirs, left_out);
-    head.insert("dependencies".to_owned(), json!(on));
+    let mut on: Vec<Value> = on.into_iter().map(Value::String).collect();
+    on.extend(take_away(&mut kept, "dependencies"));
+    head.insert("dependencies".to_owned(), Value::Array(on));
     if let Some(parent) = parent {
         head.insert("parent_task_id".to_owned(), json!(parent));
     }
@@ -212,6 +225,21 @@ fn links(
     };
     let on = task.dependencies.iter().filter_map(|on| find("dependencies", on)).collect();
     (on, task.parent.as_ref().and_then(|parent| find("parent", parent)))
+}
+
+/// Returns what a file is to say, with everything in it that stays as it was where and how it was.
+fn text_over(before: &str, head: &Map, body: &str) -> Option<String> {
+    let is_dos = before.starts_with("---\r\n");
+    let text = before.replace("\r\n", "\n");
+    let (old_head, old_body) = front::split(&text)?;
+    let new_head = front::over(old_head, head, ORDER)?;
+    let is_body_same = old_body.trim() == body;
+    if is_body_same && new_head == old_head {
+        return Some(before.to_owned());
+    }
+    let body = if is_body_same { old_body.to_owned() } else { format!("\n{body}\n") };
+    let text = format!("---\n{new_head}---\n{body}");
+    Some(if is_dos { text.replace('\n', "\r\n") } else { text })
 }
 
 fn text_of(head: &Map, body: &str) -> String {

@@ -150,3 +150,99 @@ fn a_description_may_speak_of_sections() {
         read[0].description
     );
 }
+
+#[test]
+fn a_link_to_what_is_not_there_is_said_and_given_back() {
+    let files = [
+        (Format::Taskmaster, "t.json", r#"{"tasks":[{"id":1,"title":"A","dependencies":[2]}]}"#, vec!["2\n"]),
+        (
+            Format::Claude,
+            "1.json",
+            r#"{"id":"1","subject":"A","status":"pending","blocks":["8"],"blockedBy":["9"]}"#,
+            vec!["\"8\"", "\"9\""],
+        ),
+        (
+            Format::Taskwarrior,
+            "w.json",
+            r#"[{"uuid":"8ec1b0fa-1d37-4efe-ba80-87d43af76359","description":"A","status":"pending","depends":["b"]}]"#,
+            vec!["\"depends\":[\"b\"]"],
+        ),
+        (
+            Format::Backlog,
+            "tasks/a.md",
+            "---\nid: TASK-1\ntitle: A\ndependencies:\n  - TASK-2\nparent_task_id: TASK-3\n---\n",
+            vec!["  - TASK-2\n", "parent_task_id: TASK-3\n"],
+        ),
+    ];
+    for (format, name, text, links) in files {
+        let before = Files::single(name, text);
+        let mut tasks = reading(format, &before).tasks;
+        assert_eq!(reading(format, &before).left_out.len(), links.len(), "{}", format.name());
+        assert!(tasks[0].dependencies.is_empty() && tasks[0].parent.is_none());
+        // One that is new does not get a number that a link leads to.
+        let mut new = tasks[0].clone();
+        (new.id, new.name) = ("new".into(), "New".to_owned());
+        new.metadata.extra.clear();
+        tasks.push(new);
+        for before in [Some(&before), None] {
+            let written = write(format, &tasks, before).files;
+            let all: String = written.iter().map(|(_, text)| text).collect();
+            assert!(links.iter().all(|link| all.contains(link)), "{}: {all}", format.name());
+            let again = reading(format, &written).tasks;
+            assert_eq!(
+                json!(task(&Reading { tasks: again, ..Reading::default() }, tasks[0].id.as_str())),
+                json!(tasks[0]),
+                "{all}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_tag_says_of_itself_comes_along() {
+    let text = json!({
+        "empty": {"tasks": [], "metadata": {"description": "Nothing yet"}},
+        "feature": {
+            "tasks": [
+                {"id": 1, "title": "A", "subtasks": [{"id": 1, "title": "B", "priority": "medium", "dependencies": [2]}]},
+                {"id": 2, "title": "C"},
+            ],
+            "metadata": {"created": "2026", "description": "A branch", "taskCount": 2},
+            "more": [1],
+        },
+    });
+    let before = Files::single("t.json", text.to_string());
+    let mut read = reading(Format::Taskmaster, &before);
+    assert_eq!(read.left_out[0].what, "tag empty");
+    let mut new = task(&read, "feature.1.1").clone();
+    new.id = "new".into();
+    new.metadata.extra.clear();
+    read.tasks.push(new);
+    let value = |before| {
+        let files = write(Format::Taskmaster, &read.tasks, before).files;
+        serde_json::from_str::<Value>(files.iter().next().unwrap().1).unwrap()
+    };
+    let own = value(None);
+    assert_eq!(own["feature"]["metadata"], json!({"created": "2026", "description": "A branch"}));
+    assert_eq!(own["feature"]["more"], json!([1]));
+    assert_eq!(own["feature"]["tasks"][0].get("ofTag"), None);
+    let subtasks = &own["feature"]["tasks"][0]["subtasks"];
+    assert_eq!((&subtasks[0]["priority"], &subtasks[1]["priority"]), (&json!("medium"), &Value::Null));
+    let there = value(Some(&before));
+    assert_eq!(there["feature"]["metadata"]["taskCount"], 2);
+    assert_eq!(there["empty"], text["empty"]);
+}
+
+#[test]
+fn nothing_in_a_comment_or_in_longer_fences_is_an_item() {
+    let text = "- [ ] a\n\n````md\n```\n- [ ] code\n```\n- [ ] more code\n````\n\n<!--\n- [ ] a template\n-->\n<!-- one line -->\n- [ ] b\n~~~\n```\n~~~ x\n- [ ] not ended\n";
+    let before = Files::single("a.md", text);
+    let mut tasks = reading(Format::Markdown, &before).tasks;
+    assert_eq!(crate::support::ids(&tasks), ["a", "b"]);
+    assert_eq!(over(&before, &write(Format::Markdown, &tasks, Some(&before)).files), before);
+    let mut new = tasks[0].clone();
+    (new.id, new.name) = ("c".into(), "c".to_owned());
+    tasks.push(new);
+    let again = over(&before, &write(Format::Markdown, &tasks, Some(&before)).files);
+    assert_eq!(crate::support::ids(&reading(Format::Markdown, &again).tasks), ["a", "b", "c"]);
+}

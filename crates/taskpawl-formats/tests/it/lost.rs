@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, write};
 use taskpawl_model::Task;
 
-use crate::support::{reading, task};
+use crate::support::{reading, sample, task};
 
 /// Fields that somebody wrote.
 const FIELDS: &[&str] = &[
@@ -23,6 +23,8 @@ const FIELDS: &[&str] = &[
     "retry",
     "metadata.toolCalls",
     "metadata.context",
+    "metadata.own",
+    "blockedReason",
 ];
 
 fn tasks() -> Vec<Task> {
@@ -32,9 +34,9 @@ fn tasks() -> Vec<Task> {
     let said = json!({
         "description": "Long", "priority": "high", "dueDate": at, "labels": ["x"], "assignee": "ana", "estimate": "1h",
         "notes": [{"at": at, "actor": "ana", "text": "Fine"}], "links": {"relatesTo": ["other"]}, "dependencies": ["other"],
-        "parent": "above", "retry": {"attempts": 3},
+        "parent": "above", "retry": {"attempts": 3}, "status": "blocked", "blockedReason": {"type": "manual", "text": "Bo decides"},
         "metadata": {
-            "context": {"a": 1},
+            "context": {"a": 1}, "own": {"x": 1},
             "toolCalls": [{"id": "c1", "toolName": "shell", "args": {"command": "true"}, "status": "pending", "origin": "agent"}],
         },
     });
@@ -50,8 +52,10 @@ fn field(task: &Task, field: &str) -> Value {
         None => value[field].clone(),
     };
     match field {
-        // Not every format says in whose name, and to the second.
-        "notes" => value.as_array().into_iter().flatten().map(|note| note["text"].clone()).collect(),
+        // Not every format says them to the second.
+        "notes" => {
+            value.as_array().into_iter().flatten().map(|note| json!([note["actor"], note["text"]])).collect()
+        }
         "dueDate" => json!(value.as_str().map(|text| text[..10].to_owned())),
         _ => value,
     }
@@ -77,4 +81,44 @@ fn every_field_of_a_task_comes_back_or_is_said_to_be_left_out() {
             );
         }
     }
+}
+
+/// Returns what is said to be left out when tasks are written into a file of their own.
+fn left_out(format: Format, tasks: &[Task]) -> Vec<(String, String)> {
+    let left_out = write(format, tasks, None).left_out;
+    left_out.into_iter().map(|left| (left.what, left.why)).collect()
+}
+
+#[test]
+fn the_plan_that_tasks_came_with_is_said_once() {
+    let mut tasks = tasks();
+    for task in &mut tasks[..2] {
+        task.plan = Some("release".to_owned());
+    }
+    for format in Format::ALL.iter().copied() {
+        let said = left_out(format, &tasks);
+        let plans: Vec<_> = said.iter().filter(|(what, _)| what == "plan: release").collect();
+        assert_eq!(plans.len(), 1, "{}: {said:?}", format.name());
+        assert!(plans[0].1.ends_with(": 2 tasks came with it"), "{said:?}");
+    }
+    let list =
+        json!([{"id": "a", "name": "A", "plan": "release"}, {"id": "b", "name": "B", "plan": "release"}]);
+    let read = reading(Format::Tasks, &Files::single("tasks.json", list.to_string()));
+    assert_eq!((read.tasks[0].plan.as_ref(), read.left_out.len()), (None, 1));
+    assert_eq!(read.left_out[0].what, "plan: release");
+}
+
+#[test]
+fn what_another_format_keeps_is_said() {
+    let tasks = reading(Format::Beads, &sample(Format::Beads)).tasks;
+    for format in [Format::Markdown, Format::Taskmaster, Format::Taskwarrior, Format::Backlog, Format::Claude]
+    {
+        let said = left_out(format, &tasks);
+        assert!(
+            said.iter().any(|(what, _)| what == "bd-a1b2.2: metadata.beads"),
+            "{}: {said:?}",
+            format.name()
+        );
+    }
+    assert_eq!(left_out(Format::Beads, &tasks), [], "what a word of it means comes back");
 }

@@ -7,6 +7,7 @@ mod edges;
 mod errors;
 mod fuzz;
 mod lost;
+mod order;
 mod property;
 mod samples;
 mod support;

@@ -21,6 +21,15 @@ fn a_sample_is_given_back_with_everything_that_it_says() {
     }
 }
 
+#[test]
+fn a_file_that_says_what_is_here_stays_as_it_is() {
+    for format in [Format::Beads, Format::Backlog, Format::Markdown] {
+        let before = sample(format);
+        let written = write(format, &reading(format, &before).tasks, Some(&before)).files;
+        assert_eq!(over(&before, &written), before, "{}", format.name());
+    }
+}
+
 /// What it says without the file that it was in: all that belongs to tasks.
 #[test]
 fn a_sample_keeps_its_tasks_in_a_file_of_its_own() {
