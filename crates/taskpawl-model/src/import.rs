@@ -50,6 +50,8 @@ pub struct ImportReport {
     pub unchanged: u64,
     /// What the source says and was not taken over.
     pub kept: Vec<Kept>,
+    /// What is said in one way here and in another there, since it was not taken over, now or before.
+    pub apart: Vec<Apart>,
     /// Tasks that came from there before and are gone from it; they stay.
     pub gone: Vec<TaskId>,
 }
@@ -63,6 +65,20 @@ pub struct Kept {
     pub field: String,
     /// Why.
     pub why: String,
+}
+
+/// A field in which a source was not followed: an export of the same tasks takes the place of what it says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Apart {
+    /// The task.
+    pub task: TaskId,
+    /// The field.
+    pub field: String,
+    /// What it says here; `null` for nothing.
+    pub here: Value,
+    /// What it says there.
+    pub there: Value,
 }
 
 /// What sources said last of a task, by source and field: kept beside what its plan applied.

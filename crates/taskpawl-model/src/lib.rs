@@ -70,7 +70,7 @@ pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts}
 pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
 pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
-pub use import::{Import, ImportMode, ImportReport, Kept};
+pub use import::{Apart, Import, ImportMode, ImportReport, Kept};
 pub use key_map::{KeyHasher, KeyMap};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::Means;

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use taskpawl::model::Apart;
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
 use crate::app::App;
@@ -254,11 +255,37 @@ pub(super) fn left_out(list: &[LeftOut]) -> Vec<Value> {
 
 /// Says what was left out.
 pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
+    let lines = list.iter().map(|left| format!("{}: {}", left.what, left.why));
+    remark_some(app, "left out", lines);
+}
+
+/// Says what stood in a file and does no longer.
+pub(super) fn remark_overwritten(app: &App, list: &[Apart]) {
+    let lines = list.iter().map(|apart| format!("{}: {}: {}", apart.task, apart.field, both(apart)));
+    remark_some(app, "overwritten", lines);
+}
+
+fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {
     const SHOWN: usize = 10;
-    for left in list.iter().take(SHOWN) {
-        app.out().remark(&format!("left out: {}: {}", left.what, left.why));
+    let more = lines.len().saturating_sub(SHOWN);
+    for line in lines.take(SHOWN) {
+        app.out().remark(&format!("{label}: {line}"));
     }
-    if list.len() > SHOWN {
-        app.out().remark(&format!("left out: {} more (--json lists them)", list.len() - SHOWN));
+    if more > 0 {
+        app.out().remark(&format!("{label}: {more} more (--json lists them)"));
+    }
+}
+
+/// Says what a field says there and here.
+pub(super) fn both(apart: &Apart) -> String {
+    const SHOWN: usize = 60;
+    let short = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_short = text.chars().count() <= SHOWN && !text.contains('\n');
+        is_short.then(|| if value.is_null() { "nothing".to_owned() } else { format!("`{text}`") })
+    };
+    match short(&apart.there).zip(short(&apart.here)) {
+        Some((there, here)) => format!("{there} there, {here} here"),
+        None => "one text there, another one here (--json has both)".to_owned(),
     }
 }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::Manager;
-use taskpawl::model::{ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
-use taskpawl_formats::{Files, Format, Options, Written, read, write};
+use taskpawl::model::{Apart, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
+use taskpawl_formats::{Files, Format, Options, Reading, Written, read, write};
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
@@ -17,8 +17,10 @@ use crate::error::CliError;
 /// Write tasks as another program keeps them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file that exists is written only if everything in it is here: what is new in it is imported first. What it has beside
-its tasks stays. `import --help` lists the formats, `docs/formats.md` what each has room for.
+A file that exists is written only if everything in it is here: what is new in it is imported first.
+What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an
+import, is overwritten, and that is said; `import --adopt` takes it over instead.
+`import --help` lists the formats, `docs/formats.md` what each has room for.
 
 Examples:
   taskpawl export markdown
@@ -85,20 +87,41 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let source = exchange::source(app, args.format, &root, args.prefix.as_ref())?;
     let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
     let known = known(app, args, &manager, before.as_ref(), &source)?;
-    let tasks = tasks(&manager, args, &known)?;
+    let tasks = tasks(&manager, args, &known.ids)?;
     let files = before.as_ref().map(|found| &found.files);
     // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
     let list = Files::single(root.to_string_lossy(), "[]");
     let list = (files.is_none() && is_list(args.format, &root)).then_some(&list);
-    let files_to_keep = files.filter(|_| !known.is_empty() || !args.force).or(list);
+    let files_to_keep = files.filter(|_| !known.ids.is_empty() || !args.force).or(list);
     let written = write(args.format, &tasks, files_to_keep);
     let changed = changed(&written, files);
     exchange::check_size(&root, &written.files)?;
+    let reading = read_again(app, args, files, &written);
+    let overwritten = overwritten(known.apart, reading.as_ref().map_or(&[], |reading| &reading.tasks));
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
-        record(app, args, &manager, files, &written, source)?;
+        // What the file says now, so that the next import knows what changed in it.
+        manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
-    report(app, args, &root, &tasks, &written, &changed)
+    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten })
+}
+
+/// What a file has that is there.
+#[derive(Default)]
+struct Known {
+    /// The ids of its tasks.
+    ids: BTreeSet<String>,
+    /// What it says in another way than is said here, though that is known.
+    apart: Vec<Apart>,
+}
+
+/// What an export did or would do.
+struct Done {
+    written: Written,
+    /// The files that were not already so.
+    changed: Vec<String>,
+    /// What stood there and was known, and was not taken over.
+    overwritten: Vec<Apart>,
 }
 
 /// Returns what is there before.
@@ -121,28 +144,25 @@ fn before(args: &Args, path: &Path) -> Result<Option<Found>, CliError> {
     }
 }
 
-/// Returns the ids of the tasks of a file that is there, and refuses one that has something that is not here.
+/// Returns what a file has that is there, and refuses one that has something that is not here.
 fn known(
     app: &App,
     args: &Args,
     manager: &Manager,
     before: Option<&Found>,
     source: &str,
-) -> Result<BTreeSet<String>, CliError> {
-    let Some(found) = before else { return Ok(BTreeSet::new()) };
+) -> Result<Known, CliError> {
+    let Some(found) = before else { return Ok(Known::default()) };
     if found.files.iter().all(|(_, text)| text.trim().is_empty()) {
-        return Ok(BTreeSet::new());
+        return Ok(Known::default());
     }
     let reading = match import::reading(app, found, args.prefix.as_ref()) {
         Ok(reading) => reading,
-        Err(_) if args.force => return Ok(BTreeSet::new()),
+        Err(_) if args.force => return Ok(Known::default()),
         Err(error) => return Err(error),
     };
     let ids = reading.tasks.iter().map(|task| task.id.to_string()).collect();
     let import = import::import_of(reading, source.to_owned(), ImportMode::Merge);
-    if args.force {
-        return Ok(ids);
-    }
     let refuse = |why: String| {
         let path = found.path.display();
         let hint = format!(
@@ -152,7 +172,11 @@ fn known(
         CliError::NotHere { path: found.path.clone(), why, hint }
     };
     match manager.preview_import(import) {
-        Ok(report) => news(&report).map_or(Ok(ids), |why| Err(refuse(why))),
+        Ok(report) => match news(&report) {
+            Some(why) if !args.force => Err(refuse(why)),
+            _ => Ok(Known { ids, apart: report.apart }),
+        },
+        Err(_) if args.force => Ok(Known { ids, apart: Vec::new() }),
         Err(error) => Err(refuse(CliError::from(error).message())),
     }
 }
@@ -230,47 +254,50 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Notes what the file says now, so that the next import knows what changed in it.
-fn record(
+/// Reads what is to be written, with what stays beside it.
+fn read_again(
     app: &App,
     args: &Args,
-    manager: &Manager,
     before: Option<&Files>,
     written: &Written,
-    source: String,
-) -> Result<(), CliError> {
+) -> Result<Reading, CliError> {
     let mut files =
         if args.format.is_folder() { before.cloned().unwrap_or_default() } else { Files::default() };
     for (name, text) in written.files.iter() {
         files.insert(name, text);
     }
     let options = Options { prefix: args.prefix.clone(), now: app.source()?.now() };
-    let reading = read(args.format, &files, &options).map_err(|error| import::foreign(args.format, error))?;
-    manager.import(import::import_of(reading, source, ImportMode::Record))?;
-    Ok(())
+    read(args.format, &files, &options).map_err(|error| import::foreign(args.format, error))
 }
 
-fn report(
-    app: &App,
-    args: &Args,
-    root: &Path,
-    tasks: &[Task],
-    written: &Written,
-    changed: &[String],
-) -> Result<ExitCode, CliError> {
+/// Returns what the tasks that are written do not say any more.
+fn overwritten(apart: Vec<Apart>, tasks: &[Task]) -> Vec<Apart> {
+    let is_still_there = |apart: &Apart| {
+        let task = tasks.iter().find(|task| task.id == apart.task).map(|task| json!(task));
+        let (value, member) = match apart.field.strip_prefix("metadata.") {
+            Some(member) => (task.as_ref().and_then(|task| task.get("metadata")), member),
+            None => (task.as_ref(), apart.field.as_str()),
+        };
+        value.is_some_and(|value| value.get(member).unwrap_or(&Value::Null) == &apart.there)
+    };
+    apart.into_iter().filter(|apart| !is_still_there(apart)).collect()
+}
+
+fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_json {
-        let left_out = exchange::left_out(&written.left_out);
+        let left_out = exchange::left_out(&done.written.left_out);
         return out.data(&json!({
-            "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks.len(), "written": changed,
-            "leftOut": left_out,
+            "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks, "written": done.changed,
+            "overwritten": done.overwritten, "leftOut": left_out,
         }));
     }
-    exchange::remark_left_out(app, &written.left_out);
+    exchange::remark_left_out(app, &done.written.left_out);
+    exchange::remark_overwritten(app, &done.overwritten);
     if args.dry_run {
         out.remark("dry run: nothing was written");
     }
-    let tasks = crate::text::count(tasks.len() as u64, "task");
-    let files = crate::text::count(changed.len() as u64, "file");
+    let tasks = crate::text::count(tasks as u64, "task");
+    let files = crate::text::count(done.changed.len() as u64, "file");
     out.print(&crate::text::clean_block(&format!("{tasks} in `{}`, {files} written\n", root.display())))
 }

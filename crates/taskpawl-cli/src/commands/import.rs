@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use taskpawl::Manager;
-use taskpawl::model::{Import, ImportMode, ImportReport, TaskId, check_id};
+use taskpawl::model::{Apart, Import, ImportMode, ImportReport, TaskId, check_id};
 use taskpawl_formats::{Format, FormatError, Options, Reading, detect, read};
 
 use crate::app::App;
@@ -73,7 +73,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&json!({
             "format": found.format.name(), "source": report.source, "dryRun": args.dry_run, "created": report.created,
-            "changed": report.changed, "unchanged": report.unchanged, "kept": report.kept, "gone": report.gone,
+            "changed": report.changed, "unchanged": report.unchanged, "kept": report.kept, "apart": report.apart,
+            "gone": report.gone,
             "leftOut": exchange::left_out(&left_out),
         }));
     }
@@ -167,6 +168,23 @@ fn text_of(app: &App, report: &ImportReport) -> String {
     }
     if report.kept.len() > SHOWN {
         let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "kept", report.kept.len() - SHOWN);
+    }
+    text + &apart_of(report)
+}
+
+/// Returns what was kept by an earlier import, and is said in two ways still.
+fn apart_of(report: &ImportReport) -> String {
+    let is_new = |apart: &Apart| {
+        report.kept.iter().any(|kept| (&kept.task, &kept.field) == (&apart.task, &apart.field))
+    };
+    let before: Vec<&Apart> = report.apart.iter().filter(|apart| !is_new(apart)).collect();
+    let mut text = String::new();
+    for apart in before.iter().take(SHOWN) {
+        let line = format!("{}: {}: {}", apart.task, apart.field, exchange::both(apart));
+        let _ = writeln!(text, "  {:<9}  {}", "apart", clean(&line));
+    }
+    if before.len() > SHOWN {
+        let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "apart", before.len() - SHOWN);
     }
     text
 }

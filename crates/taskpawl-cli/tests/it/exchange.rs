@@ -129,11 +129,21 @@ fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
         let run = cli.run(&["import", format, path, "--json"]).ok();
         assert_eq!(run.json()["data"]["kept"][0]["field"], "name", "{run}");
         assert_eq!(cli.run(&["show", id, "--json"]).ok().json()["data"]["name"], "Here renamed", "{format}");
-        cli.run(&["export", format, path]).ok();
+        // Until it is written over, everybody can see what will be.
+        let again = cli.run(&["import", format, path]).ok();
+        assert!(again.stdout.contains("`There renamed` there, `Here renamed` here"), "{format}: {again}");
+        let look = cli.run(&["export", format, path, "--dry-run", "--json"]).ok();
+        let apart = json!([{"task": id, "field": "name", "here": "Here renamed", "there": "There renamed"}]);
+        assert_eq!(look.json()["data"]["overwritten"], apart, "{format}: {look}");
+        let said = format!("overwritten: {id}: name: `There renamed` there, `Here renamed` here");
+        let export = cli.run(&["export", format, path]).ok();
+        assert!(export.stderr.contains(&said), "{format}: {export}");
         assert!(
             fs::read_to_string(cli.path("work").join(name)).unwrap().contains("Here renamed"),
             "{format}"
         );
+        let export = cli.run(&["export", format, path]).ok();
+        assert!(!export.stderr.contains("overwritten"), "{format}: {export}");
     }
 }
 

@@ -167,6 +167,69 @@ fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
     );
 }
 
+/// Returns the fields in which a report says that here and there differ, with what they say.
+fn apart(report: &ImportReport) -> Vec<[Value; 4]> {
+    let list = report.apart.iter();
+    list.map(|one| [json!(one.task), json!(one.field), one.here.clone(), one.there.clone()]).collect()
+}
+
+#[test]
+fn what_stayed_apart_is_known_until_both_sides_say_the_same() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    let renamed = |name: &str| json!({"name": name}).as_object().cloned().unwrap();
+    desk.manager.update("e", renamed("Here"), None).unwrap();
+    let mut tasks = plan();
+    tasks[4]["name"] = json!("There");
+    for _ in 0..2 {
+        assert_eq!(json!(apart(&desk.imported(&tasks))), json!([["e", "name", "Here", "There"]]));
+    }
+    // A plan says its part of the same task, and nothing of this is lost.
+    desk.apply("tasks: [{id: e, name: Here}]");
+    assert_eq!(desk.manager.preview_import(import(&tasks, ImportMode::Merge)).unwrap().apart.len(), 1);
+    // An export wrote what is here.
+    tasks[4]["name"] = json!("Here");
+    desk.manager.import(import(&tasks, ImportMode::Record)).unwrap();
+    assert!(apart(&desk.imported(&tasks)).is_empty());
+    // The same name here, in the end.
+    desk.manager.update("e", renamed("Here again"), None).unwrap();
+    tasks[4]["name"] = json!("There again");
+    assert_eq!(desk.imported(&tasks).apart.len(), 1);
+    desk.manager.update("e", renamed("There again"), None).unwrap();
+    assert!(apart(&desk.imported(&tasks)).is_empty());
+    desk.manager.update("e", renamed("Later"), None).unwrap();
+    assert!(apart(&desk.imported(&tasks)).is_empty(), "what changed here alone is no conflict");
+}
+
+#[test]
+fn what_stayed_apart_is_taken_over_where_the_source_is_to_count() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    desk.manager.update("e", json!({"name": "Here"}).as_object().cloned().unwrap(), None).unwrap();
+    let mut tasks = plan();
+    tasks[4]["name"] = json!("There");
+    desk.imported(&tasks);
+    let report = desk.manager.import(import(&tasks, ImportMode::Adopt)).unwrap();
+    assert_eq!((ids(&report.changed), apart(&report).len()), (vec!["e"], 0));
+    assert_eq!(desk.manager.get("e").unwrap().name, "There");
+}
+
+#[test]
+fn a_state_that_is_another_on_both_sides_is_apart() {
+    let desk = Desk::new();
+    desk.imported(&plan());
+    desk.manager.unblock(&["c".to_owned()]).unwrap();
+    desk.manager.done(&["c".to_owned()], Ending::default()).unwrap();
+    let mut tasks = plan();
+    tasks[2]["status"] = json!("in_progress");
+    for _ in 0..2 {
+        let said = json!(apart(&desk.imported(&tasks)));
+        assert_eq!(said, json!([["c", "status", "done", "in_progress"]]));
+    }
+    tasks[2]["status"] = json!("done");
+    assert!(apart(&desk.imported(&tasks)).is_empty());
+}
+
 #[test]
 fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
     let desk = Desk::new();

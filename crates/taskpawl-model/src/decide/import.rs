@@ -3,24 +3,27 @@
 //! What the source said last is kept with each task, so that the next import takes over what changed there and leaves alone what
 //! changed here.
 
+mod baseline;
+mod states;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map as JsonMap, Value, json};
+use serde_json::{Value, json};
 
 use super::merge::{self, STATE, is_equal, list, said};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::import::{Import, ImportMode, ImportReport, Kept, Said};
-use crate::record::{CallRecord, Note, TaskBody, Work};
+use crate::import::{Apart, Import, ImportMode, ImportReport, Kept};
+use crate::record::{CallRecord, Note};
 use crate::refusal::Refusal;
 use crate::spec::{CallSpec, NewCall, Origin};
-use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::status::TaskState;
 use crate::view::Query;
 use crate::wire::{Task, TaskParts};
-use crate::{Graph, Key, Outcome, TaskId, check_id};
+use crate::{Graph, Key, TaskId, check_id};
 
-/// The member of what is kept with a task that holds what sources said; the others are of its plan.
-const IMPORTED: &str = "imported";
+use baseline::Before;
+pub(super) use baseline::write_applied;
 
 /// Fields that are taken over once, when the task is made.
 const ONCE: &[&str] = &["createdAt", "updatedAt"];
@@ -37,6 +40,7 @@ impl Draft<'_> {
             work.change_present(self)?;
             work.set_states(self)?;
             work.list_gone(self)?;
+            work.list_apart(self)?;
         }
         work.note_said(self)?;
         self.answer.tasks.extend(work.report.created.iter().chain(&work.report.changed).cloned());
@@ -53,10 +57,37 @@ struct Found<'i> {
     is_new: bool,
     /// What the source said of it last.
     before: Option<BTreeMap<String, Value>>,
+    /// The fields in which it was not followed then.
+    apart_before: BTreeSet<String>,
+    /// Those in which it is not followed now.
+    apart: BTreeSet<String>,
     /// What it says now.
     now: BTreeMap<String, Value>,
     /// The state that is to be set.
     state: Option<TaskState>,
+}
+
+impl<'i> Found<'i> {
+    fn new(task: &'i Task, key: Option<Key>, now: BTreeMap<String, Value>, before: Before) -> Self {
+        let Before { said, apart } = before;
+        Self {
+            task,
+            key,
+            is_new: key.is_none(),
+            before: said,
+            apart_before: apart.clone(),
+            apart,
+            now,
+            state: None,
+        }
+    }
+
+    /// Returns whether it says something of a field that is to be looked at: it did not say it last, or counts in any case and was
+    /// not followed then.
+    fn has_news(&self, field: &str, counts: bool) -> bool {
+        let is_news = self.before.as_ref().is_none_or(|before| before.get(field) != self.now.get(field));
+        is_news || (counts && self.apart_before.contains(field))
+    }
 }
 
 /// An import as it goes on.
@@ -86,25 +117,21 @@ impl<'i> Importing<'i> {
             }
             let key = draft.find_id(task.id.as_str())?;
             let now = said(task, &self.import.fields);
-            let before = match key {
-                Some(key) => said_before(draft, key)?.remove(&self.import.source),
-                None => None,
-            };
             let Some(known) = key else {
-                if self.is_deleted(draft, &task.id)? {
-                    continue;
+                if !self.is_deleted(draft, &task.id)? {
+                    self.found.push(Found::new(task, key, now, Before::default()));
                 }
-                self.found.push(Found { task, key, is_new: true, before, now, state: None });
                 continue;
             };
-            if before.is_none()
+            let before = baseline::of(draft, known, &self.import.source)?;
+            if before.said.is_none()
                 && self.import.mode == ImportMode::Merge
                 && !self.is_same(draft, known, &now)?
             {
                 self.conflicts.push(format!("`{}` is here and was not imported from there", task.id));
                 continue;
             }
-            self.found.push(Found { task, key, is_new: false, before, now, state: None });
+            self.found.push(Found::new(task, key, now, before));
         }
         if self.import.mode == ImportMode::Record {
             self.found.retain(|found| !found.is_new);
@@ -214,11 +241,13 @@ impl<'i> Importing<'i> {
         for position in self.positions(false) {
             let key = self.key(position);
             let here = said(&crate::wire::from_draft(draft, key)?, &self.import.fields);
-            let found = &self.found[position];
+            let (found, counts) = (&self.found[position], self.import.mode == ImportMode::Adopt);
             let mut wanted = Vec::new();
             for (field, value) in &found.now {
-                let is_news = found.before.as_ref().is_none_or(|before| before.get(field) != Some(value));
-                if is_news && !ONCE.contains(&field.as_str()) && !is_equal(field, here.get(field), value) {
+                if found.has_news(field, counts)
+                    && !ONCE.contains(&field.as_str())
+                    && !is_equal(field, here.get(field), value)
+                {
                     wanted.push((field.clone(), value.clone()));
                 }
             }
@@ -247,7 +276,7 @@ impl<'i> Importing<'i> {
         let mut after = record.clone();
         for (field, value) in wanted {
             if self.is_changed_here(position, &field, here) {
-                self.keep(&id, &field, &merge::why(here.get(&field), &value));
+                self.keep_back(position, &field, &merge::why(here.get(&field), &value));
                 continue;
             }
             let outcome = match field.as_str() {
@@ -278,7 +307,7 @@ impl<'i> Importing<'i> {
                 Err(crate::DecideError::Refused(refusal))
                     if matches!(*refusal, Refusal::WorkStarted { .. }) =>
                 {
-                    self.keep(&id, &field, &refusal.to_string());
+                    self.keep_back(position, &field, &refusal.to_string());
                 }
                 Err(error) => return Err(error),
             }
@@ -341,218 +370,61 @@ impl<'i> Importing<'i> {
         Ok(!new.is_empty())
     }
 
-    /// Notes the state that the source says, unless something happened to the task here.
-    fn take_state(
-        &mut self,
-        draft: &Draft<'_>,
-        position: usize,
-        here: &BTreeMap<String, Value>,
-    ) -> Decided<bool> {
-        let key = self.key(position);
-        let id = self.found[position].task.id.clone();
-        let record = draft.task(key)?;
-        let there = self.found[position].task.status;
-        if draft.node(key)?.work == Work::Automatic
-            && matches!(there, Status::Todo | Status::InProgress | Status::Done)
-        {
-            // It follows from what is below.
-            return Ok(false);
-        }
-        let before = self.found[position].before.as_ref().and_then(|before| before.get("status"));
-        let was_worked_on = match before {
-            // Nobody here runs what ran there: it became `todo` as it was imported.
-            Some(Value::String(before)) if before == "in_progress" && record.body.attempt == 0 => {
-                !matches!(record.body.state.status(), Status::InProgress | Status::Todo)
-            }
-            Some(before) => here.get("status") != Some(before),
-            None => self.import.mode != ImportMode::Adopt,
-        };
-        if was_worked_on
-            || matches!(&record.body.state, TaskState::InProgress { claim } if claim.run.is_some())
-        {
-            let here = record.body.state.status();
-            let why = format!("it became `{here}` here meanwhile, and is `{there}` there");
-            self.keep(&id, "status", &why);
-            return Ok(false);
-        }
-        let state = self.parts(position)?.record.body.state.clone();
-        self.found[position].state = Some(state);
-        Ok(true)
-    }
-
-    /// Puts every task into the state that its source says, what is below first.
-    fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
-        for position in self.positions(true) {
-            self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
-        }
-        for position in self.lowest_first(draft)? {
-            let Some(state) = self.found[position].state.take() else { continue };
-            let parts = self.parts(position)?;
-            let key = self.key(position);
-            let calls = self.calls_to_set(draft, position, &parts)?;
-            let state = self.fitting(draft, position, state, calls.as_deref())?;
-            let body = self.body(draft, position, &parts, state)?;
-            self.set_state(draft, key, body, calls)?;
-            if self.found[position].is_new {
-                let (created_at, updated_at) = (parts.record.created_at, parts.record.updated_at);
-                draft.update_task(key, |record| {
-                    record.created_at = created_at;
-                    record.updated_at = updated_at;
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_state(
-        &self,
-        draft: &mut Draft<'_>,
-        key: Key,
-        body: TaskBody,
-        calls: Option<Vec<CallRecord>>,
-    ) -> Decided<()> {
-        let before = draft.task(key)?.body.state.clone();
-        let (from, to) = (before.status(), body.state.status());
-        let event = EventKind::Status {
-            from,
-            to,
-            cause: Cause::Import,
-            reason: body.state.blocked_reason().cloned().map(Box::new),
-            text: Some(format!("imported from {}", self.import.source)),
-            attempt: body.attempt,
-            lease_until: None,
-        };
-        let is_news = before != body.state;
-        draft.restore_task(key, None, body, calls)?;
-        if is_news { draft.emit(Some(key), event) } else { Ok(()) }
-    }
-
-    /// Returns the positions of the tasks, each before the one above it.
-    fn lowest_first(&self, draft: &Draft<'_>) -> Decided<Vec<usize>> {
-        let positions: BTreeMap<Key, usize> = self
-            .found
-            .iter()
-            .enumerate()
-            .filter_map(|(position, found)| Some((found.key?, position)))
-            .collect();
-        let (mut order, mut above) = (Vec::with_capacity(self.found.len()), Vec::new());
-        for key in positions.keys() {
-            let parent = draft.node(*key)?.parent;
-            if parent.is_none_or(|parent| !positions.contains_key(&parent)) {
-                above.push(*key);
-            }
-        }
-        while let Some(key) = above.pop() {
-            if let Some(position) = positions.get(&key) {
-                order.push(*position);
-                above.extend(draft.subtasks(key)?);
-            }
-        }
-        order.reverse();
-        Ok(order)
-    }
-
-    /// Returns the calls of a new task with what became of them; approvals and claims on time are not taken over.
-    fn calls_to_set(
-        &self,
-        draft: &mut Draft<'_>,
-        position: usize,
-        parts: &TaskParts,
-    ) -> Decided<Option<Vec<CallRecord>>> {
-        if !self.found[position].is_new || parts.calls.is_empty() {
-            return Ok(None);
-        }
-        let mut calls = draft.calls(self.key(position))?.clone();
-        for (call, there) in calls.iter_mut().zip(&parts.calls) {
-            call.body = there.body.clone();
-            call.body.approval = None;
-            call.body.due = None;
-            call.body.emitted.clear();
-            if call.body.status == CallStatus::Running {
-                call.body.status = CallStatus::Interrupted;
-            }
-        }
-        Ok(Some(calls))
-    }
-
-    /// Returns the state as it can be here: what follows from others is derived anew, and nobody runs what runs there.
-    fn fitting(
-        &mut self,
-        draft: &mut Draft<'_>,
-        position: usize,
-        state: TaskState,
-        calls: Option<&[CallRecord]>,
-    ) -> Decided<TaskState> {
-        let key = self.key(position);
-        let interrupted =
-            calls.into_iter().flatten().find(|call| call.body.status == CallStatus::Interrupted);
-        let interrupted = interrupted.map(|call| BlockedReason::Interrupted { call: call.id.clone() });
-        let work = draft.node(key)?.work;
-        Ok(match (state, interrupted) {
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason))
-            | (TaskState::Blocked { reason: reason @ BlockedReason::Manual { .. } }, None) => {
-                TaskState::Blocked { reason }
-            }
-            (TaskState::InProgress { claim }, None) if work == Work::Manual => {
-                let actor = if claim.actor.is_empty() { draft.context.actor.clone() } else { claim.actor };
-                TaskState::InProgress { claim: Claim { run: None, actor, lease_until: None, lease: None } }
-            }
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, None) => TaskState::Todo,
-            (TaskState::Done, _) if has_open_subtask(draft, key)? => {
-                let id = self.found[position].task.id.clone();
-                self.keep(&id, "status", "it is `done` there; here it is so once everything below it is");
-                TaskState::Todo
-            }
-            (state, _) => state,
-        })
-    }
-
-    fn body(
-        &self,
-        draft: &Draft<'_>,
-        position: usize,
-        parts: &TaskParts,
-        state: TaskState,
-    ) -> Decided<TaskBody> {
-        let record = draft.task(self.key(position))?;
-        let there = &parts.record.body;
-        let (ended, begun) = (state.status().is_finished(), state.status() == Status::InProgress);
-        let at = parts.record.updated_at;
-        let finished_at = ended.then(|| there.finished_at.unwrap_or(at));
-        let started_at = there.started_at.or(begun.then_some(at)).or(record.body.started_at);
-        let mut body = record.body.into_inner();
-        body.result = there.result.clone().or(body.result);
-        if self.found[position].is_new {
-            body.notes.clone_from(&there.notes);
-        }
-        Ok(TaskBody { state, started_at, finished_at, ..body })
-    }
-
     /// Lists what came from there before and is gone; only tasks that no plan has made are looked at.
     fn list_gone(&mut self, draft: &Draft<'_>) -> Decided<()> {
         let present: BTreeSet<Key> = self.found.iter().filter_map(|found| found.key).collect();
         for key in draft.view.find(&Query::default())? {
-            if !present.contains(&key) && said_before(draft, key)?.contains_key(&self.import.source) {
+            if !present.contains(&key) && baseline::of(draft, key, &self.import.source)?.said.is_some() {
                 self.report.gone.push(draft.id(key)?);
             }
         }
         Ok(())
     }
 
-    /// Writes down what the source says now.
-    fn note_said(&self, draft: &mut Draft<'_>) -> Decided<()> {
-        for found in &self.found {
-            let key = found.key.expect("BUG: every task has a key once the new ones are made");
-            if found.before.as_ref() == Some(&found.now) {
+    /// Lists in which fields here and there say different things; those that say the same again are no longer among them.
+    fn list_apart(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        for position in 0..self.found.len() {
+            if self.found[position].apart.is_empty() {
                 continue;
             }
-            let mut all = said_before(draft, key)?;
-            all.insert(self.import.source.clone(), found.now.clone());
-            let mut kept = kept(draft, key)?;
-            kept.insert(IMPORTED.to_owned(), json!(all));
-            draft.changes.applied.insert(key, Value::Object(kept).to_string());
+            let here = said(&crate::wire::from_draft(draft, self.key(position))?, &self.import.fields);
+            let found = &mut self.found[position];
+            let null = Value::Null;
+            found.apart.retain(|field| {
+                let (here, there) = (here.get(field), found.now.get(field).unwrap_or(&null));
+                let is_apart = !is_equal(field, here, there);
+                if is_apart {
+                    let (here, there) = (here.cloned().unwrap_or_default(), there.clone());
+                    self.report.apart.push(Apart {
+                        task: found.task.id.clone(),
+                        field: field.clone(),
+                        here,
+                        there,
+                    });
+                }
+                is_apart
+            });
         }
         Ok(())
+    }
+
+    /// Writes down what the source says now. What was just written from here says the same in every field.
+    fn note_said(&self, draft: &mut Draft<'_>) -> Decided<()> {
+        for (position, found) in self.found.iter().enumerate() {
+            let is_written = self.import.mode == ImportMode::Record;
+            let apart = if is_written { BTreeSet::new() } else { found.apart.clone() };
+            if found.before.as_ref() != Some(&found.now) || found.apart_before != apart {
+                baseline::note(draft, self.key(position), &self.import.source, found.now.clone(), apart)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the source is not followed in a field, and remembers it until both say the same.
+    fn keep_back(&mut self, position: usize, field: &str, why: &str) {
+        self.found[position].apart.insert(field.to_owned());
+        let task = self.found[position].task;
+        self.keep(&task.id, field, why);
     }
 
     fn keep(&mut self, task: &TaskId, field: &str, why: &str) {
@@ -594,37 +466,4 @@ fn change_member(
         Some(member) => super::author::change_field(record, "metadata", &json!({ member: value }), changed),
         None => super::author::change_field(record, field, value, changed),
     }
-}
-
-/// Returns everything that is kept with a task beside it.
-fn kept(draft: &Draft<'_>, key: Key) -> Decided<JsonMap<String, Value>> {
-    let text = match draft.changes.applied.get(&key) {
-        Some(text) => Some(text.clone()),
-        None if draft.is_new(key) => None,
-        None => draft.view.applied(key)?,
-    };
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
-}
-
-fn said_before(draft: &Draft<'_>, key: Key) -> Decided<Said> {
-    let said = kept(draft, key)?.remove(IMPORTED);
-    Ok(said.and_then(|said| serde_json::from_value(said).ok()).unwrap_or_default())
-}
-
-/// Writes down what a plan applied, and leaves what sources said.
-pub(super) fn write_applied(draft: &mut Draft<'_>, key: Key, applied: Value) -> Decided<()> {
-    let said = kept(draft, key)?.remove(IMPORTED);
-    let mut applied = if let Value::Object(map) = applied { map } else { JsonMap::new() };
-    applied.extend(said.map(|said| (IMPORTED.to_owned(), said)));
-    draft.changes.applied.insert(key, Value::Object(applied).to_string());
-    Ok(())
-}
-
-fn has_open_subtask(draft: &Draft<'_>, key: Key) -> Decided<bool> {
-    for subtask in draft.subtasks(key)? {
-        if matches!(draft.node(subtask)?.phase.outcome_above(), Outcome::Open | Outcome::Failed) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -1,0 +1,211 @@
+//! The states that an import sets: as its source says them, as far as they can be here.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Importing;
+use crate::draft::{Decided, Draft};
+use crate::event::EventKind;
+use crate::import::ImportMode;
+use crate::record::{CallRecord, TaskBody, Work};
+use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::wire::TaskParts;
+use crate::{Key, Outcome};
+
+impl Importing<'_> {
+    /// Notes the state that the source says, unless something happened to the task here.
+    pub(super) fn take_state(
+        &mut self,
+        draft: &Draft<'_>,
+        position: usize,
+        here: &BTreeMap<String, Value>,
+    ) -> Decided<bool> {
+        let key = self.key(position);
+        let record = draft.task(key)?;
+        let there = self.found[position].task.status;
+        if draft.node(key)?.work == Work::Automatic
+            && matches!(there, Status::Todo | Status::InProgress | Status::Done)
+        {
+            // It follows from what is below.
+            return Ok(false);
+        }
+        let before = self.found[position].before.as_ref().and_then(|before| before.get("status"));
+        let was_worked_on = match before {
+            // Nobody here runs what ran there: it became `todo` as it was imported.
+            Some(Value::String(before)) if before == "in_progress" && record.body.attempt == 0 => {
+                !matches!(record.body.state.status(), Status::InProgress | Status::Todo)
+            }
+            Some(before) => here.get("status") != Some(before),
+            None => self.import.mode != ImportMode::Adopt,
+        };
+        if was_worked_on
+            || matches!(&record.body.state, TaskState::InProgress { claim } if claim.run.is_some())
+        {
+            let here = record.body.state.status();
+            let why = format!("it became `{here}` here meanwhile, and is `{there}` there");
+            self.keep_back(position, "status", &why);
+            return Ok(false);
+        }
+        let state = self.parts(position)?.record.body.state.clone();
+        self.found[position].state = Some(state);
+        Ok(true)
+    }
+
+    /// Puts every task into the state that its source says, what is below first.
+    pub(super) fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
+        for position in self.positions(true) {
+            self.found[position].state = Some(self.parts(position)?.record.body.state.clone());
+        }
+        for position in self.lowest_first(draft)? {
+            let Some(state) = self.found[position].state.take() else { continue };
+            let parts = self.parts(position)?;
+            let key = self.key(position);
+            let calls = self.calls_to_set(draft, position, &parts)?;
+            let state = self.fitting(draft, position, state, calls.as_deref())?;
+            let body = self.body(draft, position, &parts, state)?;
+            self.set_state(draft, key, body, calls)?;
+            if self.found[position].is_new {
+                let (created_at, updated_at) = (parts.record.created_at, parts.record.updated_at);
+                draft.update_task(key, |record| {
+                    record.created_at = created_at;
+                    record.updated_at = updated_at;
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_state(
+        &self,
+        draft: &mut Draft<'_>,
+        key: Key,
+        body: TaskBody,
+        calls: Option<Vec<CallRecord>>,
+    ) -> Decided<()> {
+        let before = draft.task(key)?.body.state.clone();
+        let (from, to) = (before.status(), body.state.status());
+        let event = EventKind::Status {
+            from,
+            to,
+            cause: Cause::Import,
+            reason: body.state.blocked_reason().cloned().map(Box::new),
+            text: Some(format!("imported from {}", self.import.source)),
+            attempt: body.attempt,
+            lease_until: None,
+        };
+        let is_news = before != body.state;
+        draft.restore_task(key, None, body, calls)?;
+        if is_news { draft.emit(Some(key), event) } else { Ok(()) }
+    }
+
+    /// Returns the positions of the tasks, each before the one above it.
+    fn lowest_first(&self, draft: &Draft<'_>) -> Decided<Vec<usize>> {
+        let positions: BTreeMap<Key, usize> = self
+            .found
+            .iter()
+            .enumerate()
+            .filter_map(|(position, found)| Some((found.key?, position)))
+            .collect();
+        let (mut order, mut above) = (Vec::with_capacity(self.found.len()), Vec::new());
+        for key in positions.keys() {
+            let parent = draft.node(*key)?.parent;
+            if parent.is_none_or(|parent| !positions.contains_key(&parent)) {
+                above.push(*key);
+            }
+        }
+        while let Some(key) = above.pop() {
+            if let Some(position) = positions.get(&key) {
+                order.push(*position);
+                above.extend(draft.subtasks(key)?);
+            }
+        }
+        order.reverse();
+        Ok(order)
+    }
+
+    /// Returns the calls of a new task with what became of them; approvals and claims on time are not taken over.
+    fn calls_to_set(
+        &self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        parts: &TaskParts,
+    ) -> Decided<Option<Vec<CallRecord>>> {
+        if !self.found[position].is_new || parts.calls.is_empty() {
+            return Ok(None);
+        }
+        let mut calls = draft.calls(self.key(position))?.clone();
+        for (call, there) in calls.iter_mut().zip(&parts.calls) {
+            call.body = there.body.clone();
+            call.body.approval = None;
+            call.body.due = None;
+            call.body.emitted.clear();
+            if call.body.status == CallStatus::Running {
+                call.body.status = CallStatus::Interrupted;
+            }
+        }
+        Ok(Some(calls))
+    }
+
+    /// Returns the state as it can be here: what follows from others is derived anew, and nobody runs what runs there.
+    fn fitting(
+        &mut self,
+        draft: &mut Draft<'_>,
+        position: usize,
+        state: TaskState,
+        calls: Option<&[CallRecord]>,
+    ) -> Decided<TaskState> {
+        let key = self.key(position);
+        let interrupted =
+            calls.into_iter().flatten().find(|call| call.body.status == CallStatus::Interrupted);
+        let interrupted = interrupted.map(|call| BlockedReason::Interrupted { call: call.id.clone() });
+        let work = draft.node(key)?.work;
+        Ok(match (state, interrupted) {
+            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason))
+            | (TaskState::Blocked { reason: reason @ BlockedReason::Manual { .. } }, None) => {
+                TaskState::Blocked { reason }
+            }
+            (TaskState::InProgress { claim }, None) if work == Work::Manual => {
+                let actor = if claim.actor.is_empty() { draft.context.actor.clone() } else { claim.actor };
+                TaskState::InProgress { claim: Claim { run: None, actor, lease_until: None, lease: None } }
+            }
+            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, None) => TaskState::Todo,
+            (TaskState::Done, _) if has_open_subtask(draft, key)? => {
+                let why = "it is `done` there; here it is so once everything below it is";
+                self.keep_back(position, "status", why);
+                TaskState::Todo
+            }
+            (state, _) => state,
+        })
+    }
+
+    fn body(
+        &self,
+        draft: &Draft<'_>,
+        position: usize,
+        parts: &TaskParts,
+        state: TaskState,
+    ) -> Decided<TaskBody> {
+        let record = draft.task(self.key(position))?;
+        let there = &parts.record.body;
+        let (ended, begun) = (state.status().is_finished(), state.status() == Status::InProgress);
+        let at = parts.record.updated_at;
+        let finished_at = ended.then(|| there.finished_at.unwrap_or(at));
+        let started_at = there.started_at.or(begun.then_some(at)).or(record.body.started_at);
+        let mut body = record.body.into_inner();
+        body.result = there.result.clone().or(body.result);
+        if self.found[position].is_new {
+            body.notes.clone_from(&there.notes);
+        }
+        Ok(TaskBody { state, started_at, finished_at, ..body })
+    }
+}
+
+fn has_open_subtask(draft: &Draft<'_>, key: Key) -> Decided<bool> {
+    for subtask in draft.subtasks(key)? {
+        if matches!(draft.node(subtask)?.phase.outcome_above(), Outcome::Open | Outcome::Failed) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
