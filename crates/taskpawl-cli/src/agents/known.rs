@@ -209,6 +209,9 @@ impl Part {
             Self::Text(block) => block.add(file),
             Self::Toml(block) => {
                 if let Some(file) = file.filter(|file| !block.is_in(file)) {
+                    if says_it_already(file, block)? {
+                        return Ok(file.to_owned());
+                    }
                     refuse_taken(file)?;
                 }
                 let added = block.add(file)?;
@@ -237,6 +240,14 @@ impl Part {
             Self::Text(block) | Self::Toml(block) => block.is_in(file),
         }
     }
+}
+
+/// Returns whether somebody has written an entry that starts the same program in the same way, whatever else it has.
+fn says_it_already(file: &str, block: &Block) -> Result<bool, Trouble> {
+    let entry = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|all| all.get(NAME)).cloned());
+    let (Some(there), Some(ours)) = (entry(file)?, entry(&block.text)?) else { return Ok(false) };
+    let mut fields = ours.as_table().into_iter().flatten();
+    Ok(fields.all(|(field, value)| there.get(field) == Some(value)))
 }
 
 /// Refuses a file with an entry of the name of ours that we did not write.

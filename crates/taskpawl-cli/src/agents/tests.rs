@@ -285,6 +285,24 @@ fn a_table_of_somebody_else_is_left_alone() {
 }
 
 #[test]
+fn a_table_of_somebody_else_that_says_the_same_is_enough() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let text =
+        "[mcp_servers]\ntaskpawl = { args = ['mcp'], command = \"taskpawl\", env = { A = \"b\" } } # mine\n";
+    put(root, ".codex/config.toml", text);
+    Changes::adding(root, &[Agent::Codex], Wish::default()).unwrap().write(root).unwrap();
+    let there = files(root);
+    assert_eq!(there[0], (".codex/config.toml".to_owned(), text.to_owned()));
+    assert_eq!((there.len(), there[1].0.as_str()), (2, "AGENTS.md"));
+    Changes::removing(root, &[Agent::Codex]).unwrap().write(root).unwrap();
+    assert_eq!(files(root), [(".codex/config.toml".to_owned(), text.to_owned())]);
+    // What it is to allow is not in it.
+    let wish = Wish { allow_sandboxed: true, ..Wish::default() };
+    assert!(Changes::adding(root, &[Agent::Codex], wish).is_err());
+}
+
+#[test]
 fn a_newer_version_of_opencode_keeps_servers_one_level_deeper() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
