@@ -76,11 +76,25 @@ fn taken(path: &Path) -> io::Result<Option<File>> {
 fn clear_up(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        let Ok(file) = File::open(&path) else { continue };
-        if file.try_lock().is_ok() {
-            let _ = std::fs::remove_file(&path);
+        if let Ok(file) = File::open(&path) {
+            remove_if_free(&path, &file);
         }
     }
+}
+
+/// Removes a lock that was opened at a path, unless somebody holds it.
+fn remove_if_free(path: &Path, file: &File) {
+    // Since it was opened, another process may have removed it, and a keeper have taken the name. While this lock is held nobody
+    // else removes the file that it is of: so what is looked at here is what is removed.
+    if file.try_lock().is_ok() && is_at(path, file) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Returns whether a path leads to an open file still.
+fn is_at(path: &Path, file: &File) -> bool {
+    let (Ok(there), Ok(open)) = (std::fs::symlink_metadata(path), file.metadata()) else { return false };
+    (there.dev(), there.ino()) == (open.dev(), open.ino())
 }
 
 fn directory(files: &Path) -> PathBuf {
@@ -117,6 +131,22 @@ mod tests {
         // Where ids are counted another process may have the same.
         let other = Keeper::hold(files.path(), "k").unwrap();
         assert_eq!([keeper.name(), other.name()], ["k", "k.1"]);
+    }
+
+    #[test]
+    fn a_keeper_that_took_the_name_of_a_leftover_keeps_its_lock() {
+        let files = tempfile::tempdir().unwrap();
+        let path = lock_path(&directory(files.path()), "k");
+        std::fs::create_dir(directory(files.path())).unwrap();
+        std::fs::write(&path, "").unwrap();
+        // One clears up and has opened the leftover; another one does, too, and takes the name.
+        let leftover = File::open(&path).unwrap();
+        let keeper = Keeper::hold(files.path(), "k").unwrap();
+        assert_eq!(keeper.name(), "k");
+        remove_if_free(&path, &leftover);
+        assert!(!is_gone(files.path(), "k"));
+        drop(keeper);
+        assert!(is_gone(files.path(), "k"));
     }
 
     #[test]
