@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use taskpawl::model::Apart;
+use taskpawl::model::{Apart, TaskId};
 use taskpawl_formats::{Files, Format, LeftOut, detect};
 
 use crate::app::App;
@@ -263,6 +263,11 @@ pub(super) fn remark_left_out(app: &App, list: &[LeftOut]) {
 pub(super) fn remark_overwritten(app: &App, list: &[Apart]) {
     let lines = list.iter().map(|apart| format!("{}: {}: {}", apart.task, apart.field, both(apart)));
     remark_some(app, "overwritten", lines);
+}
+
+/// Says which tasks are in a file again.
+pub(super) fn remark_again(app: &App, list: &[TaskId]) {
+    remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was gone there")));
 }
 
 fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {

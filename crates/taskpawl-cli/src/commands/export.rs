@@ -98,12 +98,13 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     exchange::check_size(&root, &written.files)?;
     let reading = read_again(app, args, files, &written);
     let overwritten = overwritten(known.apart, reading.as_ref().map_or(&[], |reading| &reading.tasks));
+    let again = known.gone.into_iter().filter(|id| tasks.iter().any(|task| task.id == *id)).collect();
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
         // What the file says now, so that the next import knows what changed in it.
         manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
-    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten })
+    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, again })
 }
 
 /// What a file has that is there.
@@ -113,6 +114,8 @@ struct Known {
     ids: BTreeSet<String>,
     /// What it says in another way than is said here, though that is known.
     apart: Vec<Apart>,
+    /// The tasks that were in it and are not any more.
+    gone: Vec<TaskId>,
 }
 
 /// What an export did or would do.
@@ -122,6 +125,8 @@ struct Done {
     changed: Vec<String>,
     /// What stood there and was known, and was not taken over.
     overwritten: Vec<Apart>,
+    /// The tasks that somebody had taken out of it.
+    again: Vec<TaskId>,
 }
 
 /// Returns what is there before.
@@ -174,9 +179,9 @@ fn known(
     match manager.preview_import(import) {
         Ok(report) => match news(&report) {
             Some(why) if !args.force => Err(refuse(why)),
-            _ => Ok(Known { ids, apart: report.apart }),
+            _ => Ok(Known { ids, apart: report.apart, gone: report.gone }),
         },
-        Err(_) if args.force => Ok(Known { ids, apart: Vec::new() }),
+        Err(_) if args.force => Ok(Known { ids, ..Known::default() }),
         Err(error) => Err(refuse(CliError::from(error).message())),
     }
 }
@@ -289,11 +294,12 @@ fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Res
         let left_out = exchange::left_out(&done.written.left_out);
         return out.data(&json!({
             "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks, "written": done.changed,
-            "overwritten": done.overwritten, "leftOut": left_out,
+            "overwritten": done.overwritten, "writtenAgain": done.again, "leftOut": left_out,
         }));
     }
     exchange::remark_left_out(app, &done.written.left_out);
     exchange::remark_overwritten(app, &done.overwritten);
+    exchange::remark_again(app, &done.again);
     if args.dry_run {
         out.remark("dry run: nothing was written");
     }

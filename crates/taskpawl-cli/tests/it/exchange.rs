@@ -148,6 +148,21 @@ fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
 }
 
 #[test]
+fn what_is_gone_there_is_written_again_and_that_is_said() {
+    let cli = Cli::new();
+    let path = place(&cli, "checklist.md");
+    cli.run(&["import", "checklist.md"]).ok();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("+ [ ] Ship it\n", "")).unwrap();
+    let look = cli.run(&["export", "markdown", "checklist.md", "--dry-run", "--json"]).ok();
+    assert_eq!(look.json()["data"]["writtenAgain"], json!(["ship-it"]), "{look}");
+    let run = cli.run(&["export", "markdown", "checklist.md"]).ok();
+    assert!(run.stderr.contains("written again: ship-it: it was gone there"), "{run}");
+    assert!(fs::read_to_string(&path).unwrap().contains("[ ] Ship it"));
+    assert!(!cli.run(&["export", "markdown", "checklist.md"]).ok().stderr.contains("written again"));
+}
+
+#[test]
 fn a_file_without_tasks_is_said_to_be_one() {
     let cli = Cli::new();
     cli.file("prose.md", "# Notes\n\nNothing to tick.\n");

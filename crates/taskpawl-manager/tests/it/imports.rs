@@ -167,6 +167,33 @@ fn a_field_that_changed_on_both_sides_stays_and_that_is_said() {
     );
 }
 
+#[test]
+fn estimates_links_and_context_that_changed_on_both_sides_stay() {
+    let desk = Desk::new();
+    let there = |estimate: &str, other: &str, value: u8| {
+        let said = json!({
+            "id": "a", "estimate": estimate, "links": {"relatesTo": [other]}, "metadata": {"context": {"x": value}},
+        });
+        let mut import = import(&[said, json!({"id": "b"}), json!({"id": "c"})], ImportMode::Merge);
+        import.fields.extend(["estimate", "links", "metadata.context"].map(str::to_owned));
+        import
+    };
+    desk.manager.import(there("1h", "b", 1)).unwrap();
+    let here = json!({"estimate": "2h", "links": {"relatesTo": ["c"]}, "metadata": {"context": {"x": 2}}});
+    desk.manager.update("a", here.as_object().cloned().unwrap(), None).unwrap();
+    let report = desk.manager.import(there("3h", "c", 3)).unwrap();
+    let kept: Vec<&str> = report.kept.iter().map(|kept| kept.field.as_str()).collect();
+    assert_eq!(kept, ["estimate", "metadata.context"], "links are the same on both sides");
+    let a = desk.manager.get("a").unwrap();
+    assert_eq!((&a.options["estimate"], &a.metadata.context["x"]), (&json!("2h"), &json!(2)));
+    // What is written in whole minutes is no change.
+    let desk = Desk::new();
+    desk.manager.import(there("90s", "b", 1)).unwrap();
+    desk.manager.import(Import { mode: ImportMode::Record, ..there("2m", "b", 1) }).unwrap();
+    assert!(desk.manager.import(there("5m", "b", 1)).unwrap().kept.is_empty());
+    assert_eq!(desk.manager.get("a").unwrap().options["estimate"], "5m");
+}
+
 /// Returns the fields in which a report says that here and there differ, with what they say.
 fn apart(report: &ImportReport) -> Vec<[Value; 4]> {
     let list = report.apart.iter();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::Timestamp;
 use crate::status::{BlockedReason, Status};
 use crate::wire::Task;
+use crate::{Period, Timestamp};
 
 /// Fields that belong to the state: they are taken over together, or not at all.
 pub(super) const STATE: &[&str] =
@@ -104,6 +104,11 @@ pub(super) fn is_as_said(
         "priority" | "assignee" | "parent" => here == before,
         "dueDate" => here == before || time(here).zip(time(before)).is_some_and(|(one, other)| one == other),
         "labels" => texts(here).eq(&texts(before)),
+        "estimate" => {
+            here == before || minutes(here).zip(minutes(before)).is_some_and(|(one, other)| one == other)
+        }
+        "links" => links(here) == links(before),
+        "metadata.context" => here == before,
         // Nothing depends on what was deleted here.
         "dependencies" => {
             let before: BTreeSet<&str> = texts(before).into_iter().filter(|id| !is_deleted(id)).collect();
@@ -131,6 +136,18 @@ fn words(value: &Value) -> impl Iterator<Item = &str> {
 
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
+}
+
+/// Returns a span of time as formats write it that know no less than a minute.
+fn minutes(value: &Value) -> Option<u64> {
+    let period: Period = value.as_str()?.parse().ok()?;
+    Some(period.0.as_secs().div_ceil(60))
+}
+
+fn links(value: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
+    let kinds = value.as_object().into_iter().flatten();
+    let kinds = kinds.map(|(kind, list)| (kind.as_str(), texts(list)));
+    kinds.filter(|(_, list)| !list.is_empty()).collect()
 }
 
 fn texts(value: &Value) -> BTreeSet<&str> {
