@@ -194,6 +194,22 @@ fn estimates_links_and_context_that_changed_on_both_sides_stay() {
     assert_eq!(desk.manager.get("a").unwrap().options["estimate"], "5m");
 }
 
+#[test]
+fn what_is_gone_from_the_context_there_goes_here() {
+    let desk = Desk::new();
+    let there = |context: Value| {
+        let mut import = import(&[json!({"id": "a", "metadata": {"context": context}})], ImportMode::Merge);
+        import.fields.push("metadata.context".to_owned());
+        import
+    };
+    let context = || json!(desk.manager.get("a").unwrap().metadata.context);
+    desk.manager.import(there(json!({"x": 1, "y": 1}))).unwrap();
+    desk.manager.import(there(json!({"y": 2}))).unwrap();
+    assert_eq!(context(), json!({"y": 2}));
+    desk.manager.import(there(json!({}))).unwrap();
+    assert_eq!(context(), json!({}));
+}
+
 /// Returns the fields in which a report says that here and there differ, with what they say.
 fn apart(report: &ImportReport) -> Vec<[Value; 4]> {
     let list = report.apart.iter();

@@ -463,6 +463,13 @@ fn change_member(
     changed: &mut BTreeMap<String, crate::Change>,
 ) -> Decided<()> {
     match field.strip_prefix("metadata.") {
+        Some("context") => {
+            // A change of it is put over it, and what is not in the file would stay.
+            let gone = record.body.context.keys().map(|name| (name.clone(), Value::Null));
+            let mut wanted: crate::Map = gone.collect();
+            wanted.extend(value.as_object().cloned().unwrap_or_default());
+            super::author::change_field(record, "metadata", &json!({ "context": wanted }), changed)
+        }
         Some(member) => super::author::change_field(record, "metadata", &json!({ member: value }), changed),
         None => super::author::change_field(record, field, value, changed),
     }
