@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Task, TaskId};
 
 use super::{FIELDS, FORMAT, Words, body, files_by_id, ids_by_ours, people, priority_of, word_for};
+use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Written};
 use crate::front::{self, entry};
@@ -49,13 +50,20 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }
+    let mut below: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
+    for task in tasks {
+        if let Some(parent) = &task.parent {
+            below.entry(parent).or_default().push(&theirs[&task.id]);
+        }
+    }
     for task in tasks {
         let id = &theirs[&task.id];
         let (head, body) = parts(task, &words, &theirs, &mut written.left_out);
         let name = present
             .get(&id.to_uppercase())
             .map_or_else(|| file_name(id, &task.name), |name| (*name).to_owned());
-        let text = before.get(&name).and_then(|text| text_over(text, &head, &body));
+        let below = below.get(&task.id).map_or(&[] as &[&String], Vec::as_slice);
+        let text = before.get(&name).and_then(|text| text_over(text, &head, below, &body));
         written.files.insert(name, text.unwrap_or_else(|| text_of(&head, &body)));
     }
     written
@@ -228,11 +236,18 @@ fn links(
 }
 
 /// Returns what a file is to say, with everything in it that stays as it was where and how it was.
-fn text_over(before: &str, head: &Map, body: &str) -> Option<String> {
+fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
     let is_dos = before.starts_with("---\r\n");
     let text = before.replace("\r\n", "\n");
     let (old_head, old_body) = front::split(&text)?;
-    let new_head = front::over(old_head, head, ORDER)?;
+    let mut head = head.clone();
+    // Only some have this list, of what says by itself that it is below.
+    if let Some(list) = front::parse(old_head, &Place::default(), 1).ok()?.remove("subtasks") {
+        let said: BTreeSet<String> = texts(&list).map(str::to_uppercase).collect();
+        let is_so = said == below.iter().map(|id| id.to_uppercase()).collect();
+        head.insert("subtasks".to_owned(), if is_so { list } else { json!(below) });
+    }
+    let new_head = front::over(old_head, &head, ORDER)?;
     let is_body_same = old_body.trim() == body;
     if is_body_same && new_head == old_head {
         return Some(before.to_owned());
@@ -240,6 +255,10 @@ fn text_over(before: &str, head: &Map, body: &str) -> Option<String> {
     let body = if is_body_same { old_body.to_owned() } else { format!("\n{body}\n") };
     let text = format!("---\n{new_head}---\n{body}");
     Some(if is_dos { text.replace('\n', "\r\n") } else { text })
+}
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn text_of(head: &Map, body: &str) -> String {

@@ -106,3 +106,22 @@ fn what_is_new_stands_behind_the_last_issue() {
     let lines: Vec<String> = files.get("i.jsonl").unwrap().lines().map(begins).collect();
     assert_eq!(lines, ["{\"id\":\"b\"", "{\"id\":\"a\"", "\"id\":\"aa\"", "{\"_type\":\"memory\"}"]);
 }
+
+#[test]
+fn a_list_of_what_is_below_stays_and_follows() {
+    let above =
+        "---\nid: TASK-1\nsubtasks: [task-1.2, TASK-1.1]\ntitle: First\ncreated_date: 2026-01-01\n---\n";
+    let below = |id: &str| {
+        format!("---\nid: {id}\ntitle: Below\ncreated_date: 2026-01-01\nparent_task_id: TASK-1\n---\n")
+    };
+    let mut before = Files::single("tasks/a.md", above);
+    before.insert("tasks/b.md", below("TASK-1.1"));
+    before.insert("tasks/c.md", below("TASK-1.2"));
+    before.insert("config.yml", "");
+    let mut tasks = reading(Format::Backlog, &before).tasks;
+    assert_eq!(over(&before, &write(Format::Backlog, &tasks, Some(&before)).files), before);
+    tasks.retain(|task| task.id.as_str() != "TASK-1.2");
+    let files = write(Format::Backlog, &tasks, Some(&before)).files;
+    let said = above.replace(" [task-1.2, TASK-1.1]", "\n  - TASK-1.1");
+    assert_eq!(files.get("tasks/a.md"), Some(said.as_str()));
+}
