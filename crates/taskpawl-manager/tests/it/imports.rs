@@ -227,9 +227,6 @@ fn what_stayed_apart_is_known_until_both_sides_say_the_same() {
     for _ in 0..2 {
         assert_eq!(json!(apart(&desk.imported(&tasks))), json!([["e", "name", "Here", "There"]]));
     }
-    // A plan says its part of the same task, and nothing of this is lost.
-    desk.apply("tasks: [{id: e, name: Here}]");
-    assert_eq!(desk.manager.preview_import(import(&tasks, ImportMode::Merge)).unwrap().apart.len(), 1);
     // An export wrote what is here.
     tasks[4]["name"] = json!("Here");
     desk.manager.import(import(&tasks, ImportMode::Record)).unwrap();
@@ -242,6 +239,18 @@ fn what_stayed_apart_is_known_until_both_sides_say_the_same() {
     assert!(apart(&desk.imported(&tasks)).is_empty());
     desk.manager.update("e", renamed("Later"), None).unwrap();
     assert!(apart(&desk.imported(&tasks)).is_empty(), "what changed here alone is no conflict");
+}
+
+#[test]
+fn a_plan_that_is_applied_again_leaves_what_stayed_apart() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, name: Ours}]");
+    desk.manager.import(import(&[json!({"id": "a", "name": "Ours"})], ImportMode::Record)).unwrap();
+    desk.manager.update("a", json!({"description": "here"}).as_object().cloned().unwrap(), None).unwrap();
+    let there = [json!({"id": "a", "name": "Ours", "description": "there"})];
+    assert_eq!(desk.imported(&there).apart.len(), 1);
+    desk.apply("tasks: [{id: a, name: Ours, priority: high}]");
+    assert_eq!(json!(apart(&desk.imported(&there))), json!([["a", "description", "here", "there"]]));
 }
 
 #[test]
