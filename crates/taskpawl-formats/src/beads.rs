@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, format_time};
+use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, Timestamp, format_time};
 
 use crate::error::Place;
 use crate::files::Files;
@@ -146,7 +146,7 @@ fn task(
     read_texts(&mut record, &mut task)?;
     read_priority(&mut record, &mut task, ours, &mut kept)?;
     read_times(&mut record, &mut task, &mut kept)?;
-    read_status(&mut record, &mut task, ours, &mut kept)?;
+    read_status(&mut record, &mut task, ours, options.now, &mut kept)?;
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     read_comments(&mut record, &mut task, &mut kept)?;
     let kind = record.text("issue_type")?.unwrap_or_else(|| "task".to_owned());
@@ -227,12 +227,22 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
     Ok(())
 }
 
-fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_status(
+    record: &mut Record,
+    task: &mut Task,
+    ours: &Ours,
+    now: Timestamp,
+    kept: &mut Map,
+) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "open".to_owned());
     let reason = record.text("close_reason")?;
     let (mut status, mut why) = status_of(&word, reason.as_deref());
     if let Some(own) = ours.status.filter(|own| word_of(*own) == word) {
         status = own;
+    }
+    if let Some(until) = deferred(&record.map).filter(|until| status == Status::Todo && *until > now) {
+        // It is no work that is ready.
+        (status, why) = (Status::Blocked, Some(states::put_off(until, FORMAT)));
     }
     if status == Status::Blocked && why.is_none() && word != "blocked" {
         why = Some(format!("`{word}` in beads"));
@@ -248,6 +258,11 @@ fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map
     }
     keep_word(kept, "status", &word, word_of(status), status);
     Ok(())
+}
+
+/// Returns the time until which an issue is put off.
+fn deferred(record: &Map) -> Option<Timestamp> {
+    record.get("defer_until")?.as_str().and_then(rfc3339)
 }
 
 /// Returns the state that words of beads stand for. What is put aside is no work that is ready.
@@ -467,13 +482,15 @@ fn write_status(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
             && raw.and_then(ended_badly).map_or(Status::Done, |(status, _)| status) == own
     });
     let reason = out.get("close_reason").and_then(Value::as_str).map(str::to_owned);
+    let is_put_off = states::is_put_off(task, deferred(kept), FORMAT);
     put(out, kept, "status", json!(word_of(own)), |raw| {
-        raw.as_str().is_some_and(|word| states::fits(task, status_of(word, reason.as_deref()).0))
+        let status = raw.as_str().map(|word| status_of(word, reason.as_deref()).0);
+        status.is_some_and(|status| states::fits(task, status) || (is_put_off && status == Status::Todo))
     });
 }
 
 /// An issue has this time if, and only if, it is closed.
-fn closed_at(task: &Task, own: Status) -> Option<taskpawl_model::Timestamp> {
+fn closed_at(task: &Task, own: Status) -> Option<Timestamp> {
     (word_of(own) == "closed").then(|| task.finished_at.unwrap_or(task.updated_at))
 }
 

@@ -53,12 +53,12 @@ fn said(map: &Map) -> Vec<String> {
     said
 }
 
-/// Returns whether somebody wrote why a task is blocked. What a word of the format says comes back with that.
+/// Returns whether somebody wrote why a task is blocked. What a word or a time of the format says comes back with that.
 fn is_reason_missed(task: &Task, fields: &[&str]) -> bool {
     let Some(BlockedReason::Manual { text }) = &task.blocked_reason else { return false };
     let mut kept =
         fields.iter().filter_map(|field| task.metadata.extra.get(field.strip_prefix("metadata.")?));
-    text != IMPORTED && !kept.any(|kept| kept.get("status").is_some())
+    text != IMPORTED && !kept.any(|kept| kept.get("status").or(kept.get("wait")).is_some())
 }
 
 /// Returns whether a value says nothing.

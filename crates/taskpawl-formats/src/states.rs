@@ -1,6 +1,6 @@
 //! States as other programs see them.
 
-use taskpawl_model::{BlockedReason, Claim, Status, Task};
+use taskpawl_model::{BlockedReason, Claim, Status, Task, Timestamp, format_time};
 
 /// Why a task is blocked of which its file does not say it.
 pub(crate) const IMPORTED: &str = "imported";
@@ -31,6 +31,17 @@ pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
         Status::Failed | Status::Cancelled | Status::Skipped => task.error = why.map(str::to_owned),
         Status::Todo | Status::Done => {}
     }
+}
+
+/// Says why a task is blocked that its program shows only from a time on.
+pub(crate) fn put_off(until: Timestamp, program: &str) -> String {
+    format!("put off until {} in {program}", format_time(until))
+}
+
+/// Returns whether a task is blocked for that alone.
+pub(crate) fn is_put_off(task: &Task, until: Option<Timestamp>, program: &str) -> bool {
+    let Some(BlockedReason::Manual { text }) = &task.blocked_reason else { return false };
+    until.is_some_and(|until| *text == put_off(until, program))
 }
 
 /// Returns whether a state that a word stands for is still that of a task. What is above others is in progress elsewhere while it

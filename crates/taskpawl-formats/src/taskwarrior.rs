@@ -34,6 +34,8 @@ const FIELDS: &[&str] = &[
     "metadata.taskwarrior",
 ];
 
+const PROGRAM: &str = "Taskwarrior";
+
 /// In whose name remarks are that say no name.
 const ANNOTATOR: &str = "taskwarrior";
 
@@ -110,7 +112,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     record.map.remove("id");
     record.map.remove("urgency");
     read_times(&mut record, &mut task, &mut kept)?;
-    read_status(&mut record, &mut task, &ours, &mut kept)?;
+    read_status(&mut record, &mut task, &ours, options.now, &mut kept)?;
     read_priority(&mut record, &mut task, &ours, &mut kept)?;
     let tags = match record.map.get("tags") {
         Some(Value::String(_)) => vec![record.text("tags")?.unwrap_or_default()],
@@ -175,7 +177,13 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
     Ok(())
 }
 
-fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map) -> Read<()> {
+fn read_status(
+    record: &mut Record,
+    task: &mut Task,
+    ours: &Ours,
+    now: Timestamp,
+    kept: &mut Map,
+) -> Read<()> {
     let word = record.text("status")?.unwrap_or_else(|| "pending".to_owned());
     let is_started = task.started_at.is_some();
     let Some(status) = status_of(&word, is_started) else {
@@ -183,10 +191,21 @@ fn read_status(record: &mut Record, task: &mut Task, ours: &Ours, kept: &mut Map
         return Err(record.wrong("status", known, &json!(word)));
     };
     let status = ours.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
-    let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
-    states::set(task, status, why);
+    match wait(&record.map).filter(|until| status == Status::Todo && *until > now) {
+        // It is no work that is ready.
+        Some(until) => states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM))),
+        None => {
+            let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
+            states::set(task, status, why);
+        }
+    }
     keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
     Ok(())
+}
+
+/// Returns the time until which a task is not shown.
+fn wait(record: &Map) -> Option<Timestamp> {
+    record.get("wait")?.as_str().and_then(parse)
 }
 
 fn status_of(word: &str, is_started: bool) -> Option<Status> {
@@ -314,7 +333,8 @@ fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec
     }
     let shown = priority_of(letter);
     let said = out.get("status").and_then(Value::as_str).and_then(|word| status_of(word, is_started));
-    let ours = Ours::of(task, known || task.id.as_str() == uuid, said.unwrap_or(own), shown);
+    let said = said.filter(|_| !states::is_put_off(task, wait(&kept), PROGRAM)).unwrap_or(own);
+    let ours = Ours::of(task, known || task.id.as_str() == uuid, said, shown);
     if let Some(text) = ours.text() {
         out.insert(NAME.to_owned(), json!(text));
     }
@@ -330,8 +350,9 @@ fn write_state(task: &Task, own: Status, out: &mut Map, kept: &mut Map) -> bool 
         Status::Todo | Status::Blocked | Status::Failed => None,
         Status::Done | Status::Cancelled | Status::Skipped => task.started_at,
     };
+    let meant = if states::is_put_off(task, wait(kept), PROGRAM) { Status::Todo } else { own };
     put(out, kept, "status", json!(word_of(own)), |raw| {
-        raw.as_str().and_then(|word| status_of(word, start.is_some())) == Some(own)
+        raw.as_str().and_then(|word| status_of(word, start.is_some())) == Some(meant)
     });
     let is_over = matches!(word_of(own), "completed" | "deleted");
     let due = option(task, "dueDate").and_then(rfc3339);

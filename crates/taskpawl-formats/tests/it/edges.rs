@@ -1,7 +1,8 @@
 //! What lies at the edge of what can be kept is kept all the same, and read again.
 
 use serde_json::{Value, json};
-use taskpawl_formats::{Files, Format, Reading, read, write};
+use taskpawl_formats::{Files, Format, Options, Reading, read, write};
+use taskpawl_model::{BlockedReason, Status};
 
 use crate::support::{options, over, reading, task};
 
@@ -245,4 +246,40 @@ fn nothing_in_a_comment_or_in_longer_fences_is_an_item() {
     tasks.push(new);
     let again = over(&before, &write(Format::Markdown, &tasks, Some(&before)).files);
     assert_eq!(crate::support::ids(&reading(Format::Markdown, &again).tasks), ["a", "b", "c"]);
+}
+
+#[test]
+fn what_is_put_off_is_not_ready_until_its_time_has_come() {
+    let files = [
+        (
+            Format::Beads,
+            "{\"id\":\"a\",\"title\":\"A\",\"status\":\"open\",\"priority\":2,\"issue_type\":\"task\",\"created_at\":\"2026-01-01T00:00:00Z\",\"updated_at\":\"2026-01-01T00:00:00Z\",\"defer_until\":\"2027-01-01T00:00:00Z\"}\n",
+        ),
+        (
+            Format::Taskwarrior,
+            "[\n{\"uuid\":\"8ec1b0fa-1d37-4efe-ba80-87d43af76359\",\"description\":\"A\",\"status\":\"pending\",\"entry\":\"20260101T000000Z\",\"modified\":\"20260101T000000Z\",\"wait\":\"20270101T000000Z\"}\n]\n",
+        ),
+        (
+            Format::Taskwarrior,
+            "[\n{\"uuid\":\"8ec1b0fa-1d37-4efe-ba80-87d43af76359\",\"description\":\"A\",\"status\":\"waiting\",\"entry\":\"20260101T000000Z\",\"modified\":\"20260101T000000Z\",\"wait\":\"20270101T000000Z\"}\n]\n",
+        ),
+    ];
+    for (format, text) in files {
+        let before = Files::single("a.json", text);
+        let at = |time: &str| read(format, &before, &Options::at(time.parse().unwrap())).unwrap().tasks;
+        let mut tasks = at("2026-06-01T00:00:00Z");
+        assert_eq!(tasks[0].status, Status::Blocked, "{text}");
+        let Some(BlockedReason::Manual { text: why }) = &tasks[0].blocked_reason else {
+            panic!("another reason")
+        };
+        assert!(why.starts_with("put off until 2027-01-01T00:00:00Z in "), "{why}");
+        let written = write(format, &tasks, Some(&before));
+        assert_eq!((written.files, written.left_out), (before.clone(), vec![]));
+        assert_eq!(at("2027-01-01T00:00:00Z")[0].status, Status::Todo);
+        // What is blocked for another reason is.
+        tasks[0].blocked_reason = Some(BlockedReason::Manual { text: "imported".to_owned() });
+        let blocked = write(format, &tasks, Some(&before)).files;
+        let later = Options::at("2028-01-01T00:00:00Z".parse().unwrap());
+        assert_eq!(read(format, &blocked, &later).unwrap().tasks[0].status, Status::Blocked);
+    }
 }
