@@ -1,21 +1,23 @@
 //! Issues of beads: `.beads/issues.jsonl`, one JSON object in each line.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod write;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Note, Period, Priority, Status, Task, TaskId, Timestamp, format_time};
 
 use crate::error::Place;
 use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, Written};
+use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_if_other, keep_word, kept, put, put_rest};
-use crate::lost::{self, is_empty};
-use crate::order::{self, Shape};
+use crate::kept::{keep, keep_if_other, keep_word};
 use crate::ours::{NAME, Ours};
-use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
+use crate::record::{Read, Record, blank, fields, set_option};
 use crate::states;
 use crate::times::rfc3339;
+
+pub(crate) use write::write;
 
 const FORMAT: &str = "beads";
 
@@ -366,225 +368,4 @@ fn read_comments(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<(
         kept.insert("comments".to_owned(), Value::Array(raw));
     }
     Ok(())
-}
-
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
-    let name = if name.is_empty() { "issues.jsonl" } else { name };
-    let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
-    let mut written = Written::default();
-    lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let mut issues: Vec<(String, Map)> = Vec::new();
-    for task in tasks {
-        issues.push((theirs[&task.id].clone(), issue_of(task, &theirs, &mut written.left_out)));
-    }
-    let lines = lines_of(&issues, text);
-    written.files.insert(name, lines.into_iter().map(|line| line + "\n").collect::<String>());
-    written
-}
-
-/// Returns the lines of a file: what is there where it is, and what is new behind its last issue.
-fn lines_of(issues: &[(String, Map)], text: &str) -> Vec<String> {
-    let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
-    let (mut lines, mut end) = (Vec::new(), None);
-    for line in text.lines() {
-        if is_other(line) {
-            lines.push(line.to_owned());
-        } else if let Some((before, issue)) = known_issue(line, &mut left) {
-            lines.push(line_of(issue, before, line));
-            end = Some(lines.len());
-        }
-    }
-    let new = issues.iter().filter(|(id, _)| left.contains_key(id.as_str()));
-    let new: Vec<String> = new.map(|(_, issue)| Value::Object(issue.clone()).to_string()).collect();
-    let end = end.unwrap_or(lines.len());
-    lines.splice(end..end, new);
-    lines
-}
-
-/// Returns the issue of a line as it is there, and as it is to be; `None` for one that is not written, or was already.
-fn known_issue<'i>(line: &str, left: &mut BTreeMap<&str, &'i Map>) -> Option<(Map, &'i Map)> {
-    let Ok(Value::Object(before)) = serde_json::from_str(line) else { return None };
-    let id = Record { map: before.clone(), place: Place::default() }.id("id").ok()?;
-    Some((before, left.remove(id.as_str())?))
-}
-
-/// Returns the line of an issue: the one that is there, where it says the same; else with its fields in the order that they had.
-fn line_of(issue: &Map, mut before: Map, line: &str) -> String {
-    let mut issue = issue.clone();
-    issue.extend(before.remove_entry("_type"));
-    let says = |field: &str, value: &Value| !COUNTED.contains(&field) && !is_empty(value);
-    before.retain(|field, value| says(field, value));
-    let mut said = issue.clone();
-    said.retain(|field, value| says(field, value));
-    if said == before { line.to_owned() } else { order::compact(&Value::Object(issue), &Shape::of(line)) }
-}
-
-/// Returns whether a line is no issue and so stays.
-fn is_other(line: &str) -> bool {
-    let Ok(Value::Object(map)) = serde_json::from_str(line) else { return false };
-    let kind = map.get("_type").and_then(Value::as_str).unwrap_or("issue");
-    map.contains_key("_schema")
-        || kind != "issue"
-        || map.get("status").and_then(Value::as_str) == Some("tombstone")
-}
-
-fn their_id(task: &Task) -> String {
-    kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
-}
-
-fn issue_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<LeftOut>) -> Map {
-    let (mut kept, mut out) = (kept(task, FORMAT), Map::new());
-    let own = states::own(task);
-    kept.remove("id");
-    out.insert("id".to_owned(), json!(theirs[&task.id]));
-    out.insert("title".to_owned(), json!(task.name));
-    if !task.description.is_empty() {
-        out.insert("description".to_owned(), json!(task.description));
-    }
-    write_status(task, own, &mut out, &mut kept);
-    let number = number_of(task.priority);
-    put(&mut out, &mut kept, "priority", json!(number), |raw| {
-        raw.as_u64().map(priority_of) == Some(task.priority)
-    });
-    put(&mut out, &mut kept, "issue_type", json!("task"), |_| true);
-    for (field, value) in [("assignee", option(task, "assignee")), ("due_at", option(task, "dueDate"))] {
-        put(&mut out, &mut kept, field, json!(value), |raw| {
-            field == "due_at" && raw.as_str().and_then(rfc3339) == value.and_then(rfc3339)
-        });
-    }
-    let labels = option_list(task, "labels");
-    if !labels.is_empty() {
-        out.insert("labels".to_owned(), json!(labels));
-    }
-    write_estimate(task, &mut out, left_out);
-    for (field, at) in [
-        ("created_at", Some(task.created_at)),
-        ("updated_at", Some(task.updated_at)),
-        ("started_at", task.started_at),
-        ("closed_at", closed_at(task, own)),
-    ] {
-        let text = at.map(format_time);
-        put(&mut out, &mut kept, field, json!(text), |raw| raw.as_str().and_then(rfc3339) == at);
-    }
-    write_links(task, theirs, &mut out, &mut kept, left_out);
-    write_comments(task, theirs, &mut out, &mut kept);
-    put_rest(&mut out, kept);
-    out
-}
-
-fn write_status(task: &Task, own: Status, out: &mut Map, kept: &mut Map) {
-    let error = task.error.as_deref();
-    let reason = close_reason(own, error);
-    put(out, kept, "close_reason", json!(reason), |raw| {
-        let raw = raw.as_str();
-        word_of(own) == "closed"
-            && raw.and_then(ended_badly).map_or(Status::Done, |(status, _)| status) == own
-    });
-    let reason = out.get("close_reason").and_then(Value::as_str).map(str::to_owned);
-    let is_put_off = states::is_put_off(task, deferred(kept), FORMAT);
-    put(out, kept, "status", json!(word_of(own)), |raw| {
-        let status = raw.as_str().map(|word| status_of(word, reason.as_deref()).0);
-        status.is_some_and(|status| states::fits(task, status) || (is_put_off && status == Status::Todo))
-    });
-}
-
-/// An issue has this time if, and only if, it is closed.
-fn closed_at(task: &Task, own: Status) -> Option<Timestamp> {
-    (word_of(own) == "closed").then(|| task.finished_at.unwrap_or(task.updated_at))
-}
-
-fn write_estimate(task: &Task, out: &mut Map, left_out: &mut Vec<LeftOut>) {
-    let Some(period) = option(task, "estimate").and_then(|text| text.parse::<Period>().ok()) else { return };
-    let seconds = period.0.as_secs();
-    out.insert("estimated_minutes".to_owned(), json!(seconds.div_ceil(60)));
-    if seconds % 60 != 0 || period.0.subsec_nanos() != 0 {
-        left_out.push(LeftOut::new(format!("{}: estimate", task.id), "beads counts whole minutes"));
-    }
-}
-
-fn write_links(
-    task: &Task,
-    theirs: &BTreeMap<&TaskId, String>,
-    out: &mut Map,
-    kept: &mut Map,
-    left_out: &mut Vec<LeftOut>,
-) {
-    let raw = kept.remove("dependencies");
-    let raw: Vec<Map> = raw
-        .as_ref()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
-        .cloned()
-        .collect();
-    let text = |map: &Map, field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut wanted: Vec<(String, &str)> = Vec::new();
-    let mut want = |id: &TaskId, kind: &'static str| match theirs.get(id) {
-        Some(id) => wanted.push((id.clone(), kind)),
-        None => {
-            left_out.push(LeftOut::new(format!("{}: {kind}", task.id), format!("`{id}` is not exported")));
-        }
-    };
-    task.dependencies.iter().for_each(|on| want(on, "blocks"));
-    task.parent.iter().for_each(|parent| want(parent, "parent-child"));
-    let links = task.options.get("links").and_then(Value::as_object);
-    for (kind, name) in LINKS.iter().filter(|(kind, _)| *kind != "related") {
-        let list = links.and_then(|links| links.get(*name)).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str).for_each(|id| want(&TaskId::from(id), kind));
-    }
-    let known: BTreeSet<&String> = theirs.values().collect();
-    let above = task.parent.as_ref().and_then(|parent| theirs.get(parent));
-    let mut links: Vec<Value> = Vec::new();
-    let mut written: BTreeSet<usize> = BTreeSet::new();
-    for map in raw {
-        let (on, kind) = (text(&map, "depends_on_id"), text(&map, "type"));
-        let place = wanted.iter().position(|(id, ours)| *id == on && same_kind(ours, &kind));
-        written.extend(place);
-        // What is above it waits for it anyway, here without a link of its own.
-        let is_said_by_parent = above == Some(&on) && same_kind("blocks", &kind);
-        if place.is_some() || is_said_by_parent || !is_mapped(&kind) || !known.contains(&on) {
-            links.push(Value::Object(map));
-        }
-    }
-    let new = wanted.into_iter().enumerate().filter(|(place, _)| !written.contains(place));
-    links.extend(new.map(|(_, (on, kind))| {
-        json!({ "issue_id": theirs[&task.id], "depends_on_id": on, "type": kind, "created_at": format_time(task.updated_at) })
-    }));
-    if !links.is_empty() {
-        out.insert("dependencies".to_owned(), Value::Array(links));
-    }
-}
-
-fn same_kind(ours: &str, theirs: &str) -> bool {
-    ours == theirs
-        || (ours == "blocks" && matches!(theirs, "waits-for" | ""))
-        || (ours == "relates-to" && theirs == "related")
-}
-
-fn is_mapped(kind: &str) -> bool {
-    matches!(kind, "blocks" | "waits-for" | "parent-child" | "")
-        || LINKS.iter().any(|(theirs, _)| *theirs == kind)
-}
-
-fn write_comments(task: &Task, theirs: &BTreeMap<&TaskId, String>, out: &mut Map, kept: &mut Map) {
-    let raw = kept.remove("comments");
-    let raw = raw.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-    let is_same = |raw: &&Value, note: &Note| {
-        let at = raw["created_at"].as_str().and_then(rfc3339).unwrap_or(task.created_at);
-        raw["text"].as_str().unwrap_or_default() == note.text && at == note.at
-    };
-    let comment = |(number, note): (usize, &Note)| {
-        raw.iter().find(|raw| is_same(raw, note)).cloned().unwrap_or_else(|| {
-            json!({
-                "id": format!("{}-{}", theirs[&task.id], number + 1), "issue_id": theirs[&task.id], "author": note.actor,
-                "text": note.text, "created_at": format_time(note.at),
-            })
-        })
-    };
-    let comments: Vec<Value> = task.notes.iter().enumerate().map(comment).collect();
-    if !comments.is_empty() {
-        out.insert("comments".to_owned(), Value::Array(comments));
-    }
 }
