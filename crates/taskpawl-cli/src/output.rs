@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use taskpawl::Page;
+use taskpawl::model::Untakable;
 
 use crate::error::CliError;
 use crate::text::{Paint, clean_block, is_harmful, nearest, style};
@@ -32,7 +34,7 @@ pub(crate) struct Output {
 }
 
 /// Which part of a list is printed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PageInfo {
     /// How many were asked for; 0 for all.
@@ -46,6 +48,25 @@ pub(crate) struct PageInfo {
     pub(crate) total: Option<u64>,
     /// Whether there are more.
     pub(crate) truncated: bool,
+    /// What would stand in a list of what is ready, and no run here can take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) for_nobody: Vec<Untakable>,
+    /// How many of these there are before the end of this part, listed or not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) total_for_nobody: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl PageInfo {
+    /// Says which part of the tasks a page is.
+    pub(crate) fn of(page: &Page, limit: usize, offset: usize) -> Self {
+        let Page { tasks, total, truncated } = page;
+        Self { limit, offset, count: tasks.len(), total: *total, truncated: *truncated, ..Self::default() }
+    }
 }
 
 #[derive(Serialize)]

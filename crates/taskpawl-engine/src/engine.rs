@@ -198,6 +198,11 @@ impl Engine {
         self
     }
 
+    /// Returns whether runs find tools that the registry does not have.
+    pub fn finds_tools(&self) -> bool {
+        self.finder.is_some()
+    }
+
     /// Sets who starts and owns the programs of a run.
     #[must_use]
     pub fn with_supervision(mut self, supervision: Supervision) -> Self {

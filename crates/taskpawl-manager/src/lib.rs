@@ -16,5 +16,5 @@ pub use error::Error;
 pub use history::{HistoryEntry, HistoryFilter};
 pub use liveness::{Liveness, RunState};
 pub use manager::{ApplyOptions, Approving, Ending, Manager};
-pub use reads::{Page, RunFilter};
+pub use reads::{Page, ReadyPage, RunFilter};
 pub use source::{FixedSource, Source, SystemSource};

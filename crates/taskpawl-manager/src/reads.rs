@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    ApprovalRequest, DecideError, Event, GateState, Key, Priority, Query, Refusal, RunId, RunRecord,
-    Selector, Status, Task, TaskState, Timestamp, View, ViewResult, Work, approval_request, read_task,
-    recovery::open_questions, resolve, select,
+    ApprovalRequest, DecideError, Event, GateState, Key, Means, Node, Priority, Query, Refusal, RunId,
+    RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
+    approval_request, read_task, recovery::open_questions, resolve, select, untakable,
 };
 use taskpawl_store::StoreError;
 
@@ -19,6 +19,15 @@ pub struct Page {
     pub total: Option<u64>,
     /// Whether there are more.
     pub truncated: bool,
+}
+
+/// Some of what is ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadyPage {
+    /// The tasks that somebody can take, in the order in which they are taken.
+    pub page: Page,
+    /// What stands among them, or would stand before them, and no run here can take.
+    pub for_nobody: Vec<Untakable>,
 }
 
 /// Which runs to read.
@@ -76,21 +85,21 @@ impl Manager {
         Ok(page)
     }
 
-    /// Returns what is ready, in the order in which it is taken. A task whose lease has ended is among it: who claims it gets it.
-    pub fn ready(&self, limit: usize, offset: usize) -> Result<Page, Error> {
-        let query = Query {
-            ready: Some(vec![Work::Calls, Work::Manual]),
-            limit: if limit == 0 { 0 } else { limit + offset + 1 },
-            ..Query::default()
-        };
-        let asked = Query { limit, offset, ..query.clone() };
-        let now = self.source().now();
-        self.page(&asked, |view| {
-            let mut places = places(view, view.find(&query)?)?;
+    /// Returns what is ready, in the order in which it is taken, without what no run here can take; `means` is what the next run
+    /// has. A task whose lease has ended is among it: who claims it gets it.
+    pub fn ready(&self, limit: usize, offset: usize, means: &Means) -> Result<ReadyPage, Error> {
+        let ready = Some(vec![Work::Calls, Work::Manual]);
+        let query = Query { ready, limit, offset, ..Query::default() };
+        let most = if limit == 0 { 0 } else { limit.saturating_add(offset).saturating_add(1) };
+        let (now, mut for_nobody) = (self.source().now(), Vec::new());
+        let page = self.page(&query, |view| {
+            let (mut places, nobody) = takable(view, most, means)?;
+            for_nobody = nobody;
             places.extend(claimable(view, now)?);
             places.sort_unstable();
             Ok(places.into_iter().map(|(_, _, key)| key).skip(offset).collect())
-        })
+        })?;
+        Ok(ReadyPage { page, for_nobody })
     }
 
     /// Returns the ids of the tasks that the selectors and states select, by age; no selector stands for all tasks.
@@ -172,9 +181,33 @@ impl Manager {
 /// The place of a task in the order in which tasks are taken.
 type Place = (Priority, i64, Key);
 
-fn places(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Place>> {
+fn place(node: &Node) -> Place {
+    (node.priority, node.due, node.key)
+}
+
+fn nodes(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Node>> {
     let nodes = keys.into_iter().map(|key| view.node(key)).collect::<ViewResult<Vec<_>>>()?;
-    Ok(nodes.into_iter().flatten().map(|node| (node.priority, node.due, node.key)).collect())
+    Ok(nodes.into_iter().flatten().collect())
+}
+
+/// Returns the first `most` of what is ready and can be taken (0: all), and what no run can take among what was looked at for that.
+fn takable(view: &dyn View, most: usize, means: &Means) -> ViewResult<(Vec<Place>, Vec<Untakable>)> {
+    let mut limit = most;
+    loop {
+        let ready = Some(vec![Work::Calls, Work::Manual]);
+        let keys = view.find(&Query { ready, limit, ..Query::default() })?;
+        let is_all = limit == 0 || keys.len() < limit;
+        let nodes = nodes(view, keys)?;
+        let for_runs = nodes.iter().filter(|node| node.work == Work::Calls);
+        let nobody = untakable(view, &for_runs.map(|node| node.key).collect::<Vec<_>>(), means)?;
+        if is_all || nodes.len() - nobody.len() >= most {
+            let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
+            let taken = nodes.iter().filter(|node| !lacking.contains(&node.key));
+            return Ok((taken.map(place).collect(), nobody.into_iter().map(|(_, task)| task).collect()));
+        }
+        // As many more as there may be of those that nobody can take.
+        limit = limit.saturating_mul(4);
+    }
 }
 
 /// Returns the tasks that would be ready if somebody took note that their leases have ended.
@@ -189,7 +222,7 @@ fn claimable(view: &dyn View, now: Timestamp) -> ViewResult<Vec<Place>> {
             keys.push(key);
         }
     }
-    places(view, keys)
+    Ok(nodes(view, keys)?.iter().map(place).collect())
 }
 
 fn read_tasks(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Task>> {

@@ -23,6 +23,7 @@ mod handler;
 #[cfg(test)]
 mod hints;
 mod http;
+mod misread;
 mod options;
 mod page;
 mod prompts;

@@ -59,6 +59,7 @@ pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{
     Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, Untakable, explain, explain_ready,
+    untakable,
 };
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};

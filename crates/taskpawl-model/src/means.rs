@@ -33,7 +33,7 @@ impl Means {
     }
 
     /// Returns whether a run has a tool, or finds it as far as anybody knows.
-    pub(crate) fn has_tool(&self, name: &str) -> bool {
+    pub fn has_tool(&self, name: &str) -> bool {
         let Some(tools) = &self.tools else { return true };
         tools.contains(name) || name.split_once('/').is_some_and(|(of, _)| self.found_later.contains(of))
     }

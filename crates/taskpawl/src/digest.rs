@@ -1,12 +1,13 @@
 //! Where a plan stands, in a few cheap reads: what an agent needs to know when it begins, or when it has forgotten everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::{
-    BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Query, RunId, RunRecord,
-    Status, TaskId, TaskRecord, TaskState, Timestamp, View, ViewResult, Work,
+    BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means, Query, RunId,
+    RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View, ViewResult, Work,
+    untakable,
 };
 
 /// How many failed tasks are looked at to group them; the counts have all.
@@ -15,7 +16,7 @@ const LOOKED_AT: usize = 50;
 /// Where a plan stands, as one actor sees it.
 ///
 /// Every list is short, and says when there is more; counts are those of all tasks. What it costs to gather does not depend on how
-/// many tasks there are.
+/// many tasks there are, unless some that are ready can be taken by no run here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -43,6 +44,8 @@ pub struct Digest {
     pub ready: Listed<Ready>,
     /// What is ready and waits for a run, in the order in which it is taken.
     pub ready_to_run: Listed<Ready>,
+    /// What is ready, and no run here can take, with what it lacks.
+    pub for_nobody: Listed<Untakable>,
     /// What is blocked for a reason of its own: it waits for an approval or a decision, was blocked by hand, or lacks a tool.
     pub on_hold: Listed<OnHold>,
     /// What failed, grouped by tool and class of error; of the first 50 where there are more.
@@ -206,12 +209,13 @@ pub enum Action {
 }
 
 impl Digest {
-    /// Gathers where the plan stands, for the actor of `manager`, with at most `most` of everything.
+    /// Gathers where the plan stands, for the actor of `manager`, with at most `most` of everything. `means` is what the next run
+    /// has.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn gather(manager: &Manager, most: usize) -> Result<Self, Error> {
-        let mut digest = manager.read(|view| Ok(Gatherer { view, manager, most }.gather()?))?;
+    pub fn gather(manager: &Manager, most: usize, means: &Means) -> Result<Self, Error> {
+        let mut digest = manager.read(|view| Ok(Gatherer { view, manager, most, means }.gather()?))?;
         digest.add_runs(manager)?;
         digest.next_actions = next_actions(&digest);
         Ok(digest)
@@ -270,6 +274,7 @@ struct Gatherer<'a> {
     view: &'a dyn View,
     manager: &'a Manager,
     most: usize,
+    means: &'a Means,
 }
 
 impl Gatherer<'_> {
@@ -277,6 +282,7 @@ impl Gatherer<'_> {
         let counts: BTreeMap<Status, u64> =
             self.view.counts()?.into_iter().filter(|(_, count)| *count > 0).collect();
         let (mine, held) = self.held()?;
+        let (ready_to_run, for_nobody) = self.ready_to_run()?;
         Ok(Digest {
             actor: self.manager.actor().to_owned(),
             revision: self.view.revision()?,
@@ -287,8 +293,9 @@ impl Gatherer<'_> {
             runs: Vec::new(),
             last_run: None,
             running: self.running()?,
-            ready: self.ready(Work::Manual, Some(self.manager.actor().to_owned()))?,
-            ready_to_run: self.ready(Work::Calls, None)?,
+            ready: self.ready()?,
+            ready_to_run,
+            for_nobody,
             on_hold: self.on_hold()?,
             failed: self.failed()?,
             next_actions: Vec::new(),
@@ -339,9 +346,32 @@ impl Gatherer<'_> {
         })
     }
 
-    fn ready(&self, work: Work, free_for: Option<String>) -> ViewResult<Listed<Ready>> {
-        let limit = self.most + 1;
-        let keys = self.view.find(&Query { ready: Some(vec![work]), free_for, limit, ..Query::default() })?;
+    /// Returns what is ready by hand, and free for the actor.
+    fn ready(&self) -> ViewResult<Listed<Ready>> {
+        let free_for = Some(self.manager.actor().to_owned());
+        let (ready, limit) = (Some(vec![Work::Manual]), self.most + 1);
+        self.describe(self.view.find(&Query { ready, free_for, limit, ..Query::default() })?)
+    }
+
+    /// Returns what is ready for runs, and what of it no run here can take.
+    fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<Untakable>)> {
+        let find = |limit| {
+            self.view.find(&Query { ready: Some(vec![Work::Calls]), limit, ..Query::default() })
+        };
+        let mut keys = find(self.most + 1)?;
+        let mut nobody = untakable(self.view, &keys, self.means)?;
+        // Who asks how a plan stands does so often: all that is ready is looked at only where there is a reason to.
+        if !nobody.is_empty() {
+            keys = find(0)?;
+            nobody = untakable(self.view, &keys, self.means)?;
+            let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
+            keys.retain(|key| !lacking.contains(key));
+        }
+        let nobody = nobody.into_iter().map(|(_, task)| task);
+        Ok((self.describe(keys)?, Listed::of(nobody, self.most)))
+    }
+
+    fn describe(&self, keys: Vec<Key>) -> ViewResult<Listed<Ready>> {
         self.first(keys).try_map(|key| {
             let task = self.view.task(key)?;
             Ok(task.map(|TaskRecord { id, spec, .. }| Ready {
@@ -428,8 +458,13 @@ fn next_actions(digest: &Digest) -> Vec<NextAction> {
     if !has_run && !digest.ready_to_run.is_empty() {
         actions.push(NextAction::run("tool calls are ready".to_owned()));
     }
+    let nobody = digest.for_nobody.items.iter().take(NAMED);
+    actions.extend(nobody.map(|task| NextAction::task(Action::Look, "explain", &task.task, NOBODY)));
     actions
 }
+
+/// Why one should look at what no run can take.
+const NOBODY: &str = "it is ready, and no run here can take it: this says what it lacks, and what helps";
 
 /// Returns what clears a task that is blocked for a reason of its own.
 fn go_on_with(held: &OnHold) -> NextAction {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
-    ApplyReport, Command, Event, Map, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
+    ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
 };
 use taskpawl_store::{Door, Finding, Location, Severity};
 use taskpawl_tools::{CallContext, inherited};
@@ -116,12 +116,16 @@ impl Taskpawl {
         Ok(found)
     }
 
-    /// Returns where the plan stands, as the actor of this handle sees it, with at most `most` of everything.
+    /// Returns where the plan stands, as the actor of this handle sees it, with at most `most` of everything. What no run of this
+    /// handle can take is no work for runs; where tools are found while a run needs them ([`Builder::tool_finder`]), every tool counts
+    /// as known, and [`Digest::gather`] is for those who know better.
     ///
     /// # Errors
     /// The store cannot be read.
     pub fn digest(&self, most: usize) -> Result<Digest, Error> {
-        Digest::gather(self.manager(), most)
+        let tools = self.engine.tools().names().map(str::to_owned).collect();
+        let means = Means { tools: (!self.engine.finds_tools()).then_some(tools), ..Means::default() };
+        Digest::gather(self.manager(), most, &means)
     }
 
     /// Makes a task and returns it. An empty id stands for a new random one.

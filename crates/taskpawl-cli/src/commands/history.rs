@@ -87,7 +87,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.format == Format::Ndjson {
         out.lines(&entries)?;
     } else if out.is_json {
-        let page = PageInfo { limit, offset: 0, count: entries.len(), total: None, truncated };
+        let page = PageInfo { limit, count: entries.len(), truncated, ..PageInfo::default() };
         return out.page(&entries, &page);
     } else {
         out.print(&lines(&out, &entries))?;
@@ -134,7 +134,7 @@ fn print_all(
             result = print(&entries);
             result.is_ok()
         })?;
-        result.map(|()| PageInfo { limit: 0, offset: 0, count, total: None, truncated: false })
+        result.map(|()| PageInfo { count, ..PageInfo::default() })
     };
     match (format, out.is_json) {
         (Format::Ndjson, _) => each(&mut |entries| out.lines(entries))?,

@@ -142,6 +142,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         approve_elicited: args.approve_elicited,
         lease: app.config()?.lease,
         run: running::configured(app)?,
+        found_later: app.servers()?.found_later(),
         has_plan: args.dialect.is_empty() || args.dialect.contains(&Served::Core),
         sets: sets(args, &lists),
     };

@@ -1,12 +1,12 @@
 use std::process::ExitCode;
 
 use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
-use taskpawl::model::{Status, format_time};
+use taskpawl::model::{Status, Untakable, format_time};
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
 use crate::app::App;
-use crate::commands::print;
+use crate::commands::{explain, print, running};
 use crate::error::CliError;
 use crate::output::{Output, say};
 use crate::text::{clean, clean_block, count, cut};
@@ -45,7 +45,8 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn digest(app: &App) -> Result<Digest, CliError> {
-    let mut digest = app.reader()?.digest(MOST)?;
+    let mut digest = Digest::gather(app.reader()?.manager(), MOST, &running::means(app)?)?;
+    explain::tell_lacks(app, &mut digest.for_nobody.items)?;
     let mut commands: Vec<String> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.name_store(&mut commands)?;
     digest.next_actions.truncate(commands.len());
@@ -124,7 +125,8 @@ fn text(digest: &Digest) -> String {
     page.list("Failed:", &digest.failed, "taskpawl list --status failed", failure);
     page.list("Ready for you:", &digest.ready, "taskpawl ready", ready);
     page.list("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready);
-    page.list("Runs now:", &digest.running, "taskpawl list --status in_progress", running);
+    page.list("Ready, but for no run here:", &digest.for_nobody, "taskpawl explain --ready", nobody);
+    page.list("Runs now:", &digest.running, "taskpawl list --status in_progress", running_now);
     page.list("Held by others:", &digest.held, "taskpawl list --status in_progress", theirs);
     if let Some(run) = digest.last_run.as_ref().filter(|_| digest.runs.is_empty()) {
         page.line(&run_line(run));
@@ -190,7 +192,11 @@ fn ready(ready: &Ready) -> String {
     format!("{}{assignee}", named(ready.task.as_str(), &ready.name))
 }
 
-fn running(running: &Running) -> String {
+fn nobody(task: &Untakable) -> String {
+    format!("{}: {}", named(task.task.as_str(), &task.name), short(&task.because))
+}
+
+fn running_now(running: &Running) -> String {
     format!("{}: {}", named(running.task.as_str(), &running.name), clean(&running.tool))
 }
 

@@ -92,10 +92,8 @@ pub(super) fn page(
     more: &str,
 ) -> Result<ExitCode, CliError> {
     let out = app.out();
-    let info =
-        PageInfo { limit, offset, count: page.tasks.len(), total: page.total, truncated: page.truncated };
     if out.is_json {
-        return out.page(&page.tasks, &info);
+        return out.page(&page.tasks, &PageInfo::of(page, limit, offset));
     }
     out.print(&table_of(&page.tasks).render(out.paint, out.width))?;
     if page.tasks.is_empty() {

@@ -1,16 +1,20 @@
 use std::process::ExitCode;
 
-use taskpawl::Manager;
-use taskpawl::model::BlockedReason;
+use taskpawl::model::{BlockedReason, Untakable};
+use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;
 use crate::commands::list::PageArgs;
-use crate::commands::{print, question};
+use crate::commands::{explain, print, question, running};
 use crate::error::CliError;
+use crate::output::PageInfo;
 
 /// List what can be done now, in the order in which it is taken
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+What is ready and needs what no run here has, as a tool that nobody knows, is not among it: it is said
+beside the list, and with --json in `page.forNobody`.
+
 Examples:
   taskpawl ready
   taskpawl ready --limit 1 --fields id,name")]
@@ -19,19 +23,40 @@ pub(crate) struct Args {
     page: PageArgs,
 }
 
-/// How many of those that wait for a decision are named.
+/// How many are named of those that wait for a decision, and of those that no run here can take.
 const NAMED: usize = 5;
 
 /// Lists what is ready.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (limit, offset) = (args.page.limit(app)?, args.page.offset);
     let manager = app.reader()?.manager();
-    let page = manager.ready(limit, offset)?;
-    print::page(app, &page, limit, offset, "taskpawl ready")?;
-    if !app.is_json() {
-        remark_on_questions(app, manager)?;
+    let ReadyPage { page, mut for_nobody } = manager.ready(limit, offset, &running::means(app)?)?;
+    explain::tell_lacks(app, &mut for_nobody)?;
+    if app.is_json() {
+        let total_for_nobody = for_nobody.len();
+        for_nobody.truncate(if limit == 0 { total_for_nobody } else { limit });
+        let info = PageInfo { for_nobody, total_for_nobody, ..PageInfo::of(&page, limit, offset) };
+        return app.out().page(&page.tasks, &info);
     }
+    print::page(app, &page, limit, offset, "taskpawl ready")?;
+    remark_on_untakable(app, &for_nobody)?;
+    remark_on_questions(app, manager)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What no run here can take is nothing to be done now, but somebody could help it.
+fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> {
+    for task in nobody.iter().take(NAMED) {
+        let mut commands = vec![format!("taskpawl explain {}", task.task)];
+        app.name_store(&mut commands)?;
+        let helps = commands.first().map(|command| format!("; `{command}` says what helps")).unwrap_or_default();
+        app.out().remark(&format!("{} is ready, and no run here can take it: {}{helps}", task.task, task.because));
+    }
+    if nobody.len() > NAMED {
+        let rest = nobody.len() - NAMED;
+        app.out().remark(&format!("{rest} more that no run here can take: `taskpawl explain --ready`"));
+    }
+    Ok(())
 }
 
 /// What waits for a decision is not ready, but somebody who asks what there is to do could decide.

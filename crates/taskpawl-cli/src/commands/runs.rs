@@ -34,7 +34,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let runs: Vec<Shown> = runs.into_iter().map(|run| Shown::new(manager, run)).collect();
     let out = app.out();
     if out.is_json {
-        return out.page(&runs, &PageInfo { limit, offset: 0, count: runs.len(), total: None, truncated });
+        return out.page(&runs, &PageInfo { limit, count: runs.len(), truncated, ..PageInfo::default() });
     }
     let mut table = Table::new(4);
     for run in &runs {

@@ -45,6 +45,30 @@ fn it_says_where_the_plan_stands() {
     assert_eq!(json["data"]["nextActions"][0]["action"], "approve");
 }
 
+#[test]
+fn what_no_run_here_can_take_is_not_said_to_be_ready() {
+    let cli = Cli::new();
+    cli.file("plan.yaml", "tasks: [{id: u, call: {nonsense: {}}}]");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let text = cli.run(&["prime"]).ok().stdout;
+    assert!(text.contains("Ready, but for no run here:\n- u: ") && text.contains("`nonsense`"), "{text}");
+    assert!(text.contains("`taskpawl explain u`") && !text.contains("run-all-ready"), "{text}");
+    let digest = cli.run(&["prime", "--json"]).ok().json()["data"].clone();
+    assert_eq!(digest["forNobody"]["items"][0]["missingTool"], "nonsense");
+    assert_eq!(digest["readyToRun"]["items"], json!([]));
+    let listed = cli.run(&["ready"]).ok();
+    assert_eq!(listed.stdout, "");
+    assert!(listed.stderr.contains("u is ready, and no run here can take it"), "{listed}");
+    assert!(listed.stderr.contains("`taskpawl explain u` says what helps"), "{listed}");
+    let page = cli.run(&["ready", "--json"]).ok().json();
+    assert_eq!((&page["data"], &page["page"]["totalForNobody"]), (&json!([]), &json!(1)));
+    assert_eq!(page["page"]["forNobody"][0]["task"], "u");
+    // What can be done is listed, with nothing beside it.
+    cli.run(&["create", "Look", "--id", "look"]).ok();
+    let page = cli.run(&["ready", "--json", "--fields", "id"]).ok().json();
+    assert_eq!(page["data"], json!([{"id": "look"}]));
+}
+
 /// Counts as the help says.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();

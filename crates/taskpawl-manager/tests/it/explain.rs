@@ -305,7 +305,7 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     ]);
     let list = desk.manager.explain_ready(&[], 0, &Means::default()).unwrap();
     let line = |task: &taskpawl_model::ReadyTask| format!("{}: {}", task.task, task.because);
-    let lines: Vec<String> = list.for_runs.iter().chain(&list.for_hands).map(line).collect();
+    let lines: Vec<String> = list.for_runs.iter().chain(&list.by_hand).map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     urgent: nothing comes before it
     long: less urgent
@@ -316,7 +316,7 @@ fn what_is_ready_is_listed_in_the_order_of_a_run_with_the_reason() {
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready", "taskpawl claim hand"]));
     let only = [Selector::Task("long".to_owned())];
     let list = desk.manager.explain_ready(&only, 0, &Means::default()).unwrap();
-    assert_eq!((list.total_for_runs, list.total_for_hands), (1, 0));
+    assert_eq!((list.total_for_runs, list.total_by_hand), (1, 0));
     assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready --only long"]));
 }
 
@@ -387,4 +387,15 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     let list = desk.manager.explain_ready(&[], 1, &means).unwrap();
     assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
     assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));
+    // What is listed as ready is so for somebody, however much of the rest stands before it.
+    let ready = |limit, offset, means: &Means| {
+        let ready = desk.manager.ready(limit, offset, means).unwrap();
+        let page: Vec<String> = ready.page.tasks.iter().map(|task| task.id.to_string()).collect();
+        let nobody: Vec<String> = ready.for_nobody.iter().map(|task| task.task.to_string()).collect();
+        (page, nobody, ready.page.truncated)
+    };
+    assert_eq!(ready(1, 0, &with_shell), (ids(&["c"]), ids(&["a", "b"]), false));
+    assert_eq!(ready(0, 0, &means), (Vec::new(), ids(&["a", "b", "c"]), false));
+    let unbound = Means { capacities: [("lock".to_owned(), 3), ("gpu".to_owned(), 3)].into(), ..Means::default() };
+    assert_eq!(ready(1, 1, &unbound), (ids(&["b"]), Vec::new(), true));
 }

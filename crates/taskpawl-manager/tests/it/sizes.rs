@@ -1,7 +1,7 @@
 //! Large graphs: without recursion, and touching only what changes.
 
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Command, Plan, PlanTask, Status, TaskId, TaskSpec};
+use taskpawl_model::{Command, Means, Plan, PlanTask, Status, TaskId, TaskSpec};
 use taskpawl_store::{Location, open};
 
 use crate::support::ids;
@@ -43,7 +43,7 @@ fn a_chain_of_five_thousand_dependencies() {
 fn five_thousand_subtasks_one_below_the_other() {
     let manager =
         apply((0..5_000).map(|n: usize| task(&format!("t{n}"), vec![], n.checked_sub(1))).collect());
-    assert_eq!(manager.ready(0, 0).unwrap().tasks.len(), 1);
+    assert_eq!(manager.ready(0, 0, &Means::default()).unwrap().page.tasks.len(), 1);
     let error = manager.add_dependency("t0", "t4999").unwrap_err().to_string();
     assert!(error.starts_with("this would close a cycle:"), "{error:.99}");
     manager.skip(&ids(&["t0"]), None).unwrap();
@@ -71,7 +71,8 @@ fn a_join_over_a_hundred_thousand_costs_each_of_them_one_row() {
     assert_eq!(sizes_of_done(&manager, "t7"), (1, 2, 2), "itself, and the counts of the join");
     let all: Vec<String> = (0..WIDE).map(|n| format!("t{n}")).collect();
     manager.done(&all, Ending::default()).unwrap();
-    assert_eq!(manager.ready(2, 0).unwrap().tasks[0].id.as_str(), "join");
+    let ready = manager.ready(2, 0, &Means::default()).unwrap();
+    assert_eq!(ready.page.tasks[0].id.as_str(), "join");
     let fewer: Vec<String> = (1..WIDE).map(|n| format!("t{n}")).collect();
     let fields = serde_json::json!({"dependencies": fewer});
     manager.update("join", fields.as_object().unwrap().clone(), None).unwrap();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
 use taskpawl_model::{
-    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Gatekeeper, Key, Map, NewTask, Query, Refusal,
-    Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task,
+    Answer, ApplyReport, CallEnd, CallError, CallId, Command, Gatekeeper, Key, Map, Means, NewTask, Query,
+    Refusal, Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task,
     read_task,
 };
 use taskpawl_store::{Location, open};
@@ -133,7 +133,8 @@ impl Desk {
     }
 
     pub(crate) fn ready(&self) -> Vec<String> {
-        self.manager.ready(0, 0).unwrap().tasks.iter().map(|task| task.id.to_string()).collect()
+        let ready = self.manager.ready(0, 0, &Means::default()).unwrap();
+        ready.page.tasks.iter().map(|task| task.id.to_string()).collect()
     }
 
     /// Everything that the store shows.

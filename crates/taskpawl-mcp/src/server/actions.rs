@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tools::task_update;
+use super::options::ServerOptions;
+use super::tools::{Core, task_update};
 
 /// Something to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +66,23 @@ impl Action {
             }
         }
         actions
+    }
+
+    /// Returns the same call for what begins at another offset.
+    #[must_use]
+    pub(super) fn from_offset(&self, offset: u64) -> Self {
+        let mut next = self.clone();
+        if let Self::Call { arguments, .. } = &mut next {
+            arguments.insert("offset".to_owned(), offset.into());
+        }
+        next
+    }
+
+    /// Returns whether a server has what it takes. People have their terminal anyway.
+    pub(super) fn is_here(&self, options: &ServerOptions) -> bool {
+        let Self::Call { tool, arguments } = self else { return true };
+        let claims = arguments.get("claim") == Some(&Value::Bool(true));
+        Core::named(tool, options).is_some() && !(options.read_only && claims)
     }
 
     pub(super) fn to_json(&self) -> Value {

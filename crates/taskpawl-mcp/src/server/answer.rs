@@ -4,11 +4,15 @@ use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
 use super::actions::Action;
+use super::options::ServerOptions;
 use super::page::{Page, weight};
 
 /// The most that an object takes in an answer unless more is asked for, as [`weight`] counts: it stands there twice. With what the
 /// protocol puts around it that stays below 8 kB.
 pub(super) const MOST_BYTES: usize = 7_600;
+
+/// The same where the answer is a text alone, and the object stands there once: at worst two thirds of its weight.
+pub(super) const MOST_BYTES_READ: usize = 11_400;
 
 /// The most that an object takes where the caller says how much it wants.
 pub(super) const MOST_BYTES_ASKED: usize = 200_000;
@@ -22,6 +26,9 @@ const FIELDS_OF_PAGE: usize = 100;
 /// How many things to do next are named.
 const MOST_ACTIONS: usize = 12;
 
+/// What it takes to say how much of a list was left out.
+const LEFT_OUT: usize = 100;
+
 /// What is left of a text when there is no room for all of it.
 const LEAST_CHARS: usize = 80;
 
@@ -33,8 +40,30 @@ pub(super) struct Answer {
     page: Option<Page>,
     actions: Vec<Action>,
     is_error: bool,
-    /// Whether the caller has said how much it wants.
-    is_asked_for: bool,
+    most: Most,
+    /// Lists of which there may be more, with how many there are.
+    totals: Vec<(&'static str, usize)>,
+}
+
+/// How long an answer may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Most {
+    #[default]
+    Usual,
+    /// It is read as a text.
+    Read,
+    /// The caller has said how much it wants.
+    Asked,
+}
+
+impl Most {
+    fn weight(self) -> usize {
+        match self {
+            Self::Usual => MOST_BYTES,
+            Self::Read => MOST_BYTES_READ,
+            Self::Asked => MOST_BYTES_ASKED,
+        }
+    }
 }
 
 impl Answer {
@@ -61,9 +90,29 @@ impl Answer {
         self
     }
 
+    /// Names only what a server has among what to do next.
+    pub(super) fn only_here(mut self, options: &ServerOptions) -> Self {
+        self.actions.retain(|action| action.is_here(options));
+        self
+    }
+
     /// Lets it be as long as the caller wants it.
     pub(super) fn long_if(mut self, is_asked_for: bool) -> Self {
-        self.is_asked_for = is_asked_for;
+        if is_asked_for {
+            self.most = Most::Asked;
+        }
+        self
+    }
+
+    /// Returns the text that is read at an address.
+    pub(super) fn into_text(mut self) -> String {
+        self.most = Most::Read;
+        self.into_json().to_string()
+    }
+
+    /// Says of how many a list is the beginning: `leftOut` says how many are not in it.
+    pub(super) fn out_of(mut self, list: &'static str, total: usize) -> Self {
+        self.totals.push((list, total));
         self
     }
 
@@ -83,23 +132,32 @@ impl Answer {
 
     /// Returns the object, as far as there is room for it.
     pub(super) fn into_json(mut self) -> Value {
-        let most = if self.is_asked_for { MOST_BYTES_ASKED } else { MOST_BYTES };
+        let most = self.most.weight() - LEFT_OUT * self.totals.len();
         self.actions.truncate(MOST_ACTIONS);
         let mut actions: Vec<Value> = self.actions.iter().map(Action::to_json).collect();
-        let weight_of = |actions: &[Value]| -> usize {
-            actions.iter().map(|action| weight(&action.to_string()) + 2).sum()
-        };
         while weight_of(&actions) > most / 2 {
             actions.pop();
         }
-        let room = most - FIELDS - weight_of(&actions);
+        let next_page = self.page.as_ref().and_then(|page| page.same().cloned());
+        // As long as it can become, so that there is room for it.
+        let longest: Vec<Value> = next_page.iter().map(|same| same.from_offset(u64::MAX).to_json()).collect();
+        let room = (most - FIELDS - weight_of(&actions)).saturating_sub(weight_of(&longest));
         let mut fields = self.fields;
         let taken = weight(&json!(fields).to_string());
         let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
+        if let (Some(same), Some(offset)) = (next_page, fields.get("nextOffset").and_then(Value::as_u64)) {
+            actions.insert(0, same.from_offset(offset).to_json());
+        }
         let mut value = Value::Object(fields);
         // A page that has its room is not cut again for the name of its field and for where the next one begins.
         if shorten(&mut value, room + FIELDS_OF_PAGE) || is_cut {
             value["shortened"] = true.into();
+        }
+        for (list, total) in self.totals {
+            let left_out = total.saturating_sub(value[list].as_array().map_or(0, Vec::len));
+            if left_out > 0 {
+                value["leftOut"][list] = left_out.into();
+            }
         }
         if !actions.is_empty() {
             value["nextActions"] = actions.into();
@@ -112,6 +170,10 @@ impl Answer {
         let value = self.into_json();
         if is_error { CallToolResult::structured_error(value) } else { CallToolResult::structured(value) }
     }
+}
+
+fn weight_of(actions: &[Value]) -> usize {
+    actions.iter().map(|action| weight(&action.to_string()) + 2).sum()
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -3,7 +3,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::brief::cut;
 use super::refusal::Refused;
+
+/// How much of a wrong argument is said.
+const SHOWN_CHARS: usize = 80;
 
 /// How the message of a field begins that is not there.
 const MISSING: &str = "missing field `";
@@ -24,12 +28,15 @@ fn form<T: DeserializeOwned>(given: &Value) -> Result<T, String> {
 fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     for (name, value) in given.as_object().into_iter().flatten() {
         if let Some(problem) = problem::<T>(name, value) {
-            return Refused::argument(path::<T>(name, value), in_words(&problem));
+            let path = path::<T>(name, value);
+            let element = path.strip_prefix(name.as_str()).and_then(|index| index.trim_matches(['[', ']']).parse().ok());
+            let wrong = element.and_then(|index: usize| value.get(index)).unwrap_or(value);
+            return Refused::argument(path, in_words(&problem, wrong));
         }
     }
     match said.strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('`')) {
         Some(name) => Refused::argument(name, "it is missing"),
-        None => Refused::argument("arguments", in_words(said)),
+        None => Refused::argument("arguments", in_words(said, given)),
     }
 }
 
@@ -51,9 +58,22 @@ fn path<T: DeserializeOwned>(name: &str, value: &Value) -> String {
     }
 }
 
-/// Returns what a parser says in the words of JSON.
-fn in_words(said: &str) -> String {
-    let Some((found, expected)) = said.rsplit_once(", expected ") else { return said.to_owned() };
+/// Returns what there is instead of what is expected.
+pub(super) fn found(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) => Value::from(cut(text, SHOWN_CHARS)).to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => format!("`{value}`"),
+    }
+}
+
+/// Returns what a parser says of a value in the words of JSON.
+fn in_words(said: &str, wrong: &Value) -> String {
+    let Some((found, expected)) = said.rsplit_once(", expected ") else {
+        let is_expectation = said.starts_with("expected ");
+        return if is_expectation { format!("{said}, not {}", self::found(wrong)) } else { said.to_owned() };
+    };
     if found.starts_with("unknown field `") {
         return format!("there is no such argument, only {}", expected.trim_start_matches("one of "));
     }
@@ -75,7 +95,7 @@ fn in_words(said: &str) -> String {
             other.strip_prefix("string ").or_else(|| other.strip_prefix("floating point ")).unwrap_or(other)
         }
     };
-    format!("expected {expected}, not {found}")
+    format!("expected {expected}, not {}", cut(found, SHOWN_CHARS))
 }
 
 /// One word or several.
@@ -146,8 +166,8 @@ mod tests {
             (json!({"id": "a", "cancel": "yes"}), "argument `cancel`: expected true or false, not \"yes\""),
             (json!({"id": "a", "fields": true}), "argument `fields`: expected an object, not `true`"),
             (json!({"id": "a", "status": "todo"}), "argument `status`: expected a list, not \"todo\""),
-            (json!({"id": "a", "only": [1]}), "argument `only[0]`: expected text, or a list of texts"),
-            (json!({"id": "a", "only": 1}), "argument `only`: expected text, or a list of texts"),
+            (json!({"id": "a", "only": [1]}), "argument `only[0]`: expected text, or a list of texts, not `1`"),
+            (json!({"id": "a", "only": 1}), "argument `only`: expected text, or a list of texts, not `1`"),
         ] {
             let Value::Object(map) = arguments.clone() else { unreachable!() };
             assert_eq!(read::<Form>(map).unwrap_err().to_string(), said, "{arguments}");

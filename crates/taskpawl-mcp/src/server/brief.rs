@@ -10,7 +10,7 @@ use taskpawl::model::{
 use taskpawl::{Error, Manager, RunState};
 
 /// How much of a text stands in a list.
-const LISTED_CHARS: usize = 160;
+pub(super) const LISTED_CHARS: usize = 160;
 
 /// How much of a text stands in a task that was asked for.
 pub(super) const SHOWN_CHARS: usize = 1_500;
@@ -62,7 +62,6 @@ pub(super) fn tasks(manager: &Manager, tasks: &[Task]) -> Result<Vec<Value>, Err
         for found in tasks {
             let mut brief = task(found);
             let node = view.key(found.id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
-            let is_ready = |node: &Node| node.phase == Phase::Todo && node.gate_state == GateState::Ready;
             if found.status == Status::Todo && node.as_ref().is_some_and(is_ready) {
                 brief["ready"] = true.into();
             }
@@ -70,6 +69,11 @@ pub(super) fn tasks(manager: &Manager, tasks: &[Task]) -> Result<Vec<Value>, Err
         }
         Ok(briefs)
     })
+}
+
+/// Returns whether a task can be started.
+pub(super) fn is_ready(node: &Node) -> bool {
+    node.phase == Phase::Todo && node.gate_state == GateState::Ready
 }
 
 /// Returns how many tasks there are in each state that any is in.

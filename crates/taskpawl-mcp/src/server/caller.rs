@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use taskpawl::model::RunId;
+use taskpawl::model::{Means, RunId};
 use taskpawl::{Manager, Taskpawl};
 
+use super::arguments::found;
+use super::options::ServerOptions;
 use super::refusal::Refused;
 
 /// The longest name of an agent or a request, in characters.
@@ -14,6 +16,8 @@ const MOST_CHARS: usize = 128;
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) plans: Taskpawl,
+    /// What runs of this server have.
+    pub(super) means: Means,
     /// By which request: its name, and what tells it from another of that name.
     request: Option<(String, String)>,
 }
@@ -22,6 +26,7 @@ impl Caller {
     /// Takes `agent` and `request_id` out of the arguments of a call of `tool`.
     pub(super) fn of(
         plans: &Taskpawl,
+        options: &ServerOptions,
         tool: &str,
         arguments: &mut Map<String, Value>,
     ) -> Result<Self, Refused> {
@@ -35,7 +40,8 @@ impl Caller {
             hex(&Sha256::digest(format!("{tool} {}", Value::Object(told))))
         };
         let request = request.map(|name| (name, digest()));
-        Ok(Self { plans, request })
+        let means = options.means(&plans);
+        Ok(Self { plans, means, request })
     }
 
     /// Returns every command on the plan. It is the manager for all commands of the call, so that these are the parts of one request.
@@ -77,13 +83,11 @@ impl Caller {
 
 fn name(arguments: &mut Map<String, Value>, field: &'static str) -> Result<Option<String>, Refused> {
     let Some(value) = arguments.remove(field).filter(|value| !value.is_null()) else { return Ok(None) };
-    if let Value::String(text) = value
-        && is_name(&text)
-    {
-        return Ok(Some(text));
+    if let Some(text) = value.as_str().filter(|text| is_name(text)) {
+        return Ok(Some(text.to_owned()));
     }
-    let problem = format!("expected 1 to {MOST_CHARS} characters, none of them a control character");
-    Err(Refused::argument(field, problem))
+    let expected = format!("expected text of 1 to {MOST_CHARS} characters, none of them a control character");
+    Err(Refused::argument(field, format!("{expected}, not {}", found(&value))))
 }
 
 fn is_name(text: &str) -> bool {

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::handler::{McpServer, blocking};
 use super::refusal::chain;
-use super::resources::{Place, plan_names};
+use super::resources::{Place, nothing_at, plan_names};
 
 /// How long a look for changes blocks a thread; changes end it at once.
 const LOOK: Duration = Duration::from_secs(1);
@@ -144,7 +144,7 @@ impl Desk {
         uri: String,
     ) -> Result<(), ErrorData> {
         if Place::of(&uri).is_none() {
-            return Err(ErrorData::resource_not_found(format!("there is nothing at `{uri}`"), None));
+            return Err(ErrorData::resource_not_found(nothing_at(&uri), None));
         }
         let is_new = self.tracker.is_empty();
         self.uris().insert(uri);

@@ -1,17 +1,19 @@
 //! Where the plan stands, in a few lines, and what to do next: what the library says of it, in the words of our tools.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
 use taskpawl::model::{
-    BlockedReason, Means, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, format_time,
+    BlockedReason, Means, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, Work,
+    format_time, untakable,
 };
 use taskpawl::{Error, Manager, RunState, Taskpawl};
 
 use super::actions::Action;
 use super::answer::Answer;
 use super::brief;
+use super::caller::Caller;
 
 /// How many of each kind are named; the counts have all.
 const NAMED: usize = 5;
@@ -22,15 +24,9 @@ const MOST_ON_HOLD: usize = 1_000;
 /// How much of a text stands in a digest.
 const CHARS: usize = 120;
 
-/// Returns what runs of this server have.
-pub(super) fn means(plans: &Taskpawl) -> Means {
-    Means { tools: Some(plans.engine().tools().names().map(str::to_owned).collect()), ..Means::default() }
-}
-
-/// Returns where everything stands, as the actor of `plans` sees it.
-pub(super) fn digest(plans: &Taskpawl) -> Result<Answer, Error> {
-    let mut digest = Digest::gather(plans.manager(), NAMED)?;
-    let nobody = leave_to_nobody(plans, &mut digest)?;
+/// Returns where everything stands, as the actor of `plans` sees it. `means` is what runs of this server have.
+pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
+    let digest = Digest::gather(plans.manager(), NAMED, means)?;
     let is_empty = digest.total == 0;
     let live = !digest.runs.is_empty();
     Ok(Answer::new(json!({"you": digest.actor, "counts": brief::counts(&digest.counts)}))
@@ -38,36 +34,46 @@ pub(super) fn digest(plans: &Taskpawl) -> Result<Answer, Error> {
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
         .with("readyForRuns", list(&digest.ready_to_run, ready))
-        .with("forNobody", json!(nobody))
+        .with("forNobody", json!(digest.for_nobody.items))
         .with("readyByHand", list(&digest.ready, ready))
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
         .with("more", more(&digest))
         .with("hint", if is_empty { json!("the plan is empty") } else { Value::Null })
-        .next(next_actions(&digest))
-        .next(to_look_at(&nobody)))
+        .next(next_actions(&digest)))
 }
 
-/// Takes what no run of this server can take out of what is ready for runs, and returns it.
-fn leave_to_nobody(plans: &Taskpawl, digest: &mut Digest) -> Result<Vec<Untakable>, Error> {
-    let (manager, tools) = (plans.manager(), plans.engine().tools());
-    // Who asks how a plan stands does so often: all that is ready is looked at only where there is a reason to.
-    let lacks_tool = |ready: &Ready| {
-        let calls = manager.get(ready.task.as_str()).map(|task| task.metadata.tool_calls).unwrap_or_default();
-        calls.iter().any(|call| tools.get(&call.tool_name).is_none())
-    };
-    if !digest.ready_to_run.items.iter().any(lacks_tool) {
-        return Ok(Vec::new());
+/// Returns the calls that begin with what is ready in a scope.
+pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
+    let run = (ready.total_for_runs > 0).then(|| Action::call("run_ready", restricted(only, json!({}))));
+    let claim =
+        (ready.total_by_hand > 0).then(|| Action::call("ready_list", restricted(only, json!({"claim": true}))));
+    run.into_iter().chain(claim).chain(to_look_at(&ready.for_nobody)).collect()
+}
+
+/// Returns the arguments of a call that is restricted to a scope.
+pub(super) fn restricted(only: &[Selector], mut arguments: Value) -> Value {
+    if !only.is_empty() {
+        arguments["only"] = only.iter().map(ToString::to_string).collect();
     }
-    let ReadyList { for_runs, mut for_nobody, .. } = manager.explain_ready(&[], 0, &means(plans))?;
-    let takable: BTreeSet<&TaskId> = for_runs.iter().map(|ready| &ready.task).collect();
-    digest.ready_to_run.items.retain(|ready| takable.contains(&ready.task));
-    let is_killed = |run: &RunNow| run.state == RunState::Killed;
-    if for_runs.is_empty() && !digest.runs.iter().any(is_killed) {
-        digest.next_actions.retain(|next| next.action != Deed::Run);
-    }
-    for_nobody.truncate(NAMED);
-    Ok(for_nobody)
+    arguments
+}
+
+/// Returns the call that begins a task; nothing where it is not ready.
+pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Error> {
+    let means = &caller.means;
+    caller.reads().read(|view| {
+        let node = view.key(id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
+        let Some(node) = node.filter(brief::is_ready) else { return Ok(None) };
+        Ok(match node.work {
+            Work::Calls if !untakable(view, &[node.key], means)?.is_empty() => {
+                Some(Action::call("task_get", json!({"id": id})))
+            }
+            Work::Calls => Some(Action::call("run_ready", json!({"only": [id]}))),
+            Work::Manual => Some(Action::call("task_update", json!({"id": id, "action": "claim"}))),
+            Work::Automatic => None,
+        })
+    })
 }
 
 /// Returns calls that look at what no run here can take: they say what helps.
@@ -84,6 +90,7 @@ fn more(digest: &Digest) -> Value {
     let lists = [
         ("claimedByYou", digest.mine.truncated),
         ("readyForRuns", digest.ready_to_run.truncated),
+        ("forNobody", digest.for_nobody.truncated),
         ("readyByHand", digest.ready.truncated),
         ("onHold", digest.on_hold.truncated),
         ("failed", digest.failed.truncated),

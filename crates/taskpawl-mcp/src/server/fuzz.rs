@@ -76,7 +76,7 @@ fn call(plans: &Taskpawl, text: &str) -> bool {
         return false;
     };
     let Some(tool) = Core::named(&name, &options) else { return false };
-    let caller = Caller::of(plans, &name, &mut arguments);
+    let caller = Caller::of(plans, &options, &name, &mut arguments);
     let answer: Result<Answer, Refused> = caller.and_then(|caller| {
         if tool == Core::RunReady {
             return run_ready::Arguments::read(arguments).map(|_| Answer::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, ContentBlock, ErrorCode, ErrorData, ExtensionCapabilities, GetPromptRequestParams,
+    CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, ExtensionCapabilities, GetPromptRequestParams,
     GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
     InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
@@ -15,8 +15,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
+use taskpawl::model::Means;
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 
+use super::brief::{LISTED_CHARS, cut};
 use super::caller::Caller;
 use super::changes::Desk;
 use super::http::Served;
@@ -25,7 +27,10 @@ use super::refusal::{Refused, chain};
 use super::resources::Place;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
-use super::{app, changes, completion, elicit, prompts, resources, tasks};
+use super::{app, changes, completion, elicit, misread, prompts, resources, tasks};
+
+/// How much an error says.
+const MOST_CHARS: usize = 1_000;
 
 /// What every model reads before it calls the first tool.
 const INSTRUCTIONS: &str = "taskpawl keeps a plan of tasks and runs their tool calls. Begin with plan_show. \
@@ -33,6 +38,11 @@ Status is derived from what ran; only work by hand is ended by you (task_update,
 agent: your own name, so that claims of several agents are told apart; give the same one in every call. \
 request_id: a new name for each change; the same call repeated with it is done once. \
 Answers name nextActions: exact calls that go on. askPersonToRun is for the user, at a terminal. \
+A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
+
+/// The same where nothing is written.
+const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs their tool calls. This server only reads. Begin with plan_show. \
+Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
 /// A plan as an MCP server.
@@ -76,6 +86,11 @@ impl McpServer {
         &self.inner.options
     }
 
+    /// Returns what runs of this server have.
+    pub(super) fn means(&self) -> Means {
+        self.options().means(self.plans())
+    }
+
     pub(super) fn runs(&self) -> &Arc<Runs> {
         &self.inner.runs
     }
@@ -108,14 +123,14 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Refused> {
         let mut arguments = request.arguments.take().unwrap_or_default();
-        let caller = Caller::of(self.plans(), tool.name(), &mut arguments)?;
+        let caller = Caller::of(self.plans(), self.options(), tool.name(), &mut arguments)?;
         if tool == Core::RunReady {
             let arguments = run_ready::Arguments::read(arguments)?;
             return self.run_ready(caller, arguments, request, context).await;
         }
         let server = self.clone();
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
-        Ok(answer.into_result().into())
+        Ok(answer.only_here(self.options()).into_result().into())
     }
 
     async fn run_ready(
@@ -213,7 +228,11 @@ impl ServerHandler for McpServer {
             .build();
         let info = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("taskpawl", env!("CARGO_PKG_VERSION")));
-        if self.options().has_plan { info.with_instructions(INSTRUCTIONS) } else { info }
+        match self.options() {
+            ServerOptions { has_plan: false, .. } => info,
+            ServerOptions { read_only: true, .. } => info.with_instructions(INSTRUCTIONS_TO_READ),
+            _ => info.with_instructions(INSTRUCTIONS),
+        }
     }
 
     /// Answers the beginning of a connection of the older era.
@@ -245,7 +264,8 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(tool) = Core::named(&request.name, self.options()) {
             let answered = self.call_core(tool, request, &context).await;
-            return Ok(answered.unwrap_or_else(|refused| refused.into_answer().into_result().into()));
+            let refused = |refused: Refused| refused.into_answer().only_here(self.options()).into_result().into();
+            return Ok(answered.unwrap_or_else(refused));
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {
@@ -274,12 +294,11 @@ impl ServerHandler for McpServer {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let server = self.clone();
-        let found = blocking(move || resources::list(&server)).await;
-        Ok(ListResourcesResult::with_all_items(found.map_err(|error| internal(&error))?))
+        let (server, cursor) = (self.clone(), request.and_then(|request| request.cursor));
+        blocking(move || resources::list(&server, cursor.as_deref())).await
     }
 
     async fn list_resource_templates(
@@ -306,6 +325,9 @@ impl ServerHandler for McpServer {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        if !self.options().has_plan {
+            return Ok(CompleteResult::default());
+        }
         let manager = self.plans().manager().clone();
         let found = blocking(move || completion::complete(&manager, &request)).await;
         Ok(CompleteResult::new(found.map_err(|error| internal(&error))?))
@@ -344,6 +366,14 @@ impl ServerHandler for McpServer {
         Ok(())
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(misread::refused(request))
+    }
+
     async fn get_task(
         &self,
         request: GetTaskParams,
@@ -374,8 +404,8 @@ fn is_newer(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-fn internal(error: &taskpawl::Error) -> ErrorData {
-    ErrorData::internal_error(chain(error), None)
+pub(super) fn internal(error: &taskpawl::Error) -> ErrorData {
+    ErrorData::internal_error(short(&chain(error)), None)
 }
 
 fn no_connection() -> ErrorData {
@@ -386,9 +416,19 @@ fn no_connection() -> ErrorData {
 fn unknown_tool(name: &str) -> ErrorData {
     ErrorData::new(
         ErrorCode::INVALID_PARAMS,
-        format!("no tool `{name}`: tools/list has those that there are"),
+        format!("no tool `{}`: tools/list has those that there are", named(name)),
         None,
     )
+}
+
+/// Returns a name that somebody else chose, as much of it as an error says.
+pub(super) fn named(name: &str) -> String {
+    cut(name, LISTED_CHARS)
+}
+
+/// Returns what an error says, without the ends of long names in it.
+pub(super) fn short(message: &str) -> String {
+    cut(message, MOST_CHARS)
 }
 
 /// Does what blocks on a thread for that.

@@ -1,9 +1,11 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::RunOptions;
+use taskpawl::model::Means;
 use taskpawl::tools::Tool;
+use taskpawl::{RunOptions, Taskpawl};
 
 /// How long a claim lasts unless its holder renews it.
 const LEASE: Duration = Duration::from_mins(30);
@@ -19,6 +21,8 @@ pub struct ServerOptions {
     pub lease: Duration,
     /// How runs go, but for what the caller says.
     pub run: RunOptions,
+    /// What stands before the slash in the names of tools that a run finds when it needs them: these are missing to nobody.
+    pub found_later: BTreeSet<String>,
     /// Whether it has the tools, prompts and resources of the plan.
     pub has_plan: bool,
     /// Tools, prompts and resources beside those of the plan.
@@ -32,8 +36,21 @@ impl Default for ServerOptions {
             approve_elicited: false,
             lease: LEASE,
             run: RunOptions::default(),
+            found_later: BTreeSet::new(),
             has_plan: true,
             sets: Vec::new(),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Returns what runs of a server of `plans` have.
+    pub(super) fn means(&self, plans: &Taskpawl) -> Means {
+        Means {
+            tools: Some(plans.engine().tools().names().map(str::to_owned).collect()),
+            found_later: self.found_later.clone(),
+            capacities: self.run.resources.clone(),
+            jobs: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::actions::Action;
+
 /// A piece of a list or a text.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -13,6 +15,8 @@ pub(super) struct Page {
     pieces: Pieces,
     /// Whether there is more behind it.
     goes_on: bool,
+    /// The call that it answers, but for its offset: with another one it gets the next page.
+    same: Option<Action>,
 }
 
 #[derive(Debug)]
@@ -30,12 +34,22 @@ pub(super) fn weight(json: &str) -> usize {
 
 impl Page {
     pub(super) fn of_list(field: &'static str, offset: usize, elements: Vec<Value>, goes_on: bool) -> Self {
-        Self { field, offset: offset as u64, pieces: Pieces::Elements(elements), goes_on }
+        Self { field, offset: offset as u64, pieces: Pieces::Elements(elements), goes_on, same: None }
     }
 
     /// Returns the page of a text that begins with `bytes`.
     pub(super) fn of_text(field: &'static str, offset: u64, bytes: &[u8], goes_on: bool) -> Self {
-        Self { field, offset, pieces: Pieces::Chars(chars(bytes).collect()), goes_on }
+        Self { field, offset, pieces: Pieces::Chars(chars(bytes).collect()), goes_on, same: None }
+    }
+
+    /// Says which call it answers: where it goes on, that call with the next offset is what to do next.
+    pub(super) fn then(self, same: Action) -> Self {
+        Self { same: Some(same), ..self }
+    }
+
+    /// Returns the call that it answers.
+    pub(super) fn same(&self) -> Option<&Action> {
+        self.same.as_ref()
     }
 
     /// Puts as much of it into an answer as there is room for, but one piece at least, so that pages come to an end. Returns whether

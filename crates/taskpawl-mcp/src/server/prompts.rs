@@ -4,9 +4,8 @@ use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMess
 use serde_json::{Map, Value};
 
 use super::digest::digest;
-use super::handler::McpServer;
+use super::handler::{McpServer, internal, named};
 use super::options::PromptText;
-use super::refusal::chain;
 
 const PLAN_GOAL: &str = "plan_goal";
 const RESUME_WORK: &str = "resume_work";
@@ -34,7 +33,12 @@ pub(super) fn list(server: &McpServer) -> Vec<Prompt> {
         own.into_iter().map(|(name, description, arguments)| Prompt::new(name, Some(description), arguments));
     let others =
         sets(server).map(|prompt| Prompt::new(prompt.name.clone(), Some(prompt.description.clone()), None));
-    own.filter(|_| server.options().has_plan).chain(others).collect()
+    own.filter(|_| has_own(server)).chain(others).collect()
+}
+
+/// Returns whether a server has the prompts of the plan: all of them write.
+fn has_own(server: &McpServer) -> bool {
+    server.options().has_plan && !server.options().read_only
 }
 
 fn sets(server: &McpServer) -> impl Iterator<Item = &PromptText> {
@@ -50,7 +54,7 @@ pub(super) fn get(
     let said = |name: &str| {
         arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
     };
-    let own = if server.options().has_plan { name } else { "" };
+    let own = if has_own(server) { name } else { "" };
     let text = match own {
         PLAN_GOAL => {
             let goal = said("goal").ok_or_else(|| {
@@ -62,7 +66,10 @@ pub(super) fn get(
         REVIEW_FAILURES => review_failures(server, said("plan"))?,
         _ => match sets(server).find(|prompt| prompt.name == name) {
             Some(prompt) => prompt.text.clone(),
-            None => return Err(ErrorData::invalid_params(format!("no prompt `{name}`"), None)),
+            None => {
+                let message = format!("no prompt `{}`: prompts/list has those that there are", named(name));
+                return Err(ErrorData::invalid_params(message, None));
+            }
         },
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
@@ -92,7 +99,7 @@ fn resume_work(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorD
 
 fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, ErrorData> {
     let stands = where_it_stands(server, None)?;
-    let filter = plan.map(|plan| format!(", \"plan\": \"{plan}\"")).unwrap_or_default();
+    let filter = plan.map(|plan| format!(", \"plan\": {}", Value::from(plan))).unwrap_or_default();
     Ok(format!(
         "Find out why tasks failed. List them with `plan_show {{\"status\": [\"failed\"]{filter}}}`. For each: read it with `task_get`, \
          and what it printed with `part: \"stderr\"`; say in one sentence what the cause is. Mend the cause, then `task_update` with \
@@ -103,6 +110,6 @@ fn review_failures(server: &McpServer, plan: Option<&str>) -> Result<String, Err
 
 fn where_it_stands(server: &McpServer, agent: Option<&str>) -> Result<String, ErrorData> {
     let plans = agent.map_or_else(|| server.plans().clone(), |agent| server.plans().acting_as(agent));
-    let digest = digest(&plans).map_err(|error| ErrorData::internal_error(chain(&error), None))?;
+    let digest = digest(&plans, &server.means()).map_err(|error| internal(&error))?;
     Ok(digest.into_json().to_string())
 }

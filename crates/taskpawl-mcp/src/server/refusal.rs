@@ -26,6 +26,9 @@ pub(super) enum Refused {
     /// A run could not start.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A plan that was given as a text is wrong.
+    #[error(transparent)]
+    Text(PlanErrors),
     /// Tool calls do not fit their tools.
     #[error("{}", .0.join("; "))]
     Calls(Vec<String>),
@@ -52,7 +55,7 @@ impl Refused {
         match self {
             Self::Argument { .. } => "invalid_argument",
             Self::NotHere { .. } => "not_available",
-            Self::Calls(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
+            Self::Calls(_) | Self::Text(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
             Self::Command(Error::Refused(refusal))
             | Self::Run(RunError::Command(Error::Refused(refusal))) => {
                 if refusal.is_about_ids() {
@@ -74,7 +77,7 @@ impl Refused {
             Self::Argument { .. } => {
                 Some("nothing was done: mend it and give the whole call again".to_owned())
             }
-            Self::Calls(_) => Some(MEND_PLAN.to_owned()),
+            Self::Calls(_) | Self::Text(_) => Some(MEND_PLAN.to_owned()),
             Self::Run(_) => None,
         }
     }
@@ -92,9 +95,11 @@ impl Refused {
         {
             actions.extend(instead(refusal));
         }
-        if let Self::Command(Error::Invalid(errors)) = &self {
+        if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
             "what was given is wrong, and nothing was changed".clone_into(&mut message);
-            problems = errors.errors().iter().take(MOST_PROBLEMS).map(problem).collect();
+            let has_places = matches!(self, Self::Text(_));
+            let errors = errors.errors().iter().take(MOST_PROBLEMS);
+            problems = errors.map(|error| problem(error, has_places)).collect();
         }
         if actions.is_empty() && self.kind() != "failed" {
             actions.push(Action::call("plan_show", json!({})));
@@ -113,11 +118,12 @@ fn hint_of_plan(error: &Error) -> Option<String> {
     matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.to_owned())
 }
 
-/// Says what is wrong with a plan; where it stands in a text is left out, for it came as an object.
-fn problem(error: &PlanError) -> String {
+/// Says what is wrong with a plan, with where it stands if it came as a text.
+fn problem(error: &PlanError, has_places: bool) -> String {
+    let line = if has_places { format!("{}: ", error.at) } else { String::new() };
     let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    format!("{place}{}{hint}", error.problem)
+    format!("{line}{place}{}{hint}", error.problem)
 }
 
 /// Returns the verbs that are actions of ours.
@@ -147,6 +153,10 @@ fn own_hint(error: &Error) -> Option<String> {
             Some("declare a `default` for it among the `params` of the plan".to_owned())
         }
         Refusal::ImportConflict { .. } => Some("give those tasks other ids".to_owned()),
+        Refusal::StillNeeded { id, .. } => Some(format!(
+            "give each of those its `dependencies` without `{id}` in the `fields` of task_update, or delete all of them in one call; \
+             a task that has not ended can be kept in the record with `cancel`"
+        )),
         _ => None,
     }
 }

@@ -1,16 +1,18 @@
 //! What clients may read beside calling tools: where the plan stands, and each of its tasks, plans and runs.
 
-use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
-use serde_json::{Value, json};
-use taskpawl::model::{Means, Query, RunId};
+use rmcp::model::{ErrorData, ListResourcesResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+use taskpawl::model::{Means, Query, Refusal, RunId};
 use taskpawl::{Error, Manager};
 
-use super::answer::Answer;
+use super::actions::Action;
+use super::answer::{Answer, MOST_BYTES_READ};
 use super::digest::digest;
-use super::handler::McpServer;
+use super::handler::{McpServer, internal, named, short};
 use super::options::ResourceText;
+use super::page::{Page, weight};
 use super::refusal::chain;
-use super::tools::run_ready;
+use super::tools::{ready_list, run_ready};
 use super::{app, brief};
 
 /// How every address begins.
@@ -20,11 +22,14 @@ const TYPE: &str = "application/json";
 
 const PLAIN: &str = "text/plain";
 
-/// How many plans are listed.
-const MOST_PLANS: usize = 50;
+/// How many resources are listed at a time.
+const PAGE: usize = 40;
 
-/// How many tasks of a plan are listed in it.
-const MOST_TASKS: usize = 1_000;
+/// How many tasks are listed of each kind that is ready.
+const MOST_READY: usize = 20;
+
+/// How many tasks of a plan are looked at for what there is room for.
+const MOST_TASKS: usize = 100;
 
 /// Something that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,12 +44,13 @@ pub(super) enum Place {
 impl Place {
     /// Returns what an address names; nothing where it names nothing of ours.
     pub(super) fn of(uri: &str) -> Option<Self> {
-        match uri.strip_prefix(SCHEME)?.split_once('/') {
-            None if uri.ends_with("digest") => Some(Self::Digest),
-            None if uri.ends_with("ready") => Some(Self::Ready),
-            Some(("task", id)) if !id.is_empty() => Some(Self::Task(id.to_owned())),
-            Some(("plan", name)) if !name.is_empty() => Some(Self::Plan(name.to_owned())),
-            Some(("run", id)) if !id.is_empty() => Some(Self::Run(id.to_owned())),
+        let path = uri.strip_prefix(SCHEME)?;
+        match path.split_once('/') {
+            None if path == "digest" => Some(Self::Digest),
+            None if path == "ready" => Some(Self::Ready),
+            Some(("task", id)) if !id.is_empty() => Some(Self::Task(decoded(id))),
+            Some(("plan", name)) if !name.is_empty() => Some(Self::Plan(decoded(name))),
+            Some(("run", id)) if !id.is_empty() => Some(Self::Run(decoded(id))),
             _ => None,
         }
     }
@@ -54,16 +60,50 @@ impl Place {
         let path = match self {
             Self::Digest => "digest".to_owned(),
             Self::Ready => "ready".to_owned(),
-            Self::Task(id) => format!("task/{id}"),
-            Self::Plan(name) => format!("plan/{name}"),
-            Self::Run(id) => format!("run/{id}"),
+            Self::Task(id) => format!("task/{}", encoded(id)),
+            Self::Plan(name) => format!("plan/{}", encoded(name)),
+            Self::Run(id) => format!("run/{}", encoded(id)),
         };
         format!("{SCHEME}{path}")
     }
 }
 
-/// Returns what can be read without knowing an id; blocks.
-pub(super) fn list(server: &McpServer) -> Result<Vec<Resource>, Error> {
+/// Returns a name as it stands in an address, whose characters are few.
+fn encoded(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Returns the name that stands in an address. What is not encoded there, though it should be, stands for itself.
+fn decoded(part: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        rest = if byte.is_some() { &after[2..] } else { after };
+        bytes.push(byte.unwrap_or(*first));
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| part.to_owned())
+}
+
+/// Returns what can be read without knowing an id, from a place on that the page before has named; blocks.
+pub(super) fn list(server: &McpServer, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let all = all(server).map_err(|error| internal(&error))?;
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => cursor.parse().ok().filter(|start| *start <= all.len()).ok_or_else(|| {
+            ErrorData::invalid_params("the cursor is none of this server: begin without one", None)
+        })?,
+    };
+    let end = all.len().min(start + PAGE);
+    let mut page = ListResourcesResult::with_all_items(all[start..end].to_vec());
+    page.next_cursor = (end < all.len()).then(|| end.to_string());
+    Ok(page)
+}
+
+fn all(server: &McpServer) -> Result<Vec<Resource>, Error> {
     let of_plan = if server.options().has_plan { of_plan(server.plans().manager())? } else { Vec::new() };
     let others = texts(server).map(|text| {
         Resource::new(text.uri.clone(), text.name.clone())
@@ -87,7 +127,7 @@ fn of_plan(manager: &Manager) -> Result<Vec<Resource>, Error> {
         resource(&Place::Digest, "digest", "Where the plan stands, and what to do next".to_owned()),
         resource(&Place::Ready, "ready", "What is ready, in order".to_owned()),
     ];
-    for name in plan_names(manager)?.into_iter().take(MOST_PLANS) {
+    for name in plan_names(manager)? {
         all.push(resource(&Place::Plan(name.clone()), &name, format!("The tasks of the plan `{name}`")));
     }
     Ok(all)
@@ -121,37 +161,60 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
         return Ok(vec![app::read(server.options())]);
     }
     let manager = server.plans().manager();
-    let missing = |why: String| ErrorData::resource_not_found(why, Some(json!({"uri": uri})));
+    let missing =
+        |why: String| ErrorData::resource_not_found(short(&why), Some(json!({"uri": named(uri)})));
     let place = Place::of(uri)
         .filter(|_| server.options().has_plan)
-        .ok_or_else(|| missing(format!("there is nothing at `{uri}`")))?;
-    let value = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
-    Ok(vec![ResourceContents::text(value.to_string(), uri).with_mime_type(TYPE)])
+        .ok_or_else(|| missing(nothing_at(uri)))?;
+    let answer = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
+    let text = answer.only_here(server.options()).into_text();
+    Ok(vec![ResourceContents::text(text, uri).with_mime_type(TYPE)])
 }
 
-fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Value, Error> {
-    let answer = match place {
-        Place::Digest => digest(server.plans())?,
-        Place::Ready => Answer::new(json!(manager.explain_ready(&[], MOST_TASKS, &Means::default())?)),
-        Place::Task(id) => Answer::new(json!(manager.get(id)?)),
-        Place::Plan(name) => plan(manager, name)?,
+/// Says that an address names nothing.
+pub(super) fn nothing_at(uri: &str) -> String {
+    format!("there is nothing at `{}`", named(uri))
+}
+
+fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answer, Error> {
+    match place {
+        Place::Digest => digest(server.plans(), &server.means()),
+        Place::Ready => {
+            let means = Means { jobs: Some(server.options().run.jobs()), ..server.means() };
+            ready_list::ready(manager, &means, &[], Some(MOST_READY))
+        }
+        Place::Task(id) => task(manager, id),
+        Place::Plan(name) => plan(manager, name),
         Place::Run(id) => {
             let id = manager.find_run(id)?;
-            run_ready::describe(server, manager, &RunId::from(id.as_str()))?
+            run_ready::describe(server, manager, &RunId::from(id.as_str()))
         }
-    };
-    Ok(answer.long_if(true).into_json())
+    }
+}
+
+/// Returns a task as it is, with the calls that read the whole of it where there is no room for that.
+fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
+    let task = manager.get(id)?;
+    let mut actions = Vec::new();
+    if weight(&json!(task).to_string()) > MOST_BYTES_READ {
+        actions.push(Action::call("task_get", json!({"id": task.id})));
+        let parts = [("result", task.result.is_some()), ("description", !task.description.is_empty())];
+        let parts = parts.into_iter().filter(|(_, is_there)| *is_there);
+        actions.extend(parts.map(|(part, _)| Action::call("task_get", json!({"id": task.id, "part": part}))));
+    }
+    Ok(Answer::new(json!(task)).next(actions))
 }
 
 fn plan(manager: &Manager, name: &str) -> Result<Answer, Error> {
-    let record = manager.read(|view| Ok(view.plan(name)?))?;
-    let record = record
-        .ok_or_else(|| taskpawl::model::Refusal::NothingSelected { selector: format!("plan:{name}") })?;
-    let page = manager.list(&Query { plan: Some(name.to_owned()), limit: MOST_TASKS, ..Query::default() })?;
+    let query = Query { plan: Some(name.to_owned()), ..Query::default() };
+    let (record, total) = manager.read(|view| Ok((view.plan(name)?, view.find(&query)?.len())))?;
+    let record = record.ok_or_else(|| Refusal::NothingSelected { selector: format!("plan:{name}") })?;
+    let page = manager.list(&Query { limit: MOST_TASKS, ..query })?;
     let tasks = brief::tasks(manager, &page.tasks)?;
-    let answer = Answer::new(json!({"name": name, "tasks": tasks}));
-    let answer = answer.with("header", json!(record.header)).with("params", json!(record.params));
-    Ok(answer.with("more", if page.truncated { json!(true) } else { Value::Null }))
+    let tasks = Page::of_list("tasks", 0, tasks, page.truncated)
+        .then(Action::call("plan_show", json!({"plan": name})));
+    let answer = Answer::new(json!({"name": name, "total": total})).page(tasks).out_of("tasks", total);
+    Ok(answer.with("header", json!(record.header)).with("params", json!(record.params)))
 }
 
 #[cfg(test)]
@@ -166,10 +229,16 @@ mod tests {
             Place::Task("a.0".to_owned()),
             Place::Plan("p".to_owned()),
             Place::Run("r".to_owned()),
+            Place::Plan("my plan/é 100%".to_owned()),
         ] {
             assert_eq!(Place::of(&place.uri()), Some(place));
         }
-        for uri in ["taskpawl://", "taskpawl://task/", "taskpawl://tasks", "file:///etc/passwd", "digest", ""]
+        assert_eq!(Place::Plan("my plan".to_owned()).uri(), "taskpawl://plan/my%20plan");
+        // Clients that encode nothing are understood, too.
+        for (uri, name) in [("taskpawl://plan/a b/c", "a b/c"), ("taskpawl://plan/50%", "50%"), ("taskpawl://plan/%ff", "%ff")] {
+            assert_eq!(Place::of(uri), Some(Place::Plan(name.to_owned())), "{uri}");
+        }
+        for uri in ["taskpawl://", "taskpawl://task/", "taskpawl://tasks", "taskpawl://xdigest", "file:///etc/passwd", "digest", ""]
         {
             assert_eq!(Place::of(uri), None, "{uri}");
         }

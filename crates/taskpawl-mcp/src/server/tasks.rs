@@ -10,7 +10,7 @@ use taskpawl::model::{RunId, RunRecord, format_time};
 use taskpawl::{Manager, RunState};
 
 use super::elicit;
-use super::handler::{McpServer, blocking};
+use super::handler::{McpServer, blocking, short};
 use super::refusal::chain;
 use super::tools::run_ready;
 
@@ -75,7 +75,7 @@ pub(super) async fn get(server: &McpServer, id: String) -> Result<GetTaskResult,
     blocking(move || {
         let manager = server.plans().manager();
         look(&server, manager, &RunId::from(id))
-            .map_err(|error| ErrorData::invalid_params(chain(&error), None))
+            .map_err(|error| ErrorData::invalid_params(short(&chain(&error)), None))
     })
     .await
 }

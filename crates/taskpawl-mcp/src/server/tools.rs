@@ -2,7 +2,7 @@
 
 mod plan_show;
 mod plan_write;
-mod ready_list;
+pub(super) mod ready_list;
 pub(super) mod run_ready;
 mod task_add;
 mod task_delete;

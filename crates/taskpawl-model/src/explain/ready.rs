@@ -1,5 +1,6 @@
 //! What is ready, in the order in which it is taken, and why in that order.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +26,11 @@ pub struct ReadyList {
     /// What a run takes, in its order.
     pub for_runs: Vec<ReadyTask>,
     /// What agents and people can claim, in the order of `claim --next`.
-    pub for_hands: Vec<ReadyTask>,
+    pub by_hand: Vec<ReadyTask>,
     /// How many there are for runs, listed or not.
     pub total_for_runs: usize,
     /// How many there are for agents and people, listed or not.
-    pub total_for_hands: usize,
+    pub total_by_hand: usize,
     /// What is ready, and no run here can take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_nobody: Vec<Untakable>,
@@ -63,7 +64,7 @@ pub struct ReadyTask {
 }
 
 /// A task that is ready, and that no run here can take.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Untakable {
     /// The task.
@@ -99,8 +100,12 @@ pub fn explain_ready(
     });
     let mut next = || lists.next().unwrap_or_else(|| Ok(Vec::new()));
     let (mut calls, mut manual) = (next()?, next()?);
-    let mut for_nobody = take_untakable(view, &mut calls, means)?;
-    let (total_for_runs, total_for_hands) = (calls.len(), manual.len());
+    let keys: Vec<Key> = calls.iter().map(|node| node.key).collect();
+    let found = untakable(view, &keys, means)?;
+    let lacking: BTreeSet<Key> = found.iter().map(|(key, _)| *key).collect();
+    calls.retain(|node| !lacking.contains(&node.key));
+    let mut for_nobody: Vec<Untakable> = found.into_iter().map(|(_, task)| task).collect();
+    let (total_for_runs, total_by_hand) = (calls.len(), manual.len());
     let total_for_nobody = for_nobody.len();
     let taker = Taker { jobs: means.jobs, scope: scope.clone().map(Arc::new) };
     let ways = if calls.is_empty() { Ways::default() } else { Ways::load(view, &taker)? };
@@ -110,12 +115,12 @@ pub fn explain_ready(
     manual.truncate(limit);
     for_nobody.truncate(limit);
     let for_runs = tasks(view, &calls, Some(&ways))?;
-    let for_hands = tasks(view, &manual, None)?;
+    let by_hand = tasks(view, &manual, None)?;
     let mut next_actions = Vec::new();
     if !for_runs.is_empty() {
         next_actions.push(format!("taskpawl run-all-ready{}", only_words(only)));
     }
-    if let Some(first) = for_hands.first() {
+    if let Some(first) = by_hand.first() {
         next_actions.push(format!("taskpawl claim {}", first.task));
     }
     if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
@@ -123,31 +128,36 @@ pub fn explain_ready(
     }
     Ok(ReadyList {
         for_runs,
-        for_hands,
+        by_hand,
         total_for_runs,
-        total_for_hands,
+        total_by_hand,
         for_nobody,
         total_for_nobody,
         next_actions,
     })
 }
 
-/// Takes those out of what is ready that need what no run here has.
-fn take_untakable(view: &dyn View, nodes: &mut Vec<Node>, means: &Means) -> ViewResult<Vec<Untakable>> {
-    let capacities = capacities(view, &means.capacities)?;
-    let (mut found, mut kept) = (Vec::new(), Vec::with_capacity(nodes.len()));
-    for node in nodes.drain(..) {
-        let Some(task) = view.task(node.key)? else { continue };
-        match lacking(&view.calls(node.key)?, &task, means, &capacities) {
-            Some(reason) => {
-                let because = reason.to_string();
-                let missing_tool = if let Reason::MissingTool { name } = reason { Some(name) } else { None };
-                found.push(Untakable { task: task.id, name: task.spec.name.clone(), because, missing_tool });
-            }
-            None => kept.push(node),
+/// Returns those of `ready` that no run here can take, in their order, with what each lacks. `ready` are tasks that are ready for runs,
+/// `means` is what the next run has. This alone decides whether what is ready is so for anybody.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, Untakable)>> {
+    let mut known: Option<BTreeMap<String, u32>> = None;
+    let mut found = Vec::new();
+    for key in ready {
+        let Some(task) = view.task(*key)? else { continue };
+        if known.is_none() && !task.spec.resources.is_empty() {
+            known = Some(capacities(view, &means.capacities)?);
+        }
+        let capacities = known.as_ref().unwrap_or(&means.capacities);
+        if let Some(reason) = lacking(&view.calls(*key)?, &task, means, capacities) {
+            let because = reason.to_string();
+            let missing_tool = if let Reason::MissingTool { name } = reason { Some(name) } else { None };
+            let name = task.spec.name.clone();
+            found.push((*key, Untakable { task: task.id, name, because, missing_tool }));
         }
     }
-    *nodes = kept;
     Ok(found)
 }
 

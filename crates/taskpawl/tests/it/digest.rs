@@ -73,11 +73,30 @@ fn it_says_what_is_held_what_waits_what_failed_and_what_to_do() {
 #[test]
 fn another_actor_sees_its_own_claims() {
     let plans = eventful();
-    let digest = Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10).unwrap();
+    let digest = Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10, &Means::default()).unwrap();
     assert!(digest.mine.is_empty());
     assert_eq!(digest.held.items[0].actor, "library");
     let ready: Vec<_> = digest.ready.items.iter().map(|ready| ready.task.as_str()).collect();
     assert_eq!(ready, ["look", "theirs"]);
+}
+
+#[test]
+fn what_no_run_here_can_take_is_no_work_for_runs() {
+    let unknown: Vec<Value> =
+        (0..20).map(|n| json!({"id": format!("u{n}"), "call": {"nonsense": {}}, "priority": "high"})).collect();
+    let plans = memory().tool(Count::new()).open().unwrap();
+    plans.apply_text(&json!({ "tasks": unknown }).to_string(), "unknown").unwrap();
+    let digest = plans.digest(5).unwrap();
+    assert!(digest.ready_to_run.is_empty(), "{digest:?}");
+    assert_eq!(digest.for_nobody.items[0].missing_tool.as_deref(), Some("nonsense"));
+    assert_eq!((digest.for_nobody.items.len(), digest.for_nobody.truncated), (5, true));
+    let explain = |n: usize| format!("taskpawl explain u{n}");
+    assert_eq!(actions(&digest), [explain(0), explain(1), explain(2)]);
+    // What can be taken is found behind it.
+    plans.apply_text("tasks: [{id: known, call: {count: {}}}]", "known").unwrap();
+    let digest = plans.digest(5).unwrap();
+    assert_eq!(digest.ready_to_run.items[0].task.as_str(), "known");
+    assert_eq!(actions(&digest)[0], "taskpawl run-all-ready");
 }
 
 #[test]

@@ -3,6 +3,7 @@ use serde_json::{Map, Value, json};
 use taskpawl::model::{Query, Refusal, Status};
 
 use super::{Definition, READS, answers, number, schema, text, texts};
+use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
@@ -43,8 +44,10 @@ struct Arguments {
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     if arguments.values().all(Value::is_null) {
-        return Ok(digest(&caller.plans)?);
+        return Ok(digest(&caller.plans, &caller.means)?);
     }
+    let mut same = arguments.clone();
+    same.retain(|_, value| !value.is_null());
     let Arguments { status, plan, label, text, limit, offset } = arguments::read(arguments)?;
     if let Some(name) = &plan {
         check_plan(caller, name)?;
@@ -65,7 +68,7 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         answer["total"] = json!(total);
         answer["counts"] = brief::counts(&caller.reads().counts()?);
     }
-    let tasks = Page::of_list("tasks", offset, tasks, page.truncated);
+    let tasks = Page::of_list("tasks", offset, tasks, page.truncated).then(Action::call("plan_show", same.into()));
     Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
 }
 

@@ -2,15 +2,16 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, NewCall, Plan, PlanTask, TaskId, TaskSpec, parse_plan};
+use taskpawl::model::{CallSpec, Means, NewCall, Plan, PlanTask, Selector, TaskId, TaskSpec, parse_plan};
 use taskpawl::tools::{Registry, ToolError};
-use taskpawl::{ApplyOptions, Error, Manager, Taskpawl};
+use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use super::{Definition, WRITES, answers, schema, switch, text};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
+use crate::server::digest::after;
 use crate::server::refusal::Refused;
 
 /// How a plan is called that has no name.
@@ -47,21 +48,14 @@ struct Arguments {
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let Arguments { plan, name, merge, dry_run } = arguments::read(arguments)?;
     let manager = caller.manager();
-    let mut plan = plan;
-    // Some models write an object as text.
-    if let Some(object) = plan.as_str().and_then(|text| serde_json::from_str(text).ok()) {
-        plan = object;
-    }
-    let name = name.or_else(|| plan["name"].as_str().map(str::to_owned)).unwrap_or_else(|| NAME.to_owned());
-    if merge {
-        keep_header(&manager, &mut plan, &name)?;
-    }
-    let plan = parse_plan(plan.as_str().map_or_else(|| plan.to_string(), str::to_owned).as_str())?;
+    let plan = if merge { part(&manager, plan, name.as_deref())? } else { whole(&plan)? };
+    let name = name.or_else(|| plan.name.clone());
+    let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     check_calls(
         &caller.plans,
         plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
     )?;
-    let warnings = warnings(&caller.plans, &plan);
+    let warnings = warnings(&caller.means, &plan);
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
     let report = if dry_run {
         manager.preview_apply(plan, &name, options)?
@@ -72,26 +66,52 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         .with("created", json!(report.created))
         .with("changed", json!(report.changed))
         .with("warnings", json!(warnings));
+    let was_there = report.unchanged > 0 || !report.changed.is_empty() || !report.gone.is_empty();
     if !merge {
         answer = answer.with("gone", json!(report.gone));
+        // Who names none may well mean another one.
+        answer = answer.with("note", json!((is_nameless && was_there).then_some(WAS_THERE)));
     }
     if dry_run {
         return Ok(answer.with("dryRun", json!(true)));
     }
-    let show = Action::call("plan_show", json!({}));
-    Ok(answer.next([Action::call("run_ready", json!({"only": [format!("plan:{name}")]})), show]))
+    let only = [Selector::Plan(report.plan)];
+    // A plan without tasks selects nothing.
+    let ready = caller.reads().explain_ready(&only, 2, &caller.means);
+    let begin = ready.map(|ready| after(&ready, &only)).unwrap_or_default();
+    Ok(answer.next(begin).next([Action::call("plan_show", json!({}))]))
 }
 
-/// Gives a part of a plan what the plan says beside its tasks, where the part says nothing about it.
-fn keep_header(manager: &Manager, part: &mut Value, name: &str) -> Result<(), Error> {
-    let (Some(record), Some(part)) = (manager.read(|view| Ok(view.plan(name)?))?, part.as_object_mut())
-    else {
-        return Ok(());
-    };
-    for (field, value) in record.header {
-        part.entry(field).or_insert(value);
+/// What is said where a plan without a name met an earlier one.
+const WAS_THERE: &str = "no `name` was given, so this was written into the plan `plan`, which was there before: its tasks are \
+                         unchanged, changed or gone as listed; give `name` for a plan of its own";
+
+/// Reads a plan, whether it is an object or a text.
+fn whole(plan: &Value) -> Result<Plan, Refused> {
+    match plan.as_str() {
+        Some(text) => parse_plan(text).map_err(Refused::Text),
+        None => Ok(parse_plan(&plan.to_string())?),
     }
-    Ok(())
+}
+
+/// Reads a part of a plan, and gives it what that plan says beside its tasks, where the part says nothing about it.
+fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<Plan, Refused> {
+    // Some models write an object as text.
+    if let Some(text) = part.as_str() {
+        let Ok(object) = serde_json::from_str(text) else {
+            parse_plan(text).map_err(Refused::Text)?;
+            return Err(Refused::argument("plan", "with merge it is an object, or a text in JSON"));
+        };
+        part = object;
+    }
+    let name = name.or(part["name"].as_str()).unwrap_or(NAME).to_owned();
+    let record = manager.read(|view| Ok(view.plan(&name)?))?;
+    if let (Some(record), Some(part)) = (record, part.as_object_mut()) {
+        for (field, value) in record.header {
+            part.entry(field).or_insert(value);
+        }
+    }
+    Ok(parse_plan(&part.to_string())?)
 }
 
 fn word(task: &PlanTask) -> String {
@@ -132,22 +152,21 @@ fn has_expression(value: &Value) -> bool {
     }
 }
 
-fn warnings(plans: &Taskpawl, plan: &Plan) -> Vec<String> {
+fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
     let fields = plan
         .extra
         .keys()
         .filter(|field| *field != "description")
         .map(|field| unknown_field("the plan", field));
-    let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(plans, &task.spec, &task.calls));
+    let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(means, &task.spec, &task.calls));
     let all: BTreeSet<String> = fields.chain(tasks).collect();
     all.into_iter().collect()
 }
 
 /// Says what of a task nobody here knows.
-pub(super) fn warnings_of_task(plans: &Taskpawl, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
-    let tools = plans.engine().tools();
+pub(super) fn warnings_of_task(means: &Means, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
     let fields = spec.extra.keys().map(|field| unknown_field("a task", field));
-    let unknown = calls.iter().filter(|call| tools.get(&call.spec.tool_name).is_none());
+    let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
     let unknown = unknown
         .map(|call| format!("no tool `{}` is known here: runs of this server skip it", call.spec.tool_name));
     fields.chain(unknown).collect()

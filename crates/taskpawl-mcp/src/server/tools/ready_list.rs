@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::Manager;
 use taskpawl::model::{Means, Refusal, Selector, TaskId};
+use taskpawl::{Error, Manager};
 
 use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
 use crate::server::actions::Action;
@@ -9,7 +9,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::{means, to_look_at};
+use crate::server::digest::{after, restricted};
 use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
@@ -67,26 +67,39 @@ fn list(
     only: &[Selector],
     limit: Option<usize>,
 ) -> Result<Answer, Refused> {
-    let means = Means { capacities: options.run.resources.clone(), ..means(&caller.plans) };
-    let ready = caller.reads().explain_ready(only, limit.unwrap_or(LIMIT), &means)?;
-    let mut actions = Vec::new();
-    if !options.read_only {
-        if ready.total_for_runs > 0 {
-            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-            actions.push(Action::call(
-                "run_ready",
-                if only.is_empty() { json!({}) } else { json!({"only": only}) },
-            ));
-        }
-        if ready.total_for_hands > 0 {
-            actions.push(Action::call("ready_list", json!({"claim": true})));
-        }
+    let means = Means { jobs: Some(options.run.jobs()), ..caller.means.clone() };
+    Ok(ready(caller.reads(), &means, only, limit)?.long_if(limit.is_some()))
+}
+
+/// Returns what is ready, and the calls that begin with it.
+pub(in crate::server) fn ready(
+    manager: &Manager,
+    means: &Means,
+    only: &[Selector],
+    limit: Option<usize>,
+) -> Result<Answer, Error> {
+    let limit = limit.unwrap_or(LIMIT);
+    let mut ready = manager.explain_ready(only, limit, means)?;
+    let names = ready.for_runs.iter_mut().chain(&mut ready.by_hand).map(|task| &mut task.name);
+    for name in names.chain(ready.for_nobody.iter_mut().map(|task| &mut task.name)) {
+        *name = brief::cut(name, brief::LISTED_CHARS);
     }
-    let fields = json!({
-        "forRuns": ready.for_runs, "byHand": ready.for_hands, "totalForRuns": ready.total_for_runs, "totalByHand": ready.total_for_hands,
-    });
-    actions.extend(to_look_at(&ready.for_nobody));
-    Ok(Answer::new(fields).with("forNobody", json!(ready.for_nobody)).long_if(limit.is_some()).next(actions))
+    let totals = [
+        ("forRuns", ready.total_for_runs),
+        ("byHand", ready.total_by_hand),
+        ("forNobody", ready.total_for_nobody),
+    ];
+    let mut answer = Answer::new(json!({
+        "forRuns": ready.for_runs, "byHand": ready.by_hand, "totalForRuns": ready.total_for_runs, "totalByHand": ready.total_by_hand,
+    }))
+    .with("forNobody", json!(ready.for_nobody))
+    .next(after(&ready, only));
+    for (list, total) in totals {
+        answer = answer.out_of(list, total);
+    }
+    let most = totals.into_iter().map(|(_, total)| total).max().unwrap_or_default();
+    let rest = (limit > 0 && most > limit).then(|| Action::call("ready_list", restricted(only, json!({"limit": most}))));
+    Ok(answer.next(rest))
 }
 
 fn claim_next(caller: &Caller, options: &ServerOptions, only: &[Selector]) -> Result<Answer, Refused> {
@@ -112,7 +125,7 @@ fn first_of(
 ) -> Result<TaskId, Refused> {
     let ready = caller.reads().explain_ready(only, 0, &Means::default())?;
     let mut refused = Refused::from(Refusal::NothingReady);
-    for task in ready.for_hands {
+    for task in ready.by_hand {
         match manager().claim(task.task.as_str(), options.lease) {
             Ok(id) => return Ok(id),
             Err(error) => refused = error.into(),

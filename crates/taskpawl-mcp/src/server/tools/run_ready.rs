@@ -18,7 +18,7 @@ use crate::server::answer::Answer;
 use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::{Standing, interrupted, means, standing, to_look_at};
+use crate::server::digest::{Standing, interrupted, standing, to_look_at};
 use crate::server::elicit;
 use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
@@ -275,9 +275,9 @@ pub(in crate::server) fn describe(
         }
         RunState::Killed => actions.push(Action::call("run_ready", scope)),
         RunState::Finished => {
-            let ready = manager.explain_ready(&only, NAMED, &means(server.plans()))?;
+            let ready = manager.explain_ready(&only, NAMED, &server.means())?;
             let interrupted = interrupted(manager, &only)?;
-            if ready.total_for_hands > 0 {
+            if ready.total_by_hand > 0 {
                 actions.push(Action::call("ready_list", json!({"claim": true})));
             }
             // Another run does nothing for what was interrupted.

@@ -5,8 +5,10 @@ use super::plan_write::{check_calls, warnings_of_task};
 use super::{Definition, WRITES, answers, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
+use crate::server::arguments::found;
 use crate::server::brief;
 use crate::server::caller::Caller;
+use crate::server::digest::begin;
 use crate::server::refusal::Refused;
 
 pub(super) fn definition() -> Definition {
@@ -31,21 +33,13 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
     let PlanTask { id, spec, context, calls, needs_outside, .. } = task_from_json(&Value::Object(arguments))?;
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
-    let warnings = warnings_of_task(&caller.plans, &spec, &calls);
-    let is_for_runs = !calls.is_empty();
-    let tools = caller.plans.engine().tools();
-    let is_for_nobody = calls.iter().any(|call| tools.get(&call.spec.tool_name).is_none());
+    let warnings = warnings_of_task(&caller.means, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
     let task = NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan };
     let id = caller.manager().create(task)?;
     let task = caller.reads().get(id.as_str())?;
-    let next = if is_for_nobody {
-        Action::call("task_get", json!({"id": id}))
-    } else if is_for_runs {
-        Action::call("run_ready", json!({}))
-    } else {
-        Action::call("task_update", json!({"id": id, "action": "claim"}))
-    };
+    // Where it waits for others, what is first to be done is said there.
+    let next = begin(caller, &id)?.unwrap_or_else(|| Action::call("plan_show", json!({})));
     Ok(Answer::new(json!({"task": brief::task(&task)})).with("warnings", json!(warnings)).next([next]))
 }
 
@@ -53,6 +47,6 @@ fn word(arguments: &mut Map<String, Value>, name: &str) -> Result<Option<String>
     match arguments.remove(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Refused::argument(name, "expected text")),
+        Some(value) => Err(Refused::argument(name, format!("expected text, not {}", found(&value)))),
     }
 }

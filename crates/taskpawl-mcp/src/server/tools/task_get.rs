@@ -12,7 +12,6 @@ use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
-use crate::server::digest::means;
 use crate::server::page::{AROUND, Page, borders};
 use crate::server::refusal::Refused;
 
@@ -62,6 +61,17 @@ enum Part {
     Stderr,
 }
 
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Description => "description",
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let arguments: Arguments = arguments::read(arguments)?;
     let task = caller.reads().get(&arguments.id)?;
@@ -77,7 +87,7 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     let mut answer = Answer::new(json!({"task": brief::whole(task)}));
     let mut actions = Vec::new();
     if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
-        let why = caller.reads().explain(id, &means(&caller.plans))?;
+        let why = caller.reads().explain(id, &caller.means)?;
         let chain: Vec<String> =
             why.chain.iter().map(|link| format!("{}: {}", link.task, translated(&link.text).0)).collect();
         answer = answer.with("why", json!(chain));
@@ -102,7 +112,11 @@ fn page(caller: &Caller, task: &Task, part: Part, arguments: &Arguments) -> Resu
         Part::Stdout | Part::Stderr => piece_of_output(caller, task, part, arguments, limit)?,
     };
     let goes_on = offset + (bytes.len() as u64) < total;
-    let text = Page::of_text("text", offset, &bytes, goes_on);
+    let mut same = json!({"id": task.id, "part": part.name()});
+    if let Some(call) = &arguments.call {
+        same["call"] = json!(call);
+    }
+    let text = Page::of_text("text", offset, &bytes, goes_on).then(Action::call("task_get", same));
     let answer = Answer::new(json!({"id": task.id, "totalBytes": total})).page(text);
     Ok(answer.long_if(arguments.limit.is_some()))
 }
@@ -150,7 +164,7 @@ fn piece_of_output(
     arguments: &Arguments,
     limit: usize,
 ) -> Result<Piece, Refused> {
-    let stream = if part == Part::Stdout { "stdout" } else { "stderr" };
+    let stream = part.name();
     let output = caller.plans.engine().output();
     let calls = task.metadata.tool_calls.iter().rev();
     let calls =

@@ -35,7 +35,7 @@ async fn the_plan_can_be_read() {
         let templates: Vec<&str> = templates.iter().map(|template| template.uri_template.as_str()).collect();
         assert_eq!(templates, ["taskpawl://task/{id}", "taskpawl://plan/{name}", "taskpawl://run/{id}"]);
         assert_eq!(read(&client, "taskpawl://digest").await["counts"], json!({"todo": 2}));
-        assert_eq!(read(&client, "taskpawl://ready").await["forHands"][0]["task"], "a");
+        assert_eq!(read(&client, "taskpawl://ready").await["byHand"][0]["task"], "a");
         assert_eq!(read(&client, "taskpawl://task/a").await["name"], "A");
         assert_eq!(read(&client, "taskpawl://plan/site").await["tasks"][1]["id"], "b");
         let address = format!("taskpawl://run/{}", run["run_id"].as_str().unwrap());

@@ -1,0 +1,80 @@
+//! Requests that the protocol reads as none of its own: of a method that there is not, or with parameters that are wrong.
+
+use rmcp::model::{
+    CallToolRequestParams, CancelTaskParams, CompleteRequestParams, CustomRequest, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetTaskParams, InitializeRequestParams, PaginatedRequestParams,
+    ReadResourceRequestParams, SubscribeRequestParams, SubscriptionsListenRequestParams,
+    UnsubscribeRequestParams, UpdateTaskParams,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::arguments;
+use super::handler::named;
+
+/// Says what is wrong with parameters.
+type Check = fn(Value) -> Option<String>;
+
+/// The methods that there are, with what looks at their parameters.
+const METHODS: [(&str, Check); 15] = [
+    ("initialize", problem::<InitializeRequestParams>),
+    ("tools/list", problem::<PaginatedRequestParams>),
+    ("tools/call", problem::<CallToolRequestParams>),
+    ("prompts/list", problem::<PaginatedRequestParams>),
+    ("prompts/get", problem::<GetPromptRequestParams>),
+    ("resources/list", problem::<PaginatedRequestParams>),
+    ("resources/templates/list", problem::<PaginatedRequestParams>),
+    ("resources/read", problem::<ReadResourceRequestParams>),
+    ("resources/subscribe", problem::<SubscribeRequestParams>),
+    ("resources/unsubscribe", problem::<UnsubscribeRequestParams>),
+    ("subscriptions/listen", problem::<SubscriptionsListenRequestParams>),
+    ("completion/complete", problem::<CompleteRequestParams>),
+    ("tasks/get", problem::<GetTaskParams>),
+    ("tasks/update", problem::<UpdateTaskParams>),
+    ("tasks/cancel", problem::<CancelTaskParams>),
+];
+
+/// Returns why a request is not answered.
+pub(super) fn refused(request: CustomRequest) -> ErrorData {
+    let CustomRequest { method, params, .. } = request;
+    let Some((_, check)) = METHODS.iter().find(|(name, _)| *name == method) else {
+        let message = format!("no method `{}`", named(&method));
+        return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
+    };
+    let problem = check(params.unwrap_or_else(|| json!({})));
+    let problem = problem.unwrap_or_else(|| "they are not what the protocol says".to_owned());
+    ErrorData::invalid_params(format!("the parameters of `{method}` cannot be read: {problem}"), None)
+}
+
+fn problem<T: DeserializeOwned>(params: Value) -> Option<String> {
+    match params {
+        Value::Object(params) => arguments::read::<T>(params).err().map(|refused| named(&refused.to_string())),
+        other => Some(format!("expected an object, not {}", arguments::found(&other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_in_few_words() {
+        let long = "x".repeat(100_000);
+        for (method, params, code, said) in [
+            ("tools/run", json!({}), ErrorCode::METHOD_NOT_FOUND, "no method `tools/run`"),
+            (long.as_str(), json!({}), ErrorCode::METHOD_NOT_FOUND, "no method `xxx"),
+            ("tools/call", json!({}), ErrorCode::INVALID_PARAMS, "argument `name`: it is missing"),
+            (
+                "tools/call",
+                json!({"name": "plan_show", "arguments": long}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `arguments`: expected an object, not \"xxx",
+            ),
+            ("resources/read", json!([1]), ErrorCode::INVALID_PARAMS, "expected an object, not a list"),
+        ] {
+            let error = refused(CustomRequest::new(method, Some(params)));
+            assert_eq!(error.code, code, "{error:?}");
+            assert!(error.message.contains(said) && error.message.len() < 1_000, "{error:?}");
+        }
+    }
+}
