@@ -66,7 +66,7 @@ pub(crate) fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: Args<'_>
             Some(id) => mark(&file, &id, verb == Verb::CompleteTask),
             None => return Answer::not_ok("taskId is required"),
         },
-        Verb::ListTasks | Verb::Manage | Verb::Write | Verb::Read | Verb::Queue => all(&file),
+        Verb::ListTasks | Verb::Manage | Verb::Write | Verb::Read | Verb::Queue | Verb::Promote => all(&file),
     };
     answered.unwrap_or_else(|error| failed(cx, &file, &error))
 }

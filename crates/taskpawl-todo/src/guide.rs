@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::dialect::Dialect;
-use crate::vocabulary::{Kind, Param, TOOLS, ToolText, of_dialect};
+use crate::vocabulary::{Kind, PROMOTE, Param, TOOLS, ToolText, of_dialect};
 
 /// Stands in the files for what is told of every tool.
 const PLACE: &str = "{{tools}}\n";
+
+/// Begins what is said of the plan.
+const INTO_PLAN: &str = "\n## From the list into the plan\n\nWhere you have this tool, it makes tasks of the plan of items of the list.\n\n";
 
 /// Returns the guide to a dialect, in Markdown: when to use it, when not, how, and every tool of it. It is for models: as a rule of
 /// theirs, in a file, or as a prompt.
@@ -24,7 +27,7 @@ pub fn guide(dialect: Dialect) -> String {
         Dialect::Queue => include_str!("../guides/queue.md"),
     };
     let tools: Vec<String> = of_dialect(dialect).map(section).collect();
-    let text = text.replace(PLACE, &tools.join("\n"));
+    let text = text.replace(PLACE, &tools.join("\n")) + INTO_PLAN + &section(&PROMOTE);
     if dialect == Dialect::TodoList { text.replace("manage_tasks", "manage_todo_list") } else { text }
 }
 
@@ -40,8 +43,8 @@ pub fn summary(dialect: Dialect) -> &'static str {
 
 /// Returns what a tool does, takes and answers, for a terminal; `None` if no dialect has a tool of this name.
 pub fn help(tool: &str) -> Option<String> {
-    let tool = TOOLS.iter().find(|known| known.name == tool)?;
-    let mut help = format!("{} ({})\n{}\n", tool.name, tool.dialect, tool.summary);
+    let tool = TOOLS.iter().chain([&PROMOTE]).find(|known| known.name == tool)?;
+    let mut help = format!("{} ({})\n{}\n", tool.name, whose(tool), tool.summary);
     for rule in tool.rules {
         let _ = writeln!(help, "  {rule}");
     }
@@ -64,21 +67,28 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
 /// Returns a table of all tools with their parameters and answers, in Markdown.
 pub fn table() -> String {
     let mut table = "| dialect | tool | parameters | answers |\n| --- | --- | --- | --- |\n".to_owned();
-    for tool in TOOLS {
+    for tool in TOOLS.iter().chain([&PROMOTE]) {
         let params: Vec<String> = tool.params.iter().map(short).collect();
         let params = if params.is_empty() { "–".to_owned() } else { params.join(", ") };
         let answers: Vec<String> = tool.answers.iter().map(|answer| format!("``{answer}``")).collect();
-        let (dialect, name) = (tool.dialect, tool.name);
-        let _ = writeln!(table, "| `{dialect}` | `{name}` | {params} | {} |", answers.join("<br>"));
+        let (dialect, name) = (whose(tool), tool.name);
+        let dialect = if tool.dialect.is_some() { format!("`{dialect}`") } else { dialect.to_owned() };
+        let _ = writeln!(table, "| {dialect} | `{name}` | {params} | {} |", answers.join("<br>"));
     }
     table
+}
+
+/// Returns which dialect a tool is of.
+fn whose(tool: &ToolText) -> &'static str {
+    tool.dialect.map_or("all, beside the plan", Dialect::as_str)
 }
 
 /// Returns a parameter as the table shows it; what is optional has a question mark.
 fn short(param: &Param) -> String {
     let mark = if param.required { "" } else { "?" };
     let kind = match param.kind {
-        Kind::Text | Kind::Number => String::new(),
+        Kind::Text | Kind::Number | Kind::Flag => String::new(),
+        Kind::Texts => ": [text]".to_owned(),
         Kind::Word(words) => format!(": {}", words.join(" \\| ")),
         Kind::List(fields) => format!(": [{{{}}}]", fields.iter().map(short).collect::<Vec<_>>().join(", ")),
     };

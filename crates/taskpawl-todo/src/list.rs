@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
+use crate::prompt::plain_title;
+
 /// What a model calls an item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -94,6 +96,12 @@ impl Item {
     pub(crate) fn new(id: ItemId, title: String) -> Self {
         let (description, beside) = Default::default();
         Self { id, title, description, state: State::Open, urgency: None, beside }
+    }
+
+    /// Returns its id, where it has one, and its title without marks.
+    pub fn line(&self) -> String {
+        let (id, title) = (self.id.to_string(), plain_title(&self.title));
+        if id.is_empty() { title } else { format!("{id}  {title}") }
     }
 
     /// Returns whether something is left to be done.

@@ -55,6 +55,21 @@ pub fn promote(
     items.iter().map(one).collect()
 }
 
+/// Returns the items that are called so, by id or title; without names all that are unfinished.
+///
+/// # Errors
+/// The first name that no item has.
+pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<Item>, String> {
+    if names.is_empty() {
+        return Ok(items.iter().filter(|item| item.is_unfinished()).cloned().collect());
+    }
+    let one = |name: &String| {
+        let is_meant = |item: &&Item| item.id.to_string() == *name || item.title == *name;
+        items.iter().find(is_meant).cloned().ok_or_else(|| name.clone())
+    };
+    names.iter().map(one).collect()
+}
+
 /// Says which item it is. Where a dialect has no ids, or uses them again, the title tells items apart.
 fn mark(dialect: Dialect, scope: &str, item: &Item) -> Value {
     json!({"dialect": dialect.as_str(), "scope": scope, "id": item.id, "title": item.title})

@@ -70,5 +70,6 @@ fn answer(lists: &Lists, verb: Verb, cx: &CallContext, args: &Value) -> Answer {
         Verb::Manage => checklist::answer(lists, cx, args),
         Verb::Write | Verb::Read => session::answer(lists, verb, cx, args),
         Verb::Queue => queue::answer(lists, cx, args),
+        Verb::Promote => unreachable!("BUG: it is no tool of a dialect"),
     }
 }

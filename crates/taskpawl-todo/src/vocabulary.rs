@@ -19,6 +19,7 @@ pub(crate) enum Verb {
     Write,
     Read,
     Queue,
+    Promote,
 }
 
 /// A parameter, or a field of an item.
@@ -37,6 +38,10 @@ pub(crate) enum Kind {
     Number,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// Yes or no.
+    Flag,
+    /// A list of texts.
+    Texts,
     /// A list of objects with these fields.
     List(&'static [Param]),
 }
@@ -46,7 +51,8 @@ pub(crate) enum Kind {
 pub(crate) struct ToolText {
     pub(crate) verb: Verb,
     pub(crate) name: &'static str,
-    pub(crate) dialect: Dialect,
+    /// The dialect whose it is; none for what belongs to all.
+    pub(crate) dialect: Option<Dialect>,
     pub(crate) summary: &'static str,
     /// What models have to know before they call it.
     pub(crate) rules: &'static [&'static str],
@@ -132,7 +138,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::ListTasks,
         name: "ListTasks",
-        dialect: Dialect::Conversation,
+        dialect: Some(Dialect::Conversation),
         summary: "Lists the tasks of this conversation with their ids.",
         rules: &["A task is done or not; its id is never used again, also after it was deleted."],
         params: &[],
@@ -142,7 +148,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::AddTask,
         name: "AddTask",
-        dialect: Dialect::Conversation,
+        dialect: Some(Dialect::Conversation),
         summary: "Adds a task to the list of this conversation.",
         rules: &["Add one task for each thing that is to be done, before the work begins."],
         params: &[
@@ -158,7 +164,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::CompleteTask,
         name: "CompleteTask",
-        dialect: Dialect::Conversation,
+        dialect: Some(Dialect::Conversation),
         summary: "Marks a task of this conversation as done.",
         rules: &["Mark a task when it is done, and not before."],
         params: TASK_ID,
@@ -168,7 +174,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::UncompleteTask,
         name: "UncompleteTask",
-        dialect: Dialect::Conversation,
+        dialect: Some(Dialect::Conversation),
         summary: "Marks a task of this conversation as not done.",
         rules: &["Use it when something turns out not to be done after all."],
         params: TASK_ID,
@@ -178,7 +184,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::DeleteTask,
         name: "DeleteTask",
-        dialect: Dialect::Conversation,
+        dialect: Some(Dialect::Conversation),
         summary: "Deletes a task of this conversation.",
         rules: &["Delete what is no longer wanted; what is done stays, marked as done."],
         params: TASK_ID,
@@ -188,7 +194,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::Manage,
         name: "manage_tasks",
-        dialect: Dialect::Checklist,
+        dialect: Some(Dialect::Checklist),
         summary: "Keeps the checklist of this session, which people watch.",
         rules: CHECKLIST_RULES,
         params: &[
@@ -201,7 +207,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::Manage,
         name: "manage_todo_list",
-        dialect: Dialect::TodoList,
+        dialect: Some(Dialect::TodoList),
         summary: "Keeps the checklist of this session, which people watch.",
         rules: CHECKLIST_RULES,
         params: &[
@@ -214,7 +220,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::Write,
         name: "todowrite",
-        dialect: Dialect::Session,
+        dialect: Some(Dialect::Session),
         summary: "Replaces the to-do list of this session.",
         rules: &[
             "Send the complete list each time: what is left out is dropped.",
@@ -238,7 +244,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::Read,
         name: "todoread",
-        dialect: Dialect::Session,
+        dialect: Some(Dialect::Session),
         summary: "Reads the to-do list of this session.",
         rules: &["The number in the title counts what is not completed."],
         params: &[],
@@ -248,7 +254,7 @@ pub(crate) const TOOLS: &[ToolText] = &[
     ToolText {
         verb: Verb::Queue,
         name: "task",
-        dialect: Dialect::Queue,
+        dialect: Some(Dialect::Queue),
         summary: "Works on the queue of an agent: a list with two ends, as in Redis.",
         rules: &[
             "Push new work with rpush and take the next with lpop; lpush puts something first.",
@@ -277,9 +283,51 @@ pub(crate) const TOOLS: &[ToolText] = &[
     },
 ];
 
+/// The tool that belongs to all dialects, where a host has the plan, too.
+pub(crate) const PROMOTE: ToolText = ToolText {
+    verb: Verb::Promote,
+    name: "todo_promote",
+    dialect: None,
+    summary: "Makes manual tasks of the plan of items of a to-do list.",
+    rules: &[
+        "Use it for what outlives this session, or is for others; ask your user first.",
+        "The list stays as it is, and an item becomes one task, however often it is promoted.",
+        "The tasks have the label todo.",
+    ],
+    params: &[
+        optional(Param {
+            name: "items",
+            kind: Kind::Texts,
+            required: false,
+            text: "The items, by id or title; all that are unfinished without it.",
+        }),
+        optional(text("dialect", "The kind of list, as in session; required where several are kept.")),
+        optional(text("agent_id", "Of a queue: the agent whose queue it is.")),
+        optional(text("plan", "The plan that the tasks join.")),
+        optional(Param {
+            name: "dry_run",
+            kind: Kind::Flag,
+            required: false,
+            text: "Only says which items would become tasks.",
+        }),
+        optional(text("agent", "In whose name the tasks are made.")),
+        optional(text("request_id", "Not needed: a repetition makes nothing twice.")),
+    ],
+    answers: &[
+        r#"{"tasks":[{"item","name","task","isNew"}, …],"made":2,"before":1}, with "leftOut" where there are more than 10"#,
+        r#"{"tasks":[{"item","name"}, …],"dryRun":true}"#,
+        r#"{"tasks":[],"made":0,"before":0,"message":"no item is unfinished"}"#,
+        r#"{"error":"…"}"#,
+    ],
+    hints: REPEATABLE,
+};
+
+/// The parameters that name whose list it is, for a tool that belongs to all dialects.
+const SCOPES: &[Param] = &[CONVERSATION, SESSION];
+
 /// Returns the tools of a dialect.
 pub(crate) fn of_dialect(dialect: Dialect) -> impl Iterator<Item = &'static ToolText> {
-    TOOLS.iter().filter(move |tool| tool.dialect == dialect)
+    TOOLS.iter().filter(move |tool| tool.dialect == Some(dialect))
 }
 
 /// Returns the parameter by which a call of this dialect names its scope, where calls may.
@@ -299,7 +347,11 @@ impl ToolText {
 
     /// Returns the parameters, with the one for the scope if calls may bring it.
     pub(crate) fn all_params(&self, with_scope: bool) -> impl Iterator<Item = &'static Param> {
-        self.params.iter().chain(scope_param(self.dialect).filter(|_| with_scope))
+        let scope = match self.dialect {
+            Some(dialect) => scope_param(dialect).map_or(&[][..], std::slice::from_ref),
+            None => SCOPES,
+        };
+        self.params.iter().chain(scope.iter().filter(move |_| with_scope))
     }
 
     /// Returns what programs know of it.
@@ -328,6 +380,8 @@ impl Param {
         match self.kind {
             Kind::Text => json!({"type": "string", "description": text}),
             Kind::Number => json!({"type": "number", "description": text}),
+            Kind::Flag => json!({"type": "boolean", "description": text}),
+            Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "description": text}),
             Kind::Word(words) => json!({"type": "string", "enum": words, "description": text}),
             Kind::List(fields) => {
                 json!({"type": "array", "items": object(fields.iter()), "description": text})

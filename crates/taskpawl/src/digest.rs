@@ -355,9 +355,8 @@ impl Gatherer<'_> {
 
     /// Returns what is ready for runs, and what of it no run here can take.
     fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<Untakable>)> {
-        let find = |limit| {
-            self.view.find(&Query { ready: Some(vec![Work::Calls]), limit, ..Query::default() })
-        };
+        let find =
+            |limit| self.view.find(&Query { ready: Some(vec![Work::Calls]), limit, ..Query::default() });
         let mut keys = find(self.most + 1)?;
         let mut nobody = untakable(self.view, &keys, self.means)?;
         // Who asks how a plan stands does so often: all that is ready is looked at only where there is a reason to.

@@ -7,7 +7,8 @@ use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
-    ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId, expand_plan, parse_plan,
+    ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId, expand_plan,
+    parse_plan,
 };
 use taskpawl_store::{Door, Finding, Location, Severity};
 use taskpawl_tools::{CallContext, inherited};

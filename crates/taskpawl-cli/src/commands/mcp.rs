@@ -144,7 +144,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),
         has_plan: args.dialect.is_empty() || args.dialect.contains(&Served::Core),
-        sets: sets(args, &lists),
+        sets: sets(args, &lists, &plans),
     };
     let server = McpServer::new(plans.clone(), options).map_err(taskpawl::OpenError::from)?;
     let runtime =
@@ -168,8 +168,8 @@ fn lists(app: &App, args: &Args) -> Result<Lists, CliError> {
     Ok(todo_lists::builder(app)?.scope(rule).keep(args.keep).read_only(args.read_only).build())
 }
 
-/// Returns the dialects with their guides as prompts.
-fn sets(args: &Args, lists: &Lists) -> Vec<ToolSet> {
+/// Returns the dialects with their guides as prompts, and beside the plan the tool that makes tasks of items.
+fn sets(args: &Args, lists: &Lists, plans: &Taskpawl) -> Vec<ToolSet> {
     let mut dialects: Vec<Dialect> = Vec::new();
     for served in &args.dialect {
         if let Served::Dialect(dialect) = served
@@ -181,7 +181,10 @@ fn sets(args: &Args, lists: &Lists) -> Vec<ToolSet> {
     let has_checklist =
         dialects.iter().any(|dialect| matches!(dialect, Dialect::Checklist | Dialect::TodoList));
     let block = has_checklist.then(|| ToolSet { resources: vec![block(lists)], ..ToolSet::default() });
-    dialects.into_iter().map(|dialect| set(dialect, lists)).chain(block).collect()
+    let has_both = args.dialect.contains(&Served::Core) && !dialects.is_empty() && !args.read_only;
+    let promoter = has_both.then(|| lists.promoter(&dialects, plans.manager()));
+    let promoter = promoter.map(|tool| ToolSet { tools: vec![tool], ..ToolSet::default() });
+    dialects.into_iter().map(|dialect| set(dialect, lists)).chain(promoter).chain(block).collect()
 }
 
 fn set(dialect: Dialect, lists: &Lists) -> ToolSet {

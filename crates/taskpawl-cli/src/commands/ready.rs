@@ -49,8 +49,10 @@ fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> 
     for task in nobody.iter().take(NAMED) {
         let mut commands = vec![format!("taskpawl explain {}", task.task)];
         app.name_store(&mut commands)?;
-        let helps = commands.first().map(|command| format!("; `{command}` says what helps")).unwrap_or_default();
-        app.out().remark(&format!("{} is ready, and no run here can take it: {}{helps}", task.task, task.because));
+        let helps =
+            commands.first().map(|command| format!("; `{command}` says what helps")).unwrap_or_default();
+        app.out()
+            .remark(&format!("{} is ready, and no run here can take it: {}{helps}", task.task, task.because));
     }
     if nobody.len() > NAMED {
         let rest = nobody.len() - NAMED;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, plain_title, promote};
+use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, choose, promote};
 
 use crate::app::App;
 use crate::commands::print::count;
@@ -60,7 +60,7 @@ struct Found {
 /// Makes tasks of items.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let Found { dialect, scope, items } = found(app, args)?;
-    let chosen = chosen(items, &args.items)?;
+    let chosen = chosen(&items, &args.items)?;
     let out = app.out();
     if chosen.is_empty() {
         out.remark("there is nothing to promote: no item is unfinished");
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     if !args.yes || args.dry_run {
         for item in &chosen {
-            out.remark(&line(item));
+            out.remark(&item.line());
         }
     }
     if args.dry_run {
@@ -115,7 +115,7 @@ fn of(app: &App, lists: &Lists, dialect: Dialect, scope: Option<String>) -> Resu
 
 fn out_of_reach() -> CliError {
     let message = "the lists of `session` are in the memory of the process that keeps them";
-    let hint = "`taskpawl create NAME` makes a task of an item; a model does so with `task_add` or `plan_write` of \
+    let hint = "`taskpawl create NAME` makes a task of an item; a model does so with `todo_promote` of \
                 `taskpawl mcp --dialect session --dialect core`";
     CliError::usage_with(message, hint)
 }
@@ -157,25 +157,12 @@ fn unread(error: &ListError) -> CliError {
     }
 }
 
-fn chosen(items: Vec<Item>, names: &[String]) -> Result<Vec<Item>, CliError> {
-    if names.is_empty() {
-        return Ok(items.into_iter().filter(Item::is_unfinished).collect());
-    }
-    let one = |name: &String| {
-        let is_meant = |item: &&Item| item.id.to_string() == *name || item.title == *name;
-        let unknown = || {
-            let known: Vec<String> = items.iter().map(line).collect();
-            let hint = format!("the list has: {}", known.join("; "));
-            CliError::usage_with(format!("no item of the list is called `{}`", clean(name)), hint)
-        };
-        items.iter().find(is_meant).cloned().ok_or_else(unknown)
-    };
-    names.iter().map(one).collect()
-}
-
-fn line(item: &Item) -> String {
-    let (id, title) = (item.id.to_string(), plain_title(&item.title));
-    if id.is_empty() { title } else { format!("{id}  {title}") }
+fn chosen(items: &[Item], names: &[String]) -> Result<Vec<Item>, CliError> {
+    choose(items, names).map_err(|name| {
+        let known: Vec<String> = items.iter().map(Item::line).collect();
+        let hint = format!("the list has: {}", known.join("; "));
+        CliError::usage_with(format!("no item of the list is called `{}`", clean(&name)), hint)
+    })
 }
 
 /// Asks whether the items that were shown shall become tasks.

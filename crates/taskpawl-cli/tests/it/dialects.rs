@@ -395,6 +395,36 @@ fn a_checklist_of_a_server_is_seen_cleared_kept_and_promoted_elsewhere() {
 }
 
 #[test]
+fn beside_the_plan_a_model_promotes_its_list() {
+    let cli = project();
+    let names = |agent: &mut Agent| -> Vec<String> {
+        let listed = agent.ask("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    // The dialect alone is as its contract says.
+    let mut alone = start(&cli, &["--dialect", "session"]);
+    assert_eq!(names(&mut alone), ["todoread", "todowrite"]);
+    alone.close();
+    let mut reads = start(&cli, &["--dialect", "session", "--dialect", "core", "--read-only"]);
+    assert!(!names(&mut reads).contains(&"todo_promote".to_owned()));
+    reads.close();
+
+    let mut agent = start(&cli, &["--dialect", "session", "--dialect", "core"]);
+    assert!(names(&mut agent).contains(&"todo_promote".to_owned()));
+    does(&mut agent, "todowrite", &json!({"todos": todo("a")}));
+    let promote = json!({"name": "todo_promote", "arguments": {"agent": "ann"}});
+    let made = agent.ask("tools/call", &promote)["result"]["structuredContent"].clone();
+    assert_eq!((&made["made"], &made["tasks"][0]["name"]), (&json!(1), &json!("a")), "{made}");
+    let again = agent.ask("tools/call", &promote)["result"]["structuredContent"].clone();
+    assert_eq!((&again["made"], &again["before"]), (&json!(0), &json!(1)), "{again}");
+    let ready = agent.ask("tools/call", &json!({"name": "ready_list", "arguments": {}}));
+    assert_eq!(ready["result"]["structuredContent"]["byHand"][0]["task"], made["tasks"][0]["task"]);
+    agent.close();
+    assert_eq!(cli.run(&["list", "--fields", "name"]).ok().json()["data"], json!([{"name": "a"}]));
+}
+
+#[test]
 fn a_checklist_is_over_when_its_server_is_killed_unless_it_is_kept() {
     let cli = project();
     for (scope, options, is_kept) in [("gone", &[][..], false), ("kept", &["--keep"], true)] {

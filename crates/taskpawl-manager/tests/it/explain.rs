@@ -396,6 +396,7 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     };
     assert_eq!(ready(1, 0, &with_shell), (ids(&["c"]), ids(&["a", "b"]), false));
     assert_eq!(ready(0, 0, &means), (Vec::new(), ids(&["a", "b", "c"]), false));
-    let unbound = Means { capacities: [("lock".to_owned(), 3), ("gpu".to_owned(), 3)].into(), ..Means::default() };
+    let unbound =
+        Means { capacities: [("lock".to_owned(), 3), ("gpu".to_owned(), 3)].into(), ..Means::default() };
     assert_eq!(ready(1, 1, &unbound), (ids(&["b"]), Vec::new(), true));
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager, Source};
 use taskpawl_model::{
     Answer, ApplyReport, CallEnd, CallError, CallId, Command, Gatekeeper, Key, Map, Means, NewTask, Query,
-    Refusal, Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan, parse_task,
-    read_task,
+    Refusal, Report, Round, RunId, Status, Task, TaskId, TaskSpec, Timestamp, Trigger, parse_plan,
+    parse_task, read_task,
 };
 use taskpawl_store::{Location, open};
 use taskpawl_testkit::broken_invariants;

@@ -29,7 +29,9 @@ fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     for (name, value) in given.as_object().into_iter().flatten() {
         if let Some(problem) = problem::<T>(name, value) {
             let path = path::<T>(name, value);
-            let element = path.strip_prefix(name.as_str()).and_then(|index| index.trim_matches(['[', ']']).parse().ok());
+            let element = path
+                .strip_prefix(name.as_str())
+                .and_then(|index| index.trim_matches(['[', ']']).parse().ok());
             let wrong = element.and_then(|index: usize| value.get(index)).unwrap_or(value);
             return Refused::argument(path, in_words(&problem, wrong));
         }
@@ -166,7 +168,10 @@ mod tests {
             (json!({"id": "a", "cancel": "yes"}), "argument `cancel`: expected true or false, not \"yes\""),
             (json!({"id": "a", "fields": true}), "argument `fields`: expected an object, not `true`"),
             (json!({"id": "a", "status": "todo"}), "argument `status`: expected a list, not \"todo\""),
-            (json!({"id": "a", "only": [1]}), "argument `only[0]`: expected text, or a list of texts, not `1`"),
+            (
+                json!({"id": "a", "only": [1]}),
+                "argument `only[0]`: expected text, or a list of texts, not `1`",
+            ),
             (json!({"id": "a", "only": 1}), "argument `only`: expected text, or a list of texts, not `1`"),
         ] {
             let Value::Object(map) = arguments.clone() else { unreachable!() };

@@ -34,7 +34,7 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
         .with("runs", digest.runs.iter().map(brief::run).collect())
         .with("lastRun", digest.last_run.as_ref().filter(|_| !live).map_or(Value::Null, brief::run))
         .with("readyForRuns", list(&digest.ready_to_run, ready))
-        .with("forNobody", json!(digest.for_nobody.items))
+        .with("forNobody", list(&digest.for_nobody, untaken))
         .with("readyByHand", list(&digest.ready, ready))
         .with("onHold", list(&digest.on_hold, on_hold))
         .with("failed", list(&digest.failed, failures))
@@ -46,8 +46,8 @@ pub(super) fn digest(plans: &Taskpawl, means: &Means) -> Result<Answer, Error> {
 /// Returns the calls that begin with what is ready in a scope.
 pub(super) fn after(ready: &ReadyList, only: &[Selector]) -> Vec<Action> {
     let run = (ready.total_for_runs > 0).then(|| Action::call("run_ready", restricted(only, json!({}))));
-    let claim =
-        (ready.total_by_hand > 0).then(|| Action::call("ready_list", restricted(only, json!({"claim": true}))));
+    let claim = (ready.total_by_hand > 0)
+        .then(|| Action::call("ready_list", restricted(only, json!({"claim": true}))));
     run.into_iter().chain(claim).chain(to_look_at(&ready.for_nobody)).collect()
 }
 
@@ -117,6 +117,12 @@ fn ready(ready: &Ready) -> Value {
     if let Some(assignee) = &ready.assignee {
         brief["assignee"] = json!(assignee);
     }
+    brief
+}
+
+fn untaken(task: &Untakable) -> Value {
+    let mut brief = json!(task);
+    brief["name"] = json!(brief::cut(&task.name, CHARS));
     brief
 }
 

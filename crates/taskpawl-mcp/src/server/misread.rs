@@ -48,7 +48,9 @@ pub(super) fn refused(request: CustomRequest) -> ErrorData {
 
 fn problem<T: DeserializeOwned>(params: Value) -> Option<String> {
     match params {
-        Value::Object(params) => arguments::read::<T>(params).err().map(|refused| named(&refused.to_string())),
+        Value::Object(params) => {
+            arguments::read::<T>(params).err().map(|refused| named(&refused.to_string()))
+        }
         other => Some(format!("expected an object, not {}", arguments::found(&other))),
     }
 }

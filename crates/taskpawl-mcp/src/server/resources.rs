@@ -31,6 +31,9 @@ const MOST_READY: usize = 20;
 /// How many tasks of a plan are looked at for what there is room for.
 const MOST_TASKS: usize = 100;
 
+/// What it takes to name the calls that read the rest of a task.
+const NAMED_CALLS: usize = 600;
+
 /// Something that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
@@ -161,11 +164,9 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
         return Ok(vec![app::read(server.options())]);
     }
     let manager = server.plans().manager();
-    let missing =
-        |why: String| ErrorData::resource_not_found(short(&why), Some(json!({"uri": named(uri)})));
-    let place = Place::of(uri)
-        .filter(|_| server.options().has_plan)
-        .ok_or_else(|| missing(nothing_at(uri)))?;
+    let missing = |why: String| ErrorData::resource_not_found(short(&why), Some(json!({"uri": named(uri)})));
+    let place =
+        Place::of(uri).filter(|_| server.options().has_plan).ok_or_else(|| missing(nothing_at(uri)))?;
     let answer = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
     let text = answer.only_here(server.options()).into_text();
     Ok(vec![ResourceContents::text(text, uri).with_mime_type(TYPE)])
@@ -196,7 +197,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
 fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
     let task = manager.get(id)?;
     let mut actions = Vec::new();
-    if weight(&json!(task).to_string()) > MOST_BYTES_READ {
+    if weight(&json!(task).to_string()) > MOST_BYTES_READ - NAMED_CALLS {
         actions.push(Action::call("task_get", json!({"id": task.id})));
         let parts = [("result", task.result.is_some()), ("description", !task.description.is_empty())];
         let parts = parts.into_iter().filter(|(_, is_there)| *is_there);
@@ -235,11 +236,22 @@ mod tests {
         }
         assert_eq!(Place::Plan("my plan".to_owned()).uri(), "taskpawl://plan/my%20plan");
         // Clients that encode nothing are understood, too.
-        for (uri, name) in [("taskpawl://plan/a b/c", "a b/c"), ("taskpawl://plan/50%", "50%"), ("taskpawl://plan/%ff", "%ff")] {
+        for (uri, name) in [
+            ("taskpawl://plan/a b/c", "a b/c"),
+            ("taskpawl://plan/50%", "50%"),
+            ("taskpawl://plan/%ff", "%ff"),
+        ] {
             assert_eq!(Place::of(uri), Some(Place::Plan(name.to_owned())), "{uri}");
         }
-        for uri in ["taskpawl://", "taskpawl://task/", "taskpawl://tasks", "taskpawl://xdigest", "file:///etc/passwd", "digest", ""]
-        {
+        for uri in [
+            "taskpawl://",
+            "taskpawl://task/",
+            "taskpawl://tasks",
+            "taskpawl://xdigest",
+            "file:///etc/passwd",
+            "digest",
+            "",
+        ] {
             assert_eq!(Place::of(uri), None, "{uri}");
         }
     }

@@ -1,8 +1,12 @@
 //! Items become tasks of the plan.
 
-use serde_json::json;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use taskpawl_manager::Manager;
 use taskpawl_model::{Query, Status};
-use taskpawl_todo::{Dialect, Item, promote};
+use taskpawl_todo::{Dialect, Item, ScopeRule, promote};
+use taskpawl_tools::{CallContext, Registry, Tool, call_guarded};
 
 use crate::support::{Host, TALK, plan};
 
@@ -58,4 +62,103 @@ fn items_of_every_dialect_become_tasks() {
         .map(|task| (task.name.as_str(), task.description.as_str(), task.priority.as_str()))
         .collect();
     assert_eq!(seen, [("talk", "more", "medium"), ("queued", "", "medium"), ("urgent", "", "high")]);
+}
+
+/// Calls `todo_promote` as a server does, and returns what it answers or refuses.
+fn ask(host: &Host, tool: &Arc<dyn Tool>, args: Value) -> Result<Value, String> {
+    let mut registry = Registry::new();
+    registry.register(Arc::clone(tool)).unwrap();
+    let mut cx = CallContext::new(host.root(), host.path("output"));
+    cx.actor = "host".to_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let called = call_guarded(registry.get("todo_promote").unwrap().clone(), cx, args);
+    runtime.block_on(called).map_err(|error| error.to_string())
+}
+
+fn ids(plan: &Manager) -> Vec<String> {
+    plan.list(&Query::default()).unwrap().tasks.iter().map(|task| task.id.to_string()).collect()
+}
+
+#[test]
+fn a_model_promotes_what_is_in_memory() {
+    let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::argument_or_own())), plan());
+    let todo = |id: &str, status: &str| json!({"id": id, "content": format!("do {id}"), "status": status, "priority": "high"});
+    let todos = json!([todo("a", "pending"), todo("b", "completed"), todo("c", "in_progress")]);
+    host.call("todowrite", json!({"todos": todos, "session_id": "s"}));
+    let tool = host.lists.promoter(&[Dialect::Session], &plan);
+    let seen = ask(&host, &tool, json!({"session_id": "s", "dry_run": true})).unwrap();
+    let items = json!([{"item": "a", "name": "do a"}, {"item": "c", "name": "do c"}]);
+    assert_eq!((&seen["tasks"], &seen["dryRun"], ids(&plan).len()), (&items, &json!(true), 0));
+
+    let one =
+        json!({"session_id": "s", "items": ["do c"], "plan": "later", "agent": "ann", "request_id": "r"});
+    let made = ask(&host, &tool, one).unwrap();
+    assert_eq!((&made["made"], &made["before"]), (&json!(1), &json!(0)), "{made}");
+    let task = plan.get(made["tasks"][0]["task"].as_str().unwrap()).unwrap();
+    assert_eq!((task.name.as_str(), task.plan.as_deref()), ("do c", Some("later")));
+    let by = plan.history(Some(task.id.as_str()), 0, 1).unwrap();
+    assert_eq!(by[0].actor.as_str(), "ann");
+
+    let all = ask(&host, &tool, json!({"session_id": "s"})).unwrap();
+    assert_eq!((&all["made"], &all["before"]), (&json!(1), &json!(1)), "{all}");
+    assert_eq!(all["tasks"][0]["task"], ids(&plan)[1], "in the order of the list");
+    assert_eq!((&all["tasks"][1]["task"], &all["tasks"][1]["isNew"]), (&json!(task.id), &json!(false)));
+    assert_eq!(ids(&plan).len(), 2);
+    let empty = ask(&host, &tool, json!({"session_id": "other"})).unwrap();
+    assert_eq!(empty["message"], "no item is unfinished");
+}
+
+#[test]
+fn a_promotion_that_is_not_clear_makes_nothing_and_says_what_is() {
+    let (host, plan) = (Host::with(|builder| builder.base("/").scope(ScopeRule::argument())), plan());
+    host.call("task", json!({"agent_id": "a", "operation": "rpush", "item": "queued"}));
+    let tool = host.lists.promoter(&[Dialect::Session, Dialect::Queue, Dialect::Conversation], &plan);
+    for (args, said) in [
+        (
+            json!({}),
+            "dialect is required, for several are kept here: use one of session, queue, conversation",
+        ),
+        (json!({"dialect": "checklist"}), "dialect: `checklist` is not kept here"),
+        (json!({"dialect": "session"}), "session_id is required"),
+        (json!({"dialect": "conversation"}), "conversation_id is required"),
+        (json!({"dialect": "conversation", "conversation_id": "x"}), "`x` is no id of a conversation"),
+        (json!({"dialect": "queue"}), "agent_id is required"),
+        (json!({"dialect": "queue", "agent_id": "../a"}), "is no id of an agent"),
+        (
+            json!({"dialect": "queue", "agent_id": "a", "items": ["x"]}),
+            "no item of the list is called `x`; it has: queued",
+        ),
+        (
+            json!({"dialect": "queue", "agent_id": "a", "agent": ""}),
+            "agent: expected text of 1 to 128 characters",
+        ),
+        (json!({"dialect": "queue", "agent_id": "a", "items": "x"}), "items"),
+    ] {
+        let refused = ask(&host, &tool, args.clone()).unwrap_err();
+        assert!(refused.contains(said), "{args}: {refused}");
+    }
+    assert!(ids(&plan).is_empty());
+    let long: Vec<String> = (0..50).map(|n| format!("{n} {}", "long \"name\" ".repeat(50))).collect();
+    for item in long {
+        host.call("task", json!({"agent_id": "many", "operation": "rpush", "item": item}));
+    }
+    let many = ask(&host, &tool, json!({"dialect": "queue", "agent_id": "many"})).unwrap();
+    assert_eq!((&many["made"], &many["leftOut"]), (&json!(50), &json!(40)));
+    let twice = 2 * many.to_string().len() + many.to_string().matches(['"', '\\']).count();
+    assert!(twice <= 8_000, "{twice} bytes");
+}
+
+/// Agents that promote the same list at once make one task of each item.
+#[test]
+fn agents_that_promote_at_once_double_nothing() {
+    let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
+    let todo = |n: usize| json!({"content": format!("do {n}"), "status": "pending", "priority": "low"});
+    host.call("todowrite", json!({"todos": (0..20).map(todo).collect::<Vec<_>>()}));
+    let tool = host.lists.promoter(&[Dialect::Session], &plan);
+    std::thread::scope(|threads| {
+        for _ in 0..8 {
+            threads.spawn(|| ask(&host, &tool, json!({})).unwrap());
+        }
+    });
+    assert_eq!(ids(&plan).len(), 20);
 }

@@ -73,7 +73,8 @@ fn it_says_what_is_held_what_waits_what_failed_and_what_to_do() {
 #[test]
 fn another_actor_sees_its_own_claims() {
     let plans = eventful();
-    let digest = Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10, &Means::default()).unwrap();
+    let digest =
+        Digest::gather(&plans.manager().clone().with_actor("somebody else"), 10, &Means::default()).unwrap();
     assert!(digest.mine.is_empty());
     assert_eq!(digest.held.items[0].actor, "library");
     let ready: Vec<_> = digest.ready.items.iter().map(|ready| ready.task.as_str()).collect();
@@ -82,8 +83,9 @@ fn another_actor_sees_its_own_claims() {
 
 #[test]
 fn what_no_run_here_can_take_is_no_work_for_runs() {
-    let unknown: Vec<Value> =
-        (0..20).map(|n| json!({"id": format!("u{n}"), "call": {"nonsense": {}}, "priority": "high"})).collect();
+    let unknown: Vec<Value> = (0..20)
+        .map(|n| json!({"id": format!("u{n}"), "call": {"nonsense": {}}, "priority": "high"}))
+        .collect();
     let plans = memory().tool(Count::new()).open().unwrap();
     plans.apply_text(&json!({ "tasks": unknown }).to_string(), "unknown").unwrap();
     let digest = plans.digest(5).unwrap();

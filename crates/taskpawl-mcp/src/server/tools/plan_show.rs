@@ -68,7 +68,8 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
         answer["total"] = json!(total);
         answer["counts"] = brief::counts(&caller.reads().counts()?);
     }
-    let tasks = Page::of_list("tasks", offset, tasks, page.truncated).then(Action::call("plan_show", same.into()));
+    let tasks =
+        Page::of_list("tasks", offset, tasks, page.truncated).then(Action::call("plan_show", same.into()));
     Ok(Answer::new(answer).page(tasks).long_if(limit.is_some()))
 }
 

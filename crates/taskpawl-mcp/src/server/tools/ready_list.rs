@@ -98,7 +98,8 @@ pub(in crate::server) fn ready(
         answer = answer.out_of(list, total);
     }
     let most = totals.into_iter().map(|(_, total)| total).max().unwrap_or_default();
-    let rest = (limit > 0 && most > limit).then(|| Action::call("ready_list", restricted(only, json!({"limit": most}))));
+    let rest = (limit > 0 && most > limit)
+        .then(|| Action::call("ready_list", restricted(only, json!({"limit": most}))));
     Ok(answer.next(rest))
 }
 

@@ -1,6 +1,8 @@
+use rmcp::ServiceError;
 use rmcp::model::{
-    ArgumentInfo, CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams, Reference,
-    ServerNotification, SubscribeRequestParams, SubscriptionFilter,
+    ArgumentInfo, CallToolRequestParams, ClientRequest, CompleteRequestParams, CustomRequest, ErrorCode,
+    GetPromptRequestParams, PaginatedRequestParams, ReadResourceRequestParams, Reference, ServerNotification,
+    SubscribeRequestParams, SubscriptionFilter,
 };
 use serde_json::{Value, json};
 use taskpawl_mcp::{McpServer, PromptText, ServerOptions, ToolSet};
@@ -46,6 +48,98 @@ async fn the_plan_can_be_read() {
             client.running.read_resource(ReadResourceRequestParams::new(missing)).await.unwrap_err();
         }
     }
+}
+
+/// Returns the whole answer to a read, in bytes as it is sent.
+async fn size(client: &Client, uri: &str) -> usize {
+    let read = client.running.read_resource(ReadResourceRequestParams::new(uri)).await.unwrap();
+    serde_json::to_string(&read).unwrap().len()
+}
+
+#[tokio::test]
+async fn what_lists_is_short_and_says_which_call_goes_on() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[1]).await;
+    let name = "long-\"name\"".repeat(20);
+    let hand = |n: usize| json!({"id": format!("h{n:03}"), "name": name});
+    let call = |n: usize| json!({"id": format!("c{n:03}"), "name": name, "call": {"log": {"message": "x"}}});
+    let lost = |n: usize| json!({"id": format!("u{n:03}"), "name": name, "call": {"nonsense": {}}});
+    let tasks: Vec<Value> = (0..60).flat_map(|n| [hand(n), call(n), lost(n)]).collect();
+    client.call("plan_write", json!({"name": "my plan", "plan": {"tasks": tasks}})).await;
+    let uri = "taskpawl://plan/my%20plan";
+    for uri in ["taskpawl://digest", "taskpawl://ready", uri] {
+        assert!(size(&client, uri).await <= 8_000, "{uri}");
+    }
+    let plan = read(&client, uri).await;
+    let shown = plan["tasks"].as_array().unwrap().len();
+    assert_eq!((&plan["total"], &plan["leftOut"]["tasks"]), (&json!(180), &json!(180 - shown)), "{plan}");
+    let next = &plan["nextActions"][0];
+    assert_eq!(*next, json!({"tool": "plan_show", "arguments": {"plan": "my plan", "offset": shown}}));
+    let rest = client.call("plan_show", next["arguments"].clone()).await;
+    assert_eq!(rest["tasks"][0]["id"], tasks[shown]["id"]);
+    assert_eq!(rest["nextActions"][0]["arguments"]["offset"], rest["nextOffset"]);
+
+    let ready = read(&client, "taskpawl://ready").await;
+    for list in ["forRuns", "byHand", "forNobody"] {
+        let listed = ready[list].as_array().unwrap().len();
+        assert_eq!(ready["leftOut"][list], json!(60 - listed), "{ready}");
+    }
+    let actions = ready["nextActions"].as_array().unwrap();
+    assert!(actions.contains(&json!({"tool": "ready_list", "arguments": {"limit": 60}})), "{ready}");
+    assert!(actions.iter().all(|action| action.get("tool").is_some()), "{ready}");
+    let all = client.raw("ready_list", json!({"limit": 60})).await.structured_content.unwrap();
+    assert_eq!((all["byHand"].as_array().unwrap().len(), all.get("leftOut")), (60, None));
+
+    let text = "word ".repeat(20_000);
+    client.call("task_add", json!({"name": "long", "id": "long", "description": text})).await;
+    assert!(size(&client, "taskpawl://task/long").await <= 8_000);
+    let task = read(&client, "taskpawl://task/long").await;
+    let pages = json!({"tool": "task_get", "arguments": {"id": "long", "part": "description"}});
+    assert!(task["shortened"] == true && task["nextActions"].as_array().unwrap().contains(&pages), "{task}");
+}
+
+#[tokio::test]
+async fn every_plan_is_listed_page_by_page() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    for n in 0..60 {
+        let plan = json!({"tasks": [{"id": format!("t{n}")}]});
+        client.call("plan_write", json!({"name": format!("p {n:02}"), "plan": plan})).await;
+    }
+    let first = client.running.list_resources(None).await.unwrap();
+    assert!(serde_json::to_string(&first).unwrap().len() <= 8_000, "{first:?}");
+    let all = client.running.list_all_resources().await.unwrap();
+    let plans: Vec<&str> =
+        all.iter().filter_map(|found| found.uri.strip_prefix("taskpawl://plan/")).collect();
+    assert_eq!((plans.len(), plans[7]), (60, "p%2007"));
+    let wrong = PaginatedRequestParams::default().with_cursor(Some("x".to_owned()));
+    client.running.list_resources(Some(wrong)).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn errors_do_not_repeat_long_names() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let long = "x".repeat(100_000);
+    let tool = client.running.call_tool(CallToolRequestParams::new(long.clone())).await.unwrap_err();
+    let prompt = client.running.get_prompt(GetPromptRequestParams::new(&long)).await.unwrap_err();
+    let mut errors = vec![tool, prompt];
+    for uri in [long.clone(), format!("taskpawl://task/{long}"), format!("taskpawl://run/{long}")] {
+        errors.push(client.running.read_resource(ReadResourceRequestParams::new(uri)).await.unwrap_err());
+    }
+    let method = ClientRequest::CustomRequest(CustomRequest::new(long, None));
+    errors.push(client.running.send_request(method).await.unwrap_err());
+    for error in errors {
+        let ServiceError::McpError(error) = error else { panic!("{error:?}") };
+        let bytes = serde_json::to_string(&error).unwrap().len();
+        assert!(bytes <= 2_000 && error.message.contains("xxx"), "{bytes}");
+    }
+    // Parameters that cannot be read are no method that there is not.
+    let call = CustomRequest::new("tools/call", Some(json!({"name": "plan_show", "arguments": "{}"})));
+    let error = client.running.send_request(ClientRequest::CustomRequest(call)).await.unwrap_err();
+    let ServiceError::McpError(error) = error else { panic!("{error:?}") };
+    assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+    assert!(error.message.contains("argument `arguments`: expected an object, not \"{}\""), "{error:?}");
 }
 
 #[tokio::test]

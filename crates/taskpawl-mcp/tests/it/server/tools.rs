@@ -193,6 +193,122 @@ async fn a_server_that_only_reads_writes_nothing() {
     assert!(!scene.store().exists());
 }
 
+/// Whatever a server advises is there: what is written, claimed or run elsewhere is not to be had from one that only reads.
+#[tokio::test]
+async fn a_server_that_only_reads_advises_only_to_read() {
+    let scene = Scene::new();
+    let writer = connect(&scene.server(), ERAS[1]).await;
+    let options = ServerOptions { read_only: true, ..ServerOptions::default() };
+    let client = connect(&McpServer::new(scene.plans(), options).unwrap(), ERAS[1]).await;
+    let mut answers = vec![client.call("plan_show", json!({})).await];
+    let tasks = json!([
+        {"id": "hand"}, {"id": "held"}, {"id": "failed"}, {"id": "call", "call": {"log": {"message": "x"}}},
+        {"id": "lost", "call": {"nonsense": {}}}, {"id": "long", "description": "x".repeat(9_000)},
+    ]);
+    writer.call("plan_write", json!({"plan": {"tasks": tasks}})).await;
+    writer.call("task_update", json!({"id": "held", "action": "claim"})).await;
+    writer.call("task_update", json!({"id": "failed", "action": "fail"})).await;
+    answers.push(client.call("plan_show", json!({})).await);
+    answers.push(client.call("plan_show", json!({"status": ["todo"], "limit": 1})).await);
+    answers.push(client.call("ready_list", json!({})).await);
+    for id in ["hand", "held", "failed", "lost"] {
+        answers.push(client.call("task_get", json!({"id": id})).await);
+    }
+    answers.push(client.call("task_get", json!({"id": "long", "part": "description"})).await);
+    answers.push(client.refused("task_get", json!({"id": "none"})).await);
+    let mut count = 0;
+    for action in answers.iter().filter_map(|answer| answer["nextActions"].as_array()).flatten() {
+        let Some(tool) = action["tool"].as_str() else { continue };
+        count += 1;
+        assert!(["plan_show", "task_get", "ready_list"].contains(&tool), "{action}");
+        client.call(tool, action["arguments"].clone()).await;
+    }
+    assert!(count > 4, "{answers:?}");
+    assert!(client.running.list_all_prompts().await.unwrap().is_empty());
+    assert!(writer.call("plan_show", json!({})).await["nextActions"].to_string().contains("task_update"));
+}
+
+#[tokio::test]
+async fn a_plan_without_a_name_that_meets_an_earlier_one_is_told() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let plan = |id: &str| json!({"plan": {"tasks": [{"id": id, "call": {"log": {"message": "x"}}}]}});
+    let first = client.call("plan_write", plan("a")).await;
+    assert_eq!((&first["plan"], first.get("note")), (&json!("plan"), None));
+    let second = client.call("plan_write", plan("b")).await;
+    assert_eq!(second["gone"], json!(["a"]));
+    let note = second["note"].as_str().unwrap();
+    assert!(
+        note.contains("the plan `plan`, which was there before") && note.contains("give `name`"),
+        "{note}"
+    );
+    let mut named = plan("c");
+    named["name"] = json!("other");
+    let other = client.call("plan_write", named.clone()).await;
+    assert_eq!((&other["plan"], other.get("note"), other.get("gone")), (&json!("other"), None, None));
+    // Who names it means it.
+    assert_eq!(client.call("plan_write", named).await.get("note"), None);
+    // A plan as a text has its name in it.
+    let text = client.call("plan_write", json!({"plan": "name: third\ntasks: [{id: d}]"})).await;
+    assert_eq!((&text["plan"], text.get("note")), (&json!("third"), None));
+}
+
+#[tokio::test]
+async fn a_plan_as_a_text_is_wrong_at_a_place() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    for text in ["tasks: [", "{\"tasks\": [", "tasks:\n  - {id: a, colour: red}"] {
+        let refused = client.refused("plan_write", json!({"plan": text})).await;
+        assert_eq!(refused["error"]["kind"], "invalid_plan", "{refused}");
+        let problem = refused["error"]["problems"][0].as_str().unwrap();
+        assert!(problem.starts_with("line ") && problem.contains("column "), "{problem}");
+    }
+    // A part keeps what the plan says beside its tasks, which only an object can.
+    let part = json!({"plan": "tasks: [{id: a}]", "merge": true});
+    let refused = client.refused("plan_write", part).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("argument `plan`"), "{refused}");
+    client.call("plan_write", json!({"plan": "{\"tasks\": [{\"id\": \"a\"}]}", "merge": true})).await;
+}
+
+#[tokio::test]
+async fn arguments_of_every_call_are_told_by_name_and_type() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    for (arguments, said) in [
+        (
+            json!({"agent": 5}),
+            "argument `agent`: expected text of 1 to 128 characters, none of them a control character, not `5`",
+        ),
+        (
+            json!({"request_id": ["r"], "name": "x"}),
+            "argument `request_id`: expected text of 1 to 128 characters, none of them a control character, not a list",
+        ),
+        (json!({"name": "x", "plan": 1}), "argument `plan`: expected text, not `1`"),
+    ] {
+        let refused = client.refused("task_add", arguments).await;
+        assert_eq!(refused["error"]["message"], said);
+    }
+    // A task that waits for others is not to be claimed.
+    client.call("task_add", json!({"name": "first", "id": "first"})).await;
+    let later = client.call("task_add", json!({"name": "later", "id": "later", "needs": ["first"]})).await;
+    assert_eq!(later["nextActions"], json!([{"tool": "plan_show", "arguments": {}}]));
+}
+
+#[tokio::test]
+async fn what_the_refusal_of_a_deletion_says_can_be_done() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let plan = json!({"plan": {"tasks": [{"id": "build"}, {"id": "test", "needs": ["build"]}]}});
+    client.call("plan_write", plan).await;
+    let refused = client.refused("task_delete", json!({"ids": ["build"]})).await;
+    assert!(
+        refused["error"]["hint"].as_str().unwrap().contains("`dependencies` without `build`"),
+        "{refused}"
+    );
+    client.call("task_update", json!({"id": "test", "fields": {"dependencies": []}})).await;
+    assert_eq!(client.call("task_delete", json!({"ids": ["build"]})).await["deleted"], json!(["build"]));
+}
+
 #[tokio::test]
 async fn tools_from_outside_are_served_beside_those_of_the_plan() {
     let scene = Scene::new();

@@ -1,0 +1,201 @@
+//! `todo_promote`: the tool by which models turn items of their lists into tasks of the plan, where a host has both. It belongs to no
+//! dialect: what it takes and answers is ours.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use taskpawl_manager::Manager;
+use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
+
+use crate::answer::Answer;
+use crate::args::Args;
+use crate::dialect::Dialect;
+use crate::list::Item;
+use crate::lists::{ListError, Lists};
+use crate::promote::{Promoted, choose, promote};
+use crate::prompt::plain_title;
+use crate::vocabulary::PROMOTE;
+use crate::{conversation, session};
+
+/// How many tasks an answer lists.
+const MOST_LISTED: usize = 10;
+
+/// How much of a name it shows.
+const MOST_CHARS: usize = 60;
+
+/// The longest name of an agent, in characters.
+const MOST_ACTOR: usize = 128;
+
+/// The argument that names the agent whose queue it is.
+const AGENT_ID: &str = "agent_id";
+
+#[derive(Debug)]
+struct Promoter {
+    spec: ToolSpec,
+    work: Arc<Work>,
+}
+
+#[derive(Debug)]
+struct Work {
+    lists: Lists,
+    dialects: Vec<Dialect>,
+    manager: Manager,
+    /// Held while tasks are made: two calls that name one item make one task of it.
+    turn: Mutex<()>,
+}
+
+impl Lists {
+    /// Returns the tool `todo_promote`, by which models turn items of lists of these dialects into tasks of the plan of `manager`: for
+    /// hosts that offer both. It reaches the lists that are in memory, too.
+    pub fn promoter(&self, dialects: &[Dialect], manager: &Manager) -> Arc<dyn Tool> {
+        let (lists, dialects, manager) = (self.clone(), dialects.to_vec(), manager.clone());
+        let properties = json!({
+            "tasks": {"type": "array"}, "made": {"type": "integer"}, "before": {"type": "integer"}, "leftOut": {"type": "integer"},
+        });
+        let spec = PROMOTE.spec(self.rule().is_by_argument());
+        let spec = spec.with_result(json!({"type": "object", "properties": properties}));
+        Arc::new(Promoter { spec, work: Arc::new(Work { lists, dialects, manager, turn: Mutex::default() }) })
+    }
+}
+
+#[async_trait]
+impl Tool for Promoter {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
+        cx.check()?;
+        let work = Arc::clone(&self.work);
+        let done = tokio::task::spawn_blocking(move || work.promote(&cx, Args::of(&args)));
+        match done.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(refused)) => Answer::error(refused).into_result(),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime shut down before the work began.
+                Err(_) => Err(ToolError::Cancelled { result: None }),
+            },
+        }
+    }
+}
+
+impl Work {
+    fn promote(&self, cx: &CallContext, args: Args<'_>) -> Result<Value, String> {
+        let dialect = self.dialect(args)?;
+        let scope = self.scope(dialect, cx, args)?;
+        let manager = self.manager.clone().with_actor(actor(cx, args)?);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = self.lists.items(dialect, &scope).map_err(|error| unread(&error))?;
+        let names: Vec<String> = names(args);
+        let chosen = choose(&items, &names).map_err(|name| unknown(&name, &items))?;
+        if chosen.is_empty() {
+            return Ok(json!({"tasks": [], "made": 0, "before": 0, "message": "no item is unfinished"}));
+        }
+        if args.get("dry_run") == Some(&Value::Bool(true)) {
+            let items: Vec<Value> = chosen.iter().map(shown).collect();
+            return Ok(answer(items, json!({"dryRun": true})));
+        }
+        let promoted = promote(&manager, dialect, &scope, &chosen, args.filled("plan"))
+            .map_err(|error| format!("{error}; tasks that were made before that stay"))?;
+        let made = promoted.iter().filter(|task| task.is_new).count();
+        let tasks = chosen.iter().zip(&promoted).map(|(item, task)| with_task(shown(item), task)).collect();
+        Ok(answer(tasks, json!({"made": made, "before": promoted.len() - made})))
+    }
+
+    /// Returns the dialect that is meant.
+    fn dialect(&self, args: Args<'_>) -> Result<Dialect, String> {
+        let served = || self.dialects.iter().map(|dialect| dialect.as_str()).collect::<Vec<_>>().join(", ");
+        match (args.filled("dialect"), self.dialects.as_slice()) {
+            (Some(word), dialects) => {
+                let found = dialects.iter().find(|dialect| dialect.as_str() == word);
+                found
+                    .copied()
+                    .ok_or_else(|| format!("dialect: `{word}` is not kept here: use one of {}", served()))
+            }
+            (None, [only]) => Ok(*only),
+            (None, _) => {
+                Err(format!("dialect is required, for several are kept here: use one of {}", served()))
+            }
+        }
+    }
+
+    /// Returns whose list is meant.
+    fn scope(&self, dialect: Dialect, cx: &CallContext, args: Args<'_>) -> Result<String, String> {
+        let (rule, missing) = (self.lists.rule(), |name: &str| format!("{name} is required"));
+        match dialect {
+            Dialect::Conversation => {
+                rule.named(cx, args, conversation::ARGUMENT).ok_or_else(|| missing(conversation::ARGUMENT))
+            }
+            Dialect::Checklist | Dialect::TodoList | Dialect::Session => rule
+                .any(cx, args, session::ARGUMENT, self.lists.own_scope())
+                .ok_or_else(|| missing(session::ARGUMENT)),
+            Dialect::Queue => args.filled(AGENT_ID).map(str::to_owned).ok_or_else(|| missing(AGENT_ID)),
+        }
+    }
+}
+
+/// Returns in whose name tasks are made.
+fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
+    let Some(agent) = args.get("agent") else { return Ok(cx.actor.clone()) };
+    let is_name =
+        |name: &&str| (1..=MOST_ACTOR).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    let agent = agent.as_str().filter(is_name).map(str::to_owned);
+    agent.ok_or_else(|| {
+        format!("agent: expected text of 1 to {MOST_ACTOR} characters, none of them a control character")
+    })
+}
+
+fn names(args: Args<'_>) -> Vec<String> {
+    let names = args.get("items").and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn unread(error: &ListError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn unknown(name: &str, items: &[Item]) -> String {
+    let known: Vec<String> = items.iter().take(MOST_LISTED).map(|item| cut(&item.line())).collect();
+    let more = if items.len() > known.len() {
+        format!(" and {} more", items.len() - known.len())
+    } else {
+        String::new()
+    };
+    let known =
+        if known.is_empty() { "is empty".to_owned() } else { format!("has: {}{more}", known.join("; ")) };
+    format!("items: no item of the list is called `{}`; it {known}", cut(name))
+}
+
+fn shown(item: &Item) -> Value {
+    json!({"item": cut(&item.id.to_string()), "name": cut(&plain_title(&item.title))})
+}
+
+fn with_task(mut shown: Value, task: &Promoted) -> Value {
+    shown["task"] = json!(task.id);
+    shown["isNew"] = json!(task.is_new);
+    shown
+}
+
+/// Returns an answer that lists tasks, as many as fit.
+fn answer(mut tasks: Vec<Value>, fields: Value) -> Value {
+    let left_out = tasks.len().saturating_sub(MOST_LISTED);
+    tasks.truncate(MOST_LISTED);
+    let mut answer = Map::from_iter([("tasks".to_owned(), Value::from(tasks))]);
+    answer.extend(fields.as_object().cloned().unwrap_or_default());
+    if left_out > 0 {
+        answer.insert("leftOut".to_owned(), left_out.into());
+    }
+    Value::Object(answer)
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MOST_CHARS {
+        return text.to_owned();
+    }
+    text.chars().take(MOST_CHARS).chain(['…']).collect()
+}
