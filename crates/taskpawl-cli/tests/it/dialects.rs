@@ -395,6 +395,21 @@ fn a_checklist_of_a_server_is_seen_cleared_kept_and_promoted_elsewhere() {
 }
 
 #[test]
+fn who_has_subscribed_to_the_checklist_hears_of_changes() {
+    let cli = project();
+    let mut agent = start(&cli, &["--dialect", "checklist", "--scope", "talk"]);
+    let uri = json!({"uri": "taskpawl://checklist"});
+    let subscribed = agent.ask("resources/subscribe", &uri);
+    assert!(subscribed.get("result").is_some(), "{subscribed}");
+    // The plan is not served here.
+    let digest = agent.ask("resources/subscribe", &json!({"uri": "taskpawl://digest"}));
+    assert!(digest["error"]["message"].as_str().unwrap().contains("nothing at"), "{digest}");
+    does(&mut agent, "manage_tasks", &json!({"taskList": checklist(&["in-progress"])}));
+    assert_eq!(agent.hear("notifications/resources/updated")["params"], uri);
+    agent.close();
+}
+
+#[test]
 fn beside_the_plan_a_model_promotes_its_list() {
     let cli = project();
     let names = |agent: &mut Agent| -> Vec<String> {

@@ -15,6 +15,8 @@ pub(crate) struct Agent {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     asked: u64,
+    /// What it said unasked while an answer was waited for.
+    heard: Vec<Value>,
 }
 
 impl Agent {
@@ -28,7 +30,7 @@ impl Agent {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut agent = Self { child, input, output, asked: 0 };
+        let mut agent = Self { child, input, output, asked: 0, heard: Vec::new() };
         let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
         let welcome = agent.ask("initialize", &hello);
         assert_eq!(welcome["result"]["protocolVersion"], version, "{welcome}");
@@ -49,6 +51,22 @@ impl Agent {
             // Nothing but messages stands on standard output.
             let message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == self.asked {
+                return message;
+            }
+            self.heard.push(message);
+        }
+    }
+
+    /// Waits for a notification.
+    pub(crate) fn hear(&mut self, method: &str) -> Value {
+        if let Some(heard) = self.heard.iter().position(|message| message["method"] == method) {
+            return self.heard.remove(heard);
+        }
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] == method {
                 return message;
             }
         }

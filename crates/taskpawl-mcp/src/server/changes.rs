@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::handler::{McpServer, blocking};
 use super::refusal::chain;
-use super::resources::{Place, nothing_at, plan_names};
+use super::resources::{Place, nothing_at, place_in, plan_names};
 
 /// How long a look for changes blocks a thread; changes end it at once.
 const LOOK: Duration = Duration::from_secs(1);
@@ -74,6 +74,10 @@ impl Lookout {
 
     /// Adds what an event says something new about.
     fn add(&self, event: &Event, places: &mut BTreeSet<Place>) -> Result<(), Error> {
+        if let EventKind::Checklist { .. } = &event.kind {
+            places.insert(Place::Checklist);
+            return Ok(());
+        }
         places.extend([Place::Digest, Place::Ready]);
         if let Some(run) = &event.run {
             places.insert(Place::Run(run.to_string()));
@@ -143,7 +147,7 @@ impl Desk {
         peer: Peer<RoleServer>,
         uri: String,
     ) -> Result<(), ErrorData> {
-        if Place::of(&uri).is_none() {
+        if place_in(server, &uri).is_none() {
             return Err(ErrorData::resource_not_found(nothing_at(&uri), None));
         }
         let is_new = self.tracker.is_empty();

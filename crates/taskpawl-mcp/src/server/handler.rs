@@ -24,7 +24,6 @@ use super::changes::Desk;
 use super::http::Served;
 use super::options::ServerOptions;
 use super::refusal::{Refused, chain};
-use super::resources::Place;
 use super::runs::Runs;
 use super::tools::{Core, run_ready};
 use super::{app, changes, completion, elicit, misread, prompts, resources, tasks};
@@ -337,7 +336,7 @@ impl ServerHandler for McpServer {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| Place::of(uri).is_some());
+            uris.retain(|uri| resources::place_in(self, uri).is_some());
         }
         Some(accepted)
     }

@@ -39,6 +39,8 @@ const NAMED_CALLS: usize = 600;
 pub(super) enum Place {
     Digest,
     Ready,
+    /// The to-do list that is a resource of a set.
+    Checklist,
     Task(String),
     Plan(String),
     Run(String),
@@ -51,6 +53,7 @@ impl Place {
         match path.split_once('/') {
             None if path == "digest" => Some(Self::Digest),
             None if path == "ready" => Some(Self::Ready),
+            None if path == "checklist" => Some(Self::Checklist),
             Some(("task", id)) if !id.is_empty() => Some(Self::Task(decoded(id))),
             Some(("plan", name)) if !name.is_empty() => Some(Self::Plan(decoded(name))),
             Some(("run", id)) if !id.is_empty() => Some(Self::Run(decoded(id))),
@@ -63,6 +66,7 @@ impl Place {
         let path = match self {
             Self::Digest => "digest".to_owned(),
             Self::Ready => "ready".to_owned(),
+            Self::Checklist => "checklist".to_owned(),
             Self::Task(id) => format!("task/{}", encoded(id)),
             Self::Plan(name) => format!("plan/{}", encoded(name)),
             Self::Run(id) => format!("run/{}", encoded(id)),
@@ -165,11 +169,21 @@ pub(super) fn read(server: &McpServer, uri: &str) -> Result<Vec<ResourceContents
     }
     let manager = server.plans().manager();
     let missing = |why: String| ErrorData::resource_not_found(short(&why), Some(json!({"uri": named(uri)})));
-    let place =
-        Place::of(uri).filter(|_| server.options().has_plan).ok_or_else(|| missing(nothing_at(uri)))?;
+    let place = place_in(server, uri).ok_or_else(|| missing(nothing_at(uri)))?;
     let answer = content(server, manager, &place).map_err(|error| missing(chain(&error)))?;
     let text = answer.only_here(server.options()).into_text();
     Ok(vec![ResourceContents::text(text, uri).with_mime_type(TYPE)])
+}
+
+/// Returns what of a server an address names, of what may change.
+pub(super) fn place_in(server: &McpServer, uri: &str) -> Option<Place> {
+    let is_here = |place: &Place| match place {
+        Place::Checklist => texts(server).any(|text| text.uri == uri),
+        Place::Digest | Place::Ready | Place::Task(_) | Place::Plan(_) | Place::Run(_) => {
+            server.options().has_plan
+        }
+    };
+    Place::of(uri).filter(is_here)
 }
 
 /// Says that an address names nothing.
@@ -184,6 +198,8 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
             let means = Means { jobs: Some(server.options().run.jobs()), ..server.means() };
             ready_list::ready(manager, &means, &[], Some(MOST_READY))
         }
+        // What is a text of a set is read as that.
+        Place::Checklist => Ok(Answer::default()),
         Place::Task(id) => task(manager, id),
         Place::Plan(name) => plan(manager, name),
         Place::Run(id) => {
@@ -227,6 +243,7 @@ mod tests {
         for place in [
             Place::Digest,
             Place::Ready,
+            Place::Checklist,
             Place::Task("a.0".to_owned()),
             Place::Plan("p".to_owned()),
             Place::Run("r".to_owned()),
