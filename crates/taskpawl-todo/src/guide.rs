@@ -88,7 +88,7 @@ fn short(param: &Param) -> String {
     let mark = if param.required { "" } else { "?" };
     let kind = match param.kind {
         Kind::Text | Kind::Number | Kind::Flag => String::new(),
-        Kind::Texts => ": [text]".to_owned(),
+        Kind::Names => ": [id or title]".to_owned(),
         Kind::Word(words) => format!(": {}", words.join(" \\| ")),
         Kind::List(fields) => format!(": [{{{}}}]", fields.iter().map(short).collect::<Vec<_>>().join(", ")),
     };

@@ -55,7 +55,7 @@ pub fn promote(
     items.iter().map(one).collect()
 }
 
-/// Returns the items that are called so, by id or title; without names all that are unfinished.
+/// Returns the items that are called so, by id or title, each once; without names all that are unfinished.
 ///
 /// # Errors
 /// The first name that no item has.
@@ -63,11 +63,15 @@ pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<Item>, String> {
     if names.is_empty() {
         return Ok(items.iter().filter(|item| item.is_unfinished()).cloned().collect());
     }
-    let one = |name: &String| {
-        let is_meant = |item: &&Item| item.id.to_string() == *name || item.title == *name;
-        items.iter().find(is_meant).cloned().ok_or_else(|| name.clone())
-    };
-    names.iter().map(one).collect()
+    let mut places: Vec<usize> = Vec::new();
+    for name in names {
+        let is_meant = |item: &Item| item.id.to_string() == *name || item.title == *name;
+        let place = items.iter().position(is_meant).ok_or_else(|| name.clone())?;
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Ok(places.into_iter().map(|place| items[place].clone()).collect())
 }
 
 /// Says which item it is. Where a dialect has no ids, or uses them again, the title tells items apart.

@@ -88,7 +88,7 @@ impl Work {
         let manager = self.manager.clone().with_actor(actor(cx, args)?);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let items = self.lists.items(dialect, &scope).map_err(|error| unread(&error))?;
-        let names: Vec<String> = names(args);
+        let names = names(args)?;
         let chosen = choose(&items, &names).map_err(|name| unknown(&name, &items))?;
         if chosen.is_empty() {
             return Ok(json!({"tasks": [], "made": 0, "before": 0, "message": "no item is unfinished"}));
@@ -147,9 +147,15 @@ fn actor(cx: &CallContext, args: Args<'_>) -> Result<String, String> {
     })
 }
 
-fn names(args: Args<'_>) -> Vec<String> {
-    let names = args.get("items").and_then(Value::as_array).into_iter().flatten();
-    names.filter_map(Value::as_str).map(str::to_owned).collect()
+/// Returns how the items are called that are meant; none for all that are unfinished.
+fn names(args: Args<'_>) -> Result<Vec<String>, String> {
+    let Some(items) = args.get("items").and_then(Value::as_array) else { return Ok(Vec::new()) };
+    if items.is_empty() {
+        return Err("items: expected at least one; leave it out for all that are unfinished".to_owned());
+    }
+    // Ids may be numbers.
+    let name = |item: &Value| item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+    Ok(items.iter().map(name).collect())
 }
 
 fn unread(error: &ListError) -> String {
@@ -186,7 +192,9 @@ fn answer(mut tasks: Vec<Value>, fields: Value) -> Value {
     let left_out = tasks.len().saturating_sub(MOST_LISTED);
     tasks.truncate(MOST_LISTED);
     let mut answer = Map::from_iter([("tasks".to_owned(), Value::from(tasks))]);
-    answer.extend(fields.as_object().cloned().unwrap_or_default());
+    if let Value::Object(fields) = fields {
+        answer.extend(fields);
+    }
     if left_out > 0 {
         answer.insert("leftOut".to_owned(), left_out.into());
     }

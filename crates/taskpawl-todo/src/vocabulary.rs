@@ -40,8 +40,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// Yes or no.
     Flag,
-    /// A list of texts.
-    Texts,
+    /// A list of ids or names.
+    Names,
     /// A list of objects with these fields.
     List(&'static [Param]),
 }
@@ -297,7 +297,7 @@ pub(crate) const PROMOTE: ToolText = ToolText {
     params: &[
         optional(Param {
             name: "items",
-            kind: Kind::Texts,
+            kind: Kind::Names,
             required: false,
             text: "The items, by id or title; all that are unfinished without it.",
         }),
@@ -381,7 +381,9 @@ impl Param {
             Kind::Text => json!({"type": "string", "description": text}),
             Kind::Number => json!({"type": "number", "description": text}),
             Kind::Flag => json!({"type": "boolean", "description": text}),
-            Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "description": text}),
+            Kind::Names => {
+                json!({"type": "array", "items": {"type": ["string", "number"]}, "description": text})
+            }
             Kind::Word(words) => json!({"type": "string", "enum": words, "description": text}),
             Kind::List(fields) => {
                 json!({"type": "array", "items": object(fields.iter()), "description": text})

@@ -1,7 +1,7 @@
 //! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
 
 use serde_json::json;
-use taskpawl::model::{BlockedReason, PlanError, PlanErrors, Refusal, Status, TaskId};
+use taskpawl::model::{BlockedReason, PlanError, PlanErrors, Position, Refusal, Status, TaskId};
 use taskpawl::{Error, RunError};
 
 use super::actions::{Action, translated};
@@ -120,7 +120,8 @@ fn hint_of_plan(error: &Error) -> Option<String> {
 
 /// Says what is wrong with a plan, with where it stands if it came as a text.
 fn problem(error: &PlanError, has_places: bool) -> String {
-    let line = if has_places { format!("{}: ", error.at) } else { String::new() };
+    let has_place = has_places && error.at != Position::default();
+    let line = if has_place { format!("{}: ", error.at) } else { String::new() };
     let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{line}{place}{}{hint}", error.problem)

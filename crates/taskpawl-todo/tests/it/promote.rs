@@ -133,6 +133,7 @@ fn a_promotion_that_is_not_clear_makes_nothing_and_says_what_is() {
             "agent: expected text of 1 to 128 characters",
         ),
         (json!({"dialect": "queue", "agent_id": "a", "items": "x"}), "items"),
+        (json!({"dialect": "queue", "agent_id": "a", "items": []}), "items: expected at least one"),
     ] {
         let refused = ask(&host, &tool, args.clone()).unwrap_err();
         assert!(refused.contains(said), "{args}: {refused}");
@@ -161,4 +162,13 @@ fn agents_that_promote_at_once_double_nothing() {
         }
     });
     assert_eq!(ids(&plan).len(), 20);
+}
+
+#[test]
+fn an_item_that_is_named_twice_is_one_task() {
+    let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
+    host.call("manage_tasks", json!({"taskList": [{"id": 7, "title": "Look", "status": "completed"}]}));
+    let tool = host.lists.promoter(&[Dialect::Checklist], &plan);
+    let made = ask(&host, &tool, json!({"items": [7, "7", "Look"]})).unwrap();
+    assert_eq!((&made["made"], &made["tasks"][0]["item"], ids(&plan).len()), (&json!(1), &json!("7"), 1));
 }
