@@ -15,7 +15,7 @@ use crate::list::Item;
 use crate::lists::{ListError, Lists};
 use crate::promote::{Promoted, choose, promote};
 use crate::prompt::plain_title;
-use crate::vocabulary::PROMOTE;
+use crate::vocabulary::{Kind, PROMOTE};
 use crate::{conversation, session};
 
 /// How many tasks an answer lists.
@@ -68,7 +68,8 @@ impl Tool for Promoter {
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.check()?;
         let work = Arc::clone(&self.work);
-        let done = tokio::task::spawn_blocking(move || work.promote(&cx, Args::of(&args)));
+        let promote = move || check(&args).and_then(|()| work.promote(&cx, Args::of(&args)));
+        let done = tokio::task::spawn_blocking(promote);
         match done.await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(refused)) => Answer::error(refused).into_result(),
@@ -79,6 +80,40 @@ impl Tool for Promoter {
             },
         }
     }
+
+    /// As the tools of the dialects: some clients send every argument, those that they do not mean as `null`.
+    fn judged_args(&self) -> Option<Vec<&str>> {
+        Some(PROMOTE.all_params(true).map(|param| param.name).collect())
+    }
+}
+
+/// Refuses what is no argument, or not what it should be: who misspells `items` does not mean all of them.
+fn check(args: &Value) -> Result<(), String> {
+    let Some(args) = args.as_object() else {
+        return if args.is_null() { Ok(()) } else { Err("the arguments are an object".to_owned()) };
+    };
+    for (name, value) in args.iter().filter(|(_, value)| !value.is_null()) {
+        let Some(param) = PROMOTE.all_params(true).find(|param| param.name == name) else {
+            let known: Vec<&str> = PROMOTE.all_params(true).map(|param| param.name).collect();
+            return Err(format!("{}: there is no such argument, only {}", cut(name), known.join(", ")));
+        };
+        let (fits, expected) = match param.kind {
+            Kind::Flag => (value.is_boolean(), "true or false"),
+            Kind::Names => {
+                (value.as_array().is_some_and(|names| names.iter().all(is_name)), "a list of ids or titles")
+            }
+            Kind::Text | Kind::Number | Kind::Word(_) | Kind::List(_) => (value.is_string(), "text"),
+        };
+        if !fits {
+            return Err(format!("{name}: expected {expected}"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether an item may be called so.
+fn is_name(name: &Value) -> bool {
+    name.is_string() || name.is_number()
 }
 
 impl Work {

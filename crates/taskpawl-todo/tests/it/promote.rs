@@ -133,6 +133,11 @@ fn a_promotion_that_is_not_clear_makes_nothing_and_says_what_is() {
             "agent: expected text of 1 to 128 characters",
         ),
         (json!({"dialect": "queue", "agent_id": "a", "items": "x"}), "items"),
+        (
+            json!({"dialect": "queue", "agent_id": "a", "item": ["queued"]}),
+            "item: there is no such argument, only items",
+        ),
+        (json!({"dialect": "queue", "agent_id": "a", "dry_run": "yes"}), "dry_run: expected true or false"),
         (json!({"dialect": "queue", "agent_id": "a", "items": []}), "items: expected at least one"),
     ] {
         let refused = ask(&host, &tool, args.clone()).unwrap_err();
@@ -169,6 +174,8 @@ fn an_item_that_is_named_twice_is_one_task() {
     let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
     host.call("manage_tasks", json!({"taskList": [{"id": 7, "title": "Look", "status": "completed"}]}));
     let tool = host.lists.promoter(&[Dialect::Checklist], &plan);
-    let made = ask(&host, &tool, json!({"items": [7, "7", "Look"]})).unwrap();
+    let made =
+        ask(&host, &tool, json!({"items": [7, "7", "Look"], "plan": null, "session_id": "passed over"}))
+            .unwrap();
     assert_eq!((&made["made"], &made["tasks"][0]["item"], ids(&plan).len()), (&json!(1), &json!("7"), 1));
 }
