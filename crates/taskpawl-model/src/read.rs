@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::spec::Trigger;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewError, ViewResult};
-use crate::{Key, RunId, TaskId};
+use crate::{Key, MAX_ID_BYTES, RunId, TaskId};
 
 /// What these rules need to see: a plain view or a draft.
 pub(crate) trait Edges {
@@ -130,6 +130,10 @@ pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
 
 fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     const LOOKED_AT: usize = 500;
+    // What is much longer than any id is near to none, and would be compared for minutes.
+    if text.len() > 2 * MAX_ID_BYTES {
+        return Ok(Vec::new());
+    }
     let first: String = text.chars().take(1).collect();
     let near = view.ids_with_prefix(&first, LOOKED_AT)?;
     let mut near: Vec<_> = near.into_iter().map(|id| (strsim::osa_distance(text, id.as_str()), id)).collect();

@@ -233,8 +233,15 @@ fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// The longest text that is looked at as a misspelling.
+const MOST_BYTES: usize = 256;
+
 /// Returns the candidate that `text` is a misspelling of, or another way of joining the same words.
 pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // What is much longer than any word of ours is near to none: the distance costs the product of the lengths.
+    if text.len() > MOST_BYTES {
+        return None;
+    }
     let bare = bare(text);
     // A short word has many neighbours that are words of their own.
     let limit = match bare.chars().count() {
