@@ -4,7 +4,7 @@
 //! path first and opening it then can be raced: somebody swaps a directory for a link between the two. What is closed to tools is
 //! therefore recognised by the path that the kernel says of what is open, not by the one that a call has written.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -91,7 +91,7 @@ impl Root {
     pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
         let relative = self.relative(path)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
-        self.parent(&relative, path)?;
+        let (_, _, mut new) = self.parent(&relative, path)?;
         // Made exclusively: following a link that leads to nothing would make what it names, which may be protected.
         let opened = match self.try_open(&relative, flags | OFlags::CREATE | OFlags::EXCL) {
             // A pipe that nobody reads.
@@ -108,8 +108,13 @@ impl Root {
         }
         let real = path_of_any(&file, &metadata).map_err(|error| io_error("append to", path, error))?;
         self.check_written(&real, path)?;
-        let reason = self.closed.keeps_other_name(&metadata);
-        reason.map_or(Ok(file), |reason| Err(closed(path, reason)))
+        match self.closed.keeps_other_name(&metadata) {
+            Some(reason) => Err(closed(path, reason)),
+            None => {
+                new.keep();
+                Ok(file)
+            }
+        }
     }
 
     /// Returns the absolute path, without links, of something that exists.
@@ -124,7 +129,8 @@ impl Root {
     }
 
     /// Puts a file in the place of `path`, or of what it links to, in one step: nobody sees it half written.
-    /// It takes over the mode of the file that it replaces, unless `mode` is given.
+    /// It takes over the mode of the file that it replaces, unless `mode` is given. Missing directories are made, and where the file is
+    /// not written after all, they are taken away again.
     ///
     /// # Durability
     ///
@@ -136,8 +142,8 @@ impl Root {
         write: impl FnOnce(&mut File) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
         let (target, old_mode) = self.target(path)?;
-        let (parent, name) = self.parent(&target, path)?;
-        let (temporary, mut file) = Temporary::create(parent, path)?;
+        let (parent, name, new) = self.parent(&target, path)?;
+        let (temporary, mut file) = Temporary::create(parent, new, path)?;
         write(&mut file)?;
         let finish = || {
             if let Some(mode) = mode.or(old_mode) {
@@ -167,15 +173,16 @@ impl Root {
     }
 
     /// Opens the directory that holds `relative`, made where it is missing, and returns the name in it.
-    fn parent(&self, relative: &Path, path: &Path) -> Result<(OwnedFd, PathBuf), ToolError> {
+    fn parent(&self, relative: &Path, path: &Path) -> Result<(OwnedFd, PathBuf, NewDirectories), ToolError> {
         let name = relative.file_name().ok_or_else(|| no_file(path))?;
         let parent = relative.parent().unwrap_or(Path::new(""));
-        let directory = self.make_dirs(parent, path)?;
+        let mut new = NewDirectories::default();
+        let directory = self.make_dirs(parent, path, &mut new)?;
         let real = path_of(&directory).map_err(|error| io_error("write", path, error))?.join(name);
         self.check_written(&real, path)?;
         match self.closed.keeps_way(&real) {
             Some(reason) => Err(closed(path, reason)),
-            None => Ok((directory, name.into())),
+            None => Ok((directory, name.into(), new)),
         }
     }
 
@@ -187,15 +194,24 @@ impl Root {
         self.closed.keeps(real).map_or(Ok(()), |reason| Err(closed(path, reason)))
     }
 
-    fn make_dirs(&self, relative: &Path, path: &Path) -> Result<OwnedFd, ToolError> {
+    fn make_dirs(
+        &self,
+        relative: &Path,
+        path: &Path,
+        new: &mut NewDirectories,
+    ) -> Result<OwnedFd, ToolError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         match (self.try_open(relative, flags), relative.file_name(), relative.parent()) {
             (Err(Errno::NOENT), Some(name), Some(parent)) => {
-                let parent = self.make_dirs(parent, path)?;
+                let parent = self.make_dirs(parent, path, new)?;
                 let real = path_of(&parent).map_err(|error| io_error("write", path, error))?;
                 self.check_written(&real.join(name), path)?;
                 match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => self.open_beneath(relative, flags, path, "write"),
+                    Ok(()) => {
+                        new.0.push((parent, name.to_owned()));
+                        self.open_beneath(relative, flags, path, "write")
+                    }
+                    Err(Errno::EXIST) => self.open_beneath(relative, flags, path, "write"),
                     Err(errno) => Err(failed("write", path, errno)),
                 }
             }
@@ -236,14 +252,37 @@ impl Root {
     }
 }
 
+/// Directories that were made for a file, each with the one that holds it, outer ones first. They disappear unless they are kept;
+/// those in which somebody else has put something stay.
+#[derive(Debug, Default)]
+struct NewDirectories(Vec<(OwnedFd, OsString)>);
+
+impl NewDirectories {
+    fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewDirectories {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.iter().rev() {
+            if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 /// A file under a name of its own that disappears unless it is renamed.
 struct Temporary {
     parent: OwnedFd,
     name: Option<String>,
+    /// Those that were made for it, which go after it.
+    new: NewDirectories,
 }
 
 impl Temporary {
-    fn create(parent: OwnedFd, path: &Path) -> Result<(Self, File), ToolError> {
+    fn create(parent: OwnedFd, new: NewDirectories, path: &Path) -> Result<(Self, File), ToolError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
 
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -251,7 +290,7 @@ impl Temporary {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".taskpawl-{}-{count}.tmp", std::process::id());
             match rustix::fs::openat(&parent, &name, flags, Mode::from_raw_mode(0o666)) {
-                Ok(fd) => return Ok((Self { parent, name: Some(name) }, fd.into())),
+                Ok(fd) => return Ok((Self { parent, name: Some(name), new }, fd.into())),
                 // Left behind by a killed process that had the same id.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed("write", path, errno)),
@@ -263,6 +302,7 @@ impl Temporary {
         let name = self.name.as_ref().expect("BUG: a temporary file is renamed once");
         rustix::fs::renameat(&self.parent, name, &self.parent, to)?;
         self.name = None;
+        self.new.keep();
         Ok(())
     }
 }

@@ -11,13 +11,14 @@ mod named;
 mod places;
 mod repositories;
 mod settings;
+mod tree;
 mod variables;
 mod worktree;
 
 pub use closed::{ClosedPlaces, ClosedReason};
 pub use confinement::{CallSandbox, Confinement, SandboxError};
-pub(crate) use hint::{hint, hint_for_start};
-pub(crate) use made::Missing;
+pub(crate) use hint::{hint, hint_for_start, met_protected};
+pub(crate) use made::{Before, Made};
 pub(crate) use named::hidden_names;
 pub use places::SandboxPlaces;
 pub use settings::{SandboxMode, SandboxSettings, Widening};

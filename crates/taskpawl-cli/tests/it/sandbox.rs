@@ -282,6 +282,21 @@ fn protected_files_that_a_program_makes_are_named() {
     assert_eq!(created(&cli, "failed", "touch .gitconfig; false", &[]), serde_json::json!([".gitconfig"]));
 }
 
+/// Repositories that a program makes are normal work; what in them is run later is not.
+#[test]
+fn what_git_obeys_in_new_repositories_is_named() {
+    let cli = Cli::new().with_programs();
+    let plain = "git init -q a && git init -q --bare b && git clone -q a c 2>&1";
+    assert_eq!(created(&cli, "plain", plain, &[]), Value::Null);
+    let active = "git init -q fresh && git clone -q fresh copy 2>&1 && cp /bin/true fresh/.git/hooks/post-merge && \
+                  git -C copy config core.pager x && touch copy/.envrc";
+    let made = created(&cli, "active", active, &[]);
+    assert_eq!(
+        made,
+        serde_json::json!(["copy/.envrc", "copy/.git/config (core.pager)", "fresh/.git/hooks/post-merge"])
+    );
+}
+
 /// Other places where programs may write are looked at, too, whoever opened them.
 #[test]
 fn protected_files_that_a_program_makes_elsewhere_are_named() {
@@ -295,9 +310,9 @@ fn protected_files_that_a_program_makes_elsewhere_are_named() {
     let made = created(&cli, "made", command, &["--allow-write", other]);
     assert_eq!(made, serde_json::json!([there(".mcp.json"), ".envrc"]));
     // What was named itself is nobody's surprise.
-    let command = "mkdir -p ../other/.git/hooks; rmdir ../other/.vscode; mkdir ../other/.vscode";
+    let command = "mkdir -p ../other/.git/hooks; cp /bin/true ../other/.git/hooks/post-merge; rmdir ../other/.vscode; mkdir ../other/.vscode";
     let made = created(&cli, "named", command, &["--allow-write", other, "--allow-write", vscode]);
-    assert_eq!(made, serde_json::json!([there(".git/hooks")]));
+    assert_eq!(made, serde_json::json!([there(".git/hooks/post-merge")]));
     // A task that asks for the place.
     cli.policy("[[rules]]\ndecision = \"allow\"\nargv = [\"touch\"]\nsandbox = { write = [\"/\"] }\n");
     let task =

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -9,13 +9,16 @@ use taskpawl_process::{
     End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, SpawnError,
 };
 
-use super::parse;
+use super::{blocking, parse};
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{Missing, hidden_names, hint, hint_for_start};
+use crate::sandbox::{Before, Made, hidden_names, hint, hint_for_start, met_protected};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
+
+/// How many files that others obey a warning names.
+const WARNED: usize = 5;
 
 /// Runs a program from its argv, without a shell.
 #[derive(Debug)]
@@ -155,7 +158,12 @@ fn sandbox_schema() -> Value {
             "created": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Protected files that were not there before, and so could not be covered: they are obeyed later.",
+                "description": "What others obey later and was not there before, and so could not be covered: protected files, and hooks and settings of repositories.",
+            },
+            "protected": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What the program says it could not write, and ended well: it is protected, and the rest was done without it.",
             },
             "hidden": {
                 "type": "array",
@@ -194,16 +202,18 @@ pub(crate) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
-    let missing = Missing::before(cx);
+    let before = Before::of(cx);
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
-    tell_made(cx, missing.made_since(cx), &mut report);
+    let made = blocking(cx.clone(), move |cx| Ok(before.made_since(cx))).await?;
+    tell_made(cx, made, &mut report);
     // Where nothing can be covered, nothing is hidden: the gaps say so.
     if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
         tell_hidden(cx, &hidden_names(&program), &mut report);
     }
     ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
+    tell_protected(cx, &met_protected(&program, &outcome), &mut report);
     match options.parse {
         Some(Parse::Json) => {
             let result = with_json(name, &outcome, report)?;
@@ -216,15 +226,32 @@ pub(crate) async fn run(
     }
 }
 
-fn tell_made(cx: &CallContext, made: Vec<String>, report: &mut Map<String, Value>) {
-    if made.is_empty() {
+/// Says what is obeyed later and has come while a program ran: all of it in the result, the first in a warning of the run.
+fn tell_made(cx: &CallContext, made: Made, report: &mut Map<String, Value>) {
+    if let Some(gap) = made.gap {
+        match report["sandbox"]["gaps"].as_array_mut() {
+            Some(gaps) => gaps.push(gap.into()),
+            None => report["sandbox"]["gaps"] = json!([gap]),
+        }
+    }
+    if made.names.is_empty() {
         return;
     }
+    let count = made.names.len() + made.more;
+    let first: Vec<_> = made.names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
+    let more = match count - first.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     cx.warn(format!(
-        "`{}` was made while it ran, and is obeyed later without being asked: look at it before you go on",
-        made.join("`, `")
+        "{}{more}: made while it ran, and obeyed later without being asked; look at it before you go on",
+        first.join(", ")
     ));
-    report["sandbox"]["created"] = made.into();
+    let mut names = made.names;
+    if made.more > 0 {
+        names.push(format!("… and {} more", made.more));
+    }
+    report["sandbox"]["created"] = names.into();
 }
 
 /// A program that reads a hidden file finds it empty, and seldom says so.
@@ -235,6 +262,17 @@ fn tell_hidden(cx: &CallContext, names: &[String], report: &mut Map<String, Valu
         names.join("`, `")
     ));
     report["sandbox"]["hidden"] = json!(names);
+}
+
+/// A program may go on when it could not write what is protected, and end well with half of its work done.
+fn tell_protected(cx: &CallContext, met: &[(PathBuf, String)], report: &mut Map<String, Value>) {
+    for (_, said) in met {
+        cx.warn(format!("it ended well and says that it could not write everything: {said}"));
+    }
+    if !met.is_empty() {
+        let paths: Vec<_> = met.iter().map(|(path, _)| path.to_string_lossy()).collect();
+        report["sandbox"]["protected"] = json!(paths);
+    }
 }
 
 fn not_ended(cx: &CallContext, error: SpawnError) -> ToolError {

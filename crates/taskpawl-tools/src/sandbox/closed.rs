@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::carve::{plain, real};
+use super::made::Watch;
+use super::places::SandboxPlaces;
+use super::tree::Tree;
 use super::{dotenv, repositories};
 
 /// A place that is closed, and who opens it.
@@ -114,8 +117,10 @@ struct Closed {
     may_read: Vec<PathBuf>,
     /// The `.env` files that can be found, for comparing what has several names.
     dotenv: OnceLock<Vec<PathBuf>>,
-    /// What others obey, wherever programs may write, as it was named; without what was named to be written itself.
-    obeyed: Vec<PathBuf>,
+    /// What was named to be written, wherever it lies, as it was named.
+    named: Vec<PathBuf>,
+    /// What tells which files that others obey are new, if programs are held to anything.
+    watch: Option<Arc<Watch>>,
     /// What is taskpawl's own, wherever it lies.
     own: Vec<PathBuf>,
 }
@@ -132,7 +137,12 @@ struct Spot {
 
 impl ClosedPlaces {
     /// Returns what of `rules` matters beneath `root`. `dotenv` are the `.env` files, if they have been looked for.
-    pub(super) fn new(root: &Path, rules: Rules, dotenv: Option<Vec<PathBuf>>) -> Self {
+    pub(super) fn new(
+        root: &Path,
+        rules: Rules,
+        dotenv: Option<Vec<PathBuf>>,
+        watch: Option<Arc<Watch>>,
+    ) -> Self {
         let Ok(real_root) = root.canonicalize() else { return Self::default() };
         // A place is closed by its own name and where a link on the way to it leads.
         let beneath = |path: PathBuf| {
@@ -151,7 +161,8 @@ impl ClosedPlaces {
             paths.into_iter().flat_map(beneath).map(|path| fold(&path)).collect()
         };
         let closed = Closed {
-            obeyed: obeyed(&rules),
+            named: rules.may_write.clone(),
+            watch,
             own: own(&rules),
             hidden: spots(rules.hidden),
             read_only: spots(rules.read_only),
@@ -163,9 +174,14 @@ impl ClosedPlaces {
         Self(Some(Arc::new(closed)))
     }
 
-    /// Returns what others obey, beneath the root and wherever else programs may write, whether or not it is there.
-    pub(crate) fn obeyed(&self) -> &[PathBuf] {
-        self.0.as_ref().map_or(&[], |closed| &closed.obeyed)
+    /// Returns what tells which files that others obey are new; without a sandbox there is nothing.
+    pub(super) fn watch(&self) -> Option<&Arc<Watch>> {
+        self.0.as_ref()?.watch.as_ref()
+    }
+
+    /// Returns whether `path`, in the protected `place`, was named to be written itself, or lies in what was named in there.
+    pub(super) fn is_named(&self, place: &Path, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|closed| is_opened(place, path, &closed.named))
     }
 
     /// Returns what is hidden from everybody because it is taskpawl's own, beneath the root and elsewhere.
@@ -200,7 +216,7 @@ impl ClosedPlaces {
     /// Returns why a file that has several names is not read: one of the others is hidden.
     pub(crate) fn hides_other_name(&self, metadata: &Metadata) -> Option<ClosedReason> {
         let closed = self.0.as_ref().filter(|_| has_other_names(metadata))?;
-        let dotenv = closed.dotenv.get_or_init(|| dotenv::find(&closed.root).files);
+        let dotenv = closed.dotenv.get_or_init(|| env_files(&closed.root));
         let mut paths = dotenv.iter().chain(closed.hidden.iter().map(|spot| &spot.path));
         paths.find_map(|path| closed.hides(path).filter(|_| is_same(path, metadata)))
     }
@@ -232,7 +248,8 @@ impl Closed {
         if let Some(spot) = find(&self.read_only, &folded, &self.may_write) {
             return Some(spot.protected(&spot.path));
         }
-        let place = self.root.join(repositories::part_of(path.strip_prefix(&self.root).ok()?)?);
+        let path = path.strip_prefix(&self.root).ok()?;
+        let place = self.root.join(repositories::part_of(path).or_else(|| SandboxPlaces::part_obeyed(path))?);
         let is_open = is_opened(&fold(&place), &folded, &self.may_write);
         (!is_open).then(|| protected(place))
     }
@@ -260,13 +277,10 @@ impl Spot {
     }
 }
 
-fn obeyed(rules: &Rules) -> Vec<PathBuf> {
-    let is_kept = |place: &&Place| place.opener == Opener::Naming && !rules.may_write.contains(&place.path);
-    let mut paths: Vec<PathBuf> =
-        rules.read_only.iter().filter(is_kept).map(|place| place.path.clone()).collect();
-    paths.sort();
-    paths.dedup();
-    paths
+fn env_files(root: &Path) -> Vec<PathBuf> {
+    let mut tree = Tree::new(root);
+    tree.look();
+    tree.secrets().cloned().collect()
 }
 
 fn own(rules: &Rules) -> Vec<PathBuf> {

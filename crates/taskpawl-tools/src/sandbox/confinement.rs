@@ -7,9 +7,10 @@ use thiserror::Error;
 
 use super::carve::{is_within, open_up};
 use super::closed::{ClosedPlaces, Opener, Place, Rules};
+use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
-use super::{dotenv, repositories, variables, worktree};
+use super::{repositories, variables, worktree};
 
 /// What holds the programs of one run: the settings at one place. Profiles are made when they are first asked for, and kept.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Confinement {
     settings: SandboxSettings,
     places: SandboxPlaces,
     made: Mutex<HashMap<Widening, CallSandbox>>,
+    watch: Arc<Watch>,
 }
 
 /// What one call is held to. Cheap to clone: every call has one.
@@ -55,7 +57,8 @@ pub enum SandboxError {
 impl Confinement {
     /// Returns what holds programs at `places` by `settings`.
     pub fn new(settings: SandboxSettings, places: SandboxPlaces) -> Self {
-        Self { settings, places, made: Mutex::default() }
+        let watch = Arc::new(Watch::new(&places.root));
+        Self { settings, places, made: Mutex::default(), watch }
     }
 
     /// Returns what programs are held to that ask for nothing.
@@ -80,25 +83,26 @@ impl Confinement {
         let mut rules = self.rules(widening)?;
         let root = &self.places.root;
         let made = if self.settings.mode == SandboxMode::Off {
-            CallSandbox { closed: ClosedPlaces::new(root, rules, None), ..CallSandbox::default() }
+            CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
         } else {
-            let dotenv = dotenv::find(root);
-            let of_repositories = dotenv.repositories.iter().flat_map(|git| repositories::obeyed(git));
+            let common = worktree::common(root).map(|common| common.directory);
+            let found = self.watch.open(&rules.may_write, common);
+            let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
-            let profile = Arc::new(self.profile(widening, &rules, &dotenv));
+            let profile = Arc::new(self.profile(widening, &rules, &found));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
             CallSandbox {
                 sandbox: Sandbox::On(profile),
                 environment: Arc::new(Environment::Exactly(variables)),
-                closed: ClosedPlaces::new(root, rules, Some(dotenv.files)),
+                closed: ClosedPlaces::new(root, rules, Some(found.secrets), Some(Arc::clone(&self.watch))),
             }
         };
         self.lock().insert(widening.clone(), made.clone());
         Ok(made)
     }
 
-    fn profile(&self, widening: &Widening, rules: &Rules, dotenv: &dotenv::Found) -> Profile {
+    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
         let mut write = vec![places.root.clone()];
         write.extend(rules.may_write.iter().cloned());
@@ -116,7 +120,7 @@ impl Confinement {
         Profile {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
-            hidden: unique(opened(&rules.hidden, dotenv.files.clone(), &named)),
+            hidden: unique(opened(&rules.hidden, found.secrets.clone(), &named)),
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
@@ -125,7 +129,7 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: dotenv.gap().into_iter().collect(),
+            gaps: found.gap.iter().cloned().collect(),
         }
     }
 

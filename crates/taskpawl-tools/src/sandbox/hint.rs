@@ -17,6 +17,8 @@ const DENIED: [&str; 6] = [
     "erofs",
     "access is denied",
 ];
+/// What programs say that put another file in the place of one that a mount covers, as `git config` does.
+const COVERED: [&str; 2] = ["device or resource busy", "ebusy"];
 const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
 /// What programs say that cannot start another one.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
@@ -62,6 +64,17 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Opt
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
     })
+}
+
+/// Returns what protected places a program ran into that ended well: `git submodule add` goes on without its settings, and says so in
+/// passing. Each place with what would let the program through.
+pub(crate) fn met_protected(program: &Program, outcome: &Outcome) -> Vec<(PathBuf, String)> {
+    let Sandbox::On(profile) = &program.sandbox else { return Vec::new() };
+    let lines = outcome.stderr.text.lines().rev().take(LINES);
+    let mut met: Vec<_> = lines.filter_map(|line| protected_in(profile, &program.cwd, line)).collect();
+    met.sort();
+    met.dedup();
+    met.into_iter().map(|path| (path.clone(), protected(&path))).collect()
 }
 
 /// Returns what of its sandbox keeps a program from being started.
@@ -115,6 +128,9 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
             "in the sandbox a program may have {most} files open; `--sandbox off` lifts that"
         ));
     }
+    if let Some(path) = protected_in(profile, cwd, line) {
+        return Some(protected(&path));
+    }
     if says(&DENIED) {
         return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
     }
@@ -132,14 +148,12 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
 
 /// Returns why a path was denied, if the sandbox did it.
 fn denied(profile: &Profile, path: &Path) -> Option<String> {
-    let (shown, there) = (path.display(), there(path).display());
+    let there = there(path).display();
     if is_within(path, &profile.hidden) {
         return Some(unreadable(profile, path));
     }
     if is_within(path, &profile.read_only) {
-        return Some(format!(
-            "`{shown}` is protected in the sandbox, because others obey it; `--allow-write {there}` opens it"
-        ));
+        return Some(protected(path));
     }
     if is_within(path, &profile.write) {
         return None;
@@ -150,6 +164,24 @@ fn denied(profile: &Profile, path: &Path) -> Option<String> {
         ));
     }
     Some(unreadable(profile, path))
+}
+
+/// Returns the protected place that a line says was not written. Programs name files as seen from where they are, which may be a
+/// directory above the one that they were started in: git goes to the top of its repository.
+fn protected_in(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
+    let said = line.to_lowercase();
+    if !DENIED.iter().chain(&COVERED).any(|phrase| said.contains(phrase)) {
+        return None;
+    }
+    let starts = || cwd.ancestors().take_while(|above| is_within(above, &profile.write));
+    let from_each = |path: &PathBuf| starts().map(|start| plain(&start.join(path))).collect::<Vec<_>>();
+    let met = |path: &PathBuf| is_within(path, &profile.read_only) && !is_within(path, &profile.hidden);
+    paths(line).iter().flat_map(from_each).find(met)
+}
+
+fn protected(path: &Path) -> String {
+    let (shown, there) = (path.display(), there(path).display());
+    format!("`{shown}` is protected in the sandbox, because others obey it; `--allow-write {there}` opens it")
 }
 
 fn unreadable(profile: &Profile, path: &Path) -> String {
@@ -205,11 +237,12 @@ mod tests {
         for name in ["p/sub", "p/.git/hooks", "home/.ssh", "srv"] {
             std::fs::create_dir_all(at(name)).unwrap();
         }
+        std::fs::write(at("p/.git/config"), "").unwrap();
         let profile = Profile {
             write: vec![at("p")],
             read: vec![at("home")],
             hidden: vec![at("home/.ssh"), at("p/.env")],
-            read_only: vec![at("p/.git/hooks")],
+            read_only: vec![at("p/.git/hooks"), at("p/.git/config")],
             ..Profile::default()
         };
         let top = dir.path().to_str().unwrap();
@@ -251,6 +284,41 @@ mod tests {
         insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
         insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
         insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
+    }
+
+    #[test]
+    fn git_says_from_the_top_of_its_repository_what_it_could_not_write() {
+        let expected = "`[]/p/.git/config` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/config` opens it";
+        for line in [
+            "error: could not write config file .git/config: Device or resource busy\nfatal: could not set 'remote.x.url' to 'y'",
+            "error: could not lock config file ../.git/config: Read-only file system",
+            "rm: cannot remove '../.git/config': Device or resource busy",
+            "mv: EBUSY: resource busy or locked, rename 'x' -> '[]/p/.git/config'",
+        ] {
+            assert_eq!(said(line), expected, "{line}");
+        }
+        assert_eq!(said("umount: []/home/x: Device or resource busy"), "", "no sandbox does that");
+    }
+
+    #[test]
+    fn who_ends_well_may_have_met_what_is_protected_too() {
+        let (profile, cwd) = (
+            Profile {
+                write: vec!["/p".into()],
+                read_only: vec!["/p/.git/config".into()],
+                ..Profile::default()
+            },
+            PathBuf::from("/p"),
+        );
+        let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
+        let (argv, environment, sandbox) =
+            (vec!["git".to_owned()], Environment::default(), Sandbox::On(Arc::new(profile)));
+        let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
+        let line = "error: could not write config file .git/config: Device or resource busy";
+        let met = met_protected(&program, &outcome(0, &format!("Cloning …\n{line}\n{line}")));
+        let paths: Vec<_> = met.iter().map(|(path, _)| path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["/p/.git/config"]);
+        assert_eq!(met_protected(&program, &outcome(0, "touch: /p/x: Permission denied")), []);
     }
 
     #[test]

@@ -1,30 +1,339 @@
 //! What programs made that is obeyed later: what is not there cannot be covered, so it is looked for afterwards.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use taskpawl_process::Sandbox;
-
+use super::places::SandboxPlaces;
+use super::repositories;
+use super::tree::Tree;
 use crate::context::CallContext;
 
-/// The protected files that are not there, in the project and wherever else a call may write.
-#[derive(Debug, Default)]
-pub(crate) struct Missing(Vec<PathBuf>);
+/// How many of them a result names.
+const NAMED: usize = 100;
 
-impl Missing {
-    /// Looks before a program starts. What is named as writable itself is nobody's surprise.
-    pub(crate) fn before(cx: &CallContext) -> Self {
-        if matches!(cx.sandbox, Sandbox::Off) {
-            return Self::default();
-        }
-        let is_missing = |path: &&PathBuf| path.symlink_metadata().is_err();
-        Self(cx.closed.obeyed().iter().filter(is_missing).cloned().collect())
+/// Something that others obey without being asked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Obeyed {
+    /// What is protected: it, or the directory that it lies in.
+    pub(super) place: PathBuf,
+    /// It.
+    pub(super) path: PathBuf,
+    /// What of it is obeyed, where that is less than all.
+    pub(super) what: Vec<String>,
+}
+
+impl Obeyed {
+    /// Returns a place all of which is obeyed.
+    pub(super) fn whole(place: PathBuf) -> Self {
+        Self { path: place.clone(), place, what: Vec::new() }
     }
 
-    /// Returns which of them are there now: in the project as paths of it, elsewhere as absolute ones.
-    pub(crate) fn made_since(self, cx: &CallContext) -> Vec<String> {
-        let made = self.0.into_iter().filter(|path| path.symlink_metadata().is_ok());
-        let shown =
-            |path: PathBuf| path.strip_prefix(&cx.root).unwrap_or(&path).to_string_lossy().into_owned();
-        made.map(shown).collect()
+    /// Says what it is: in the project as a path of it, elsewhere as an absolute one.
+    fn shown(&self, root: &Path) -> String {
+        let path = self.path.strip_prefix(root).unwrap_or(&self.path).display();
+        if self.what.is_empty() { path.to_string() } else { format!("{path} ({})", self.what.join(", ")) }
+    }
+}
+
+/// What is obeyed later wherever the programs of a run may write, and when it was first seen.
+///
+/// What is there when a place is opened to programs is nobody's surprise. Whatever comes later is told once, by all calls that ran
+/// meanwhile, also if it was made by a program that outlived its call.
+#[derive(Debug)]
+pub(super) struct Watch(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    tree: Tree,
+    /// Where programs may write beside the project, and directories of git elsewhere.
+    places: BTreeSet<PathBuf>,
+    repositories: BTreeSet<PathBuf>,
+    /// With the number under which it was seen; what was there before has 0.
+    known: BTreeMap<Obeyed, usize>,
+    seen: usize,
+    /// Whether what was in the project before is known.
+    is_open: bool,
+    /// Whether it was said already that not everything is looked at.
+    gap_is_told: bool,
+}
+
+/// What is found in a project when a call is about to be let into it.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The files in which secrets are.
+    pub(super) secrets: Vec<PathBuf>,
+    /// Every repository.
+    pub(super) repositories: Vec<PathBuf>,
+    /// What is not looked at.
+    pub(super) gap: Option<String>,
+}
+
+impl Watch {
+    /// Returns the watch over the project at `root`.
+    pub(super) fn new(root: &Path) -> Self {
+        Self(Mutex::new(State {
+            tree: Tree::new(root),
+            places: BTreeSet::new(),
+            repositories: BTreeSet::new(),
+            known: BTreeMap::new(),
+            seen: 0,
+            is_open: false,
+            gap_is_told: false,
+        }))
+    }
+
+    /// Looks at the project, and watches `places` and the `repositories` outside of it from now on, too.
+    pub(super) fn open(&self, places: &[PathBuf], repositories: Option<PathBuf>) -> Found {
+        let mut state = self.lock();
+        let is_first = !std::mem::replace(&mut state.is_open, true);
+        state.tree.look();
+        let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
+        let places: BTreeSet<_> =
+            places.iter().filter(|place| is_new(&state.places, place)).cloned().collect();
+        let repositories: BTreeSet<_> =
+            repositories.into_iter().filter(|git| is_new(&state.repositories, git)).collect();
+        let mut there = found_in(&places, &repositories);
+        if is_first {
+            there.extend(found_beneath(&state.tree));
+        }
+        for obeyed in there {
+            state.known.entry(obeyed).or_insert(0);
+        }
+        state.places.extend(places);
+        state.repositories.extend(repositories);
+        let gap = state.tree.gap();
+        state.gap_is_told |= gap.is_some();
+        Found {
+            secrets: state.tree.secrets().cloned().collect(),
+            repositories: state.tree.repositories().cloned().collect(),
+            gap,
+        }
+    }
+
+    fn seen(&self) -> usize {
+        self.lock().seen
+    }
+
+    /// Looks again; returns what was first seen after `seen` things were, and what is not looked at if that was not said yet.
+    fn since(&self, seen: usize) -> (Vec<Obeyed>, Option<String>) {
+        let mut state = self.lock();
+        state.tree.look();
+        let mut now = found_in(&state.places, &state.repositories);
+        now.extend(found_beneath(&state.tree));
+        state.known.retain(|obeyed, _| now.contains(obeyed));
+        for obeyed in now {
+            if !state.known.contains_key(&obeyed) {
+                state.seen += 1;
+                let number = state.seen;
+                state.known.insert(obeyed, number);
+            }
+        }
+        let new = state.known.iter().filter(|(_, number)| **number > seen);
+        let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
+        let gap = state.tree.gap().filter(|_| !state.gap_is_told);
+        state.gap_is_told |= gap.is_some();
+        (new, gap)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn found_beneath(tree: &Tree) -> BTreeSet<Obeyed> {
+    let names = tree.obeyed_in().flat_map(|directory| SandboxPlaces::obeyed_anywhere(directory));
+    let gits: Vec<PathBuf> = tree.repositories().cloned().collect();
+    let root = found_in(&BTreeSet::from([tree.root().to_owned()]), &BTreeSet::new());
+    there(names).chain(repositories::active(&gits)).chain(root).collect()
+}
+
+fn found_in(places: &BTreeSet<PathBuf>, repositories: &BTreeSet<PathBuf>) -> BTreeSet<Obeyed> {
+    let names = places.iter().flat_map(|place| SandboxPlaces::obeyed_by_name(place));
+    let gits = places.iter().map(|place| place.join(".git")).chain(repositories.iter().cloned());
+    let gits: Vec<PathBuf> = gits.collect();
+    there(names).chain(repositories::active(&gits)).collect()
+}
+
+fn there(paths: impl Iterator<Item = PathBuf>) -> impl Iterator<Item = Obeyed> {
+    paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::whole)
+}
+
+/// What a call finds at its end that was not there when it began.
+#[derive(Debug)]
+pub(crate) struct Before {
+    watch: Option<Arc<Watch>>,
+    seen: usize,
+}
+
+/// What is obeyed later and has come while a call ran.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// What it is, as people are told of it.
+    pub(crate) names: Vec<String>,
+    /// How many more there are.
+    pub(crate) more: usize,
+    /// What is not looked at, if there is anything and nobody knows yet.
+    pub(crate) gap: Option<String>,
+}
+
+impl Before {
+    /// Looks before a program starts.
+    pub(crate) fn of(cx: &CallContext) -> Self {
+        let watch = cx.closed.watch().cloned();
+        let seen = watch.as_ref().map_or(0, |watch| watch.seen());
+        Self { watch, seen }
+    }
+
+    /// Looks again after it has ended. What was named to be written itself is nobody's surprise.
+    pub(crate) fn made_since(self, cx: &CallContext) -> Made {
+        let Some(watch) = self.watch else { return Made::default() };
+        let (mut made, gap) = watch.since(self.seen);
+        made.retain(|obeyed| !cx.closed.is_named(&obeyed.place, &obeyed.path));
+        let names = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
+        Made { names, more: made.len().saturating_sub(NAMED), gap }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        watch: Watch,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir(dir.path().join("p")).unwrap();
+            let watch = Watch::new(&dir.path().join("p"));
+            Self { dir, watch }
+        }
+
+        fn opened() -> Self {
+            let scene = Self::new();
+            scene.watch.open(&[], None);
+            scene
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.dir.path().join("p").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn hook(&self, name: &str) {
+            self.write(name, "#!/bin/sh\n");
+            let path = self.dir.path().join("p").join(name);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        /// As `git init` and `git clone` make it.
+        fn repository(&self, git: &str) {
+            for name in ["HEAD", "objects/info/x", "refs/heads/main", "info/exclude", "description"] {
+                self.write(&format!("{git}/{name}"), "ref: refs/heads/main\n");
+            }
+            self.hook(&format!("{git}/hooks/pre-commit.sample"));
+            self.write(&format!("{git}/config"), "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n");
+        }
+
+        fn since(&self, seen: usize) -> Vec<String> {
+            let (made, _) = self.watch.since(seen);
+            made.iter().map(|obeyed| obeyed.shown(&self.dir.path().join("p"))).collect()
+        }
+    }
+
+    #[test]
+    fn a_repository_that_runs_nothing_is_not_worth_a_word() {
+        let scene = Scene::opened();
+        scene.repository(".git");
+        scene.repository("fresh/.git");
+        scene.repository("bare");
+        scene.repository("fresh/.git/modules/lib");
+        scene.write("fresh/.git/modules/lib/config", "[core]\n\tworktree = ../../../lib\n");
+        scene.write("fresh/lib/.git", "gitdir: ../.git/modules/lib\n");
+        scene.write("fresh/.git/worktrees/w/commondir", "../..\n");
+        scene.write("tree/.git", "gitdir: ../fresh/.git/worktrees/w\n");
+        assert_eq!(scene.since(0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_git_obeys_in_a_new_repository_is_named() {
+        let scene = Scene::opened();
+        scene.repository("fresh/.git");
+        scene.repository("bare");
+        scene.hook("fresh/.git/hooks/post-checkout");
+        scene.write("fresh/.git/config", "[core]\n\tfsmonitor = ./x\n[alias]\n\tst = !x\n");
+        scene.write("bare/config", "[core]\n\tpager = x\n");
+        scene.write(".git/modules/new/HEAD", "");
+        scene.write(".git/modules/new/config", "[diff]\n\texternal = x\n");
+        scene.write("e1/.git", "gitdir: ../evil\n");
+        scene.write("made/worktree/.git/worktrees/w/commondir", "/elsewhere\n");
+        symlink("../../evil", scene.dir.path().join("p/fresh/.git/config.worktree")).unwrap();
+        assert_eq!(
+            scene.since(0),
+            [
+                ".git/modules/new/config (diff.external)",
+                "bare/config (core.pager)",
+                "e1/.git (leads to ../evil)",
+                "fresh/.git/config (alias.st, core.fsmonitor)",
+                "fresh/.git/config.worktree",
+                "fresh/.git/hooks/post-checkout",
+                "made/worktree/.git/worktrees/w/commondir",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_others_than_git_obey_is_named_wherever_it_is() {
+        let scene = Scene::opened();
+        for name in
+            ["a/.envrc", "a/b/.mcp.json", "a/.vscode/tasks.json", "a/.claude/x", "a/.bashrc", ".bashrc"]
+        {
+            scene.write(name, "");
+        }
+        scene.write("node_modules/x/.envrc", "");
+        assert_eq!(scene.since(0), [".bashrc", "a/.envrc", "a/.vscode", "a/b/.mcp.json"]);
+    }
+
+    #[test]
+    fn everything_is_told_by_those_who_were_there_and_by_nobody_again() {
+        let scene = Scene::new();
+        scene.write("old/.envrc", "");
+        scene.watch.open(&[], None);
+        let (first, second) = (scene.watch.seen(), scene.watch.seen());
+        scene.write("new/.envrc", "");
+        assert_eq!(scene.since(first), ["new/.envrc"]);
+        let third = scene.watch.seen();
+        assert_eq!(scene.since(second), ["new/.envrc"], "it ran meanwhile");
+        assert_eq!(scene.since(third), Vec::<String>::new());
+        // What came after the last look and before the call may be by a program that outlived its own.
+        scene.write("late/.envrc", "");
+        let fourth = scene.watch.seen();
+        scene.watch.open(&[], None);
+        assert_eq!(scene.since(fourth), ["late/.envrc"]);
+        fs::remove_file(scene.dir.path().join("p/new/.envrc")).unwrap();
+        scene.since(fourth);
+        let fifth = scene.watch.seen();
+        scene.write("new/.envrc", "");
+        assert_eq!(scene.since(fifth), ["new/.envrc"], "it is there anew");
+    }
+
+    #[test]
+    fn a_place_is_watched_from_when_it_is_opened() {
+        let scene = Scene::opened();
+        let other = scene.dir.path().join("other");
+        scene.write("../other/.envrc", "");
+        scene.repository("../other/.git");
+        scene.watch.open(std::slice::from_ref(&other), None);
+        scene.write("../other/.mcp.json", "");
+        scene.write("../other/.git/commondir", "x");
+        let there = |name: &str| other.join(name).to_str().unwrap().to_owned();
+        assert_eq!(scene.since(0), [there(".git/commondir"), there(".mcp.json")]);
     }
 }

@@ -3,6 +3,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::carve::plain;
+use super::repositories;
+use super::tree::is_skipped;
 
 /// Where a project lies among everything else, and which variables the process has that starts its programs.
 #[derive(Clone, Debug, Default)]
@@ -142,16 +144,12 @@ const SECRETS: [&str; 72] = [
     ".sqlite_history",
 ];
 
-/// What in a directory that programs may write is run or obeyed later, by a shell, an editor, git or an agent.
-const OBEYED: [&str; 31] = [
+/// What in a directory that programs may write is run or obeyed later, by an editor, an agent or taskpawl that is started there. What
+/// git obeys is said where repositories are.
+const OBEYED: [&str; 17] = [
     ".taskpawl",
     "taskpawl.toml",
     "taskpawl-policy.toml",
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/commondir",
-    ".git/info/attributes",
     ".mcp.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
@@ -166,6 +164,10 @@ const OBEYED: [&str; 31] = [
     ".vscode",
     ".idea",
     ".envrc",
+];
+
+/// What is so in a home alone, which a directory that is opened to programs may be.
+const OBEYED_AT_HOME: [&str; 9] = [
     ".gitconfig",
     ".ripgreprc",
     ".profile",
@@ -262,7 +264,38 @@ impl SandboxPlaces {
 
     /// Returns what nobody may write beneath `directory` who does not name it.
     pub(super) fn obeyed(directory: &Path) -> impl Iterator<Item = PathBuf> {
+        Self::obeyed_by_name(directory).chain(repositories::obeyed(&directory.join(".git")))
+    }
+
+    /// Returns what of it is not in a repository of git, which is more than a name.
+    pub(super) fn obeyed_by_name(directory: &Path) -> impl Iterator<Item = PathBuf> {
+        OBEYED.iter().chain(&OBEYED_AT_HOME).map(move |name| directory.join(name))
+    }
+
+    /// Returns what of it is obeyed in directories beneath a project, too.
+    pub(super) fn obeyed_anywhere(directory: &Path) -> impl Iterator<Item = PathBuf> {
         OBEYED.iter().map(move |name| directory.join(name))
+    }
+
+    /// Returns whether something that is obeyed anywhere begins with this name.
+    pub(super) fn begins_obeyed(name: &str) -> bool {
+        OBEYED.iter().any(|obeyed| obeyed.split('/').next() == Some(name))
+    }
+
+    /// Returns which part of a path, seen from the root of a project, is such, wherever it lies, without regard to case.
+    pub(super) fn part_obeyed(path: &Path) -> Option<PathBuf> {
+        let names: Vec<String> =
+            path.components().map(|name| name.as_os_str().to_string_lossy().to_lowercase()).collect();
+        let looked_at = names.iter().position(|name| is_skipped(name)).unwrap_or(names.len());
+        let ends = (0..=looked_at).filter_map(|from| {
+            let rest = names.get(from..)?;
+            let counts = OBEYED.iter().map(|obeyed| obeyed.split('/')).filter_map(|parts| {
+                let same = rest.iter().zip(parts.clone()).filter(|(name, part)| name == part).count();
+                (same == parts.count()).then_some(same)
+            });
+            Some(from + counts.min()?)
+        });
+        ends.min().map(|end| path.components().take(end).collect())
     }
 
     /// Returns a path as settings and plans write it as an absolute one.
@@ -298,4 +331,28 @@ fn host_keys() -> impl Iterator<Item = PathBuf> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         name.starts_with("ssh_host_") && path.extension().is_none_or(|end| end != "pub")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_obeyed_anywhere_is_known_by_its_path() {
+        let part = |path: &str| {
+            SandboxPlaces::part_obeyed(Path::new(path)).map(|part| part.to_str().unwrap().to_owned())
+        };
+        for (path, of) in [
+            (".mcp.json", ".mcp.json"),
+            ("a/b/.VSCode/tasks.json", "a/b/.VSCode"),
+            ("a/.claude/commands/x.md", "a/.claude/commands"),
+            ("a/.taskpawl/project", "a/.taskpawl"),
+        ] {
+            assert_eq!(part(path).as_deref(), Some(of));
+        }
+        for path in ["", "a/.claude", "a/.claude/notes.md", "a/.bashrc", "node_modules/x/.vscode/tasks.json"]
+        {
+            assert_eq!(part(path), None, "{path}");
+        }
+    }
 }

@@ -1,7 +1,16 @@
 //! The repositories of a project, and what in them git obeys when somebody uses it later.
 
-use std::fs;
+mod settings;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::made::Obeyed;
 
 /// What in the directory of a repository, of a submodule or of a worktree is run, or leads to what is run: `commondir` says where
 /// the configuration and the hooks are.
@@ -13,23 +22,138 @@ const DEPTH: usize = 16;
 /// How many submodules and worktrees are looked for.
 const MOST: usize = 1_000;
 
+/// How many bytes of a file of git are read.
+const BYTES: u64 = 256 << 10;
+
 /// Returns what of the repository at `git`, a `.git` in a project, is obeyed later, with its submodules and worktrees. A file
-/// `.git`, which says where the repository is, is so itself.
+/// `.git`, which says where the repository is, is so itself. Of what is not there yet it is what would be.
 pub(super) fn obeyed(git: &Path) -> Vec<PathBuf> {
-    if !is_directory(git) {
+    if git.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()) {
         return vec![git.to_owned()];
     }
-    let mut directories = vec![git.to_owned()];
-    add_submodules(&git.join("modules"), DEPTH, &mut directories);
-    directories.iter().flat_map(|directory| obeyed_in(directory)).collect()
+    let paths =
+        |directory: Directory| directory.obeyed().map(|name| directory.path.join(name)).collect::<Vec<_>>();
+    directories(git).into_iter().flat_map(paths).collect()
 }
 
-fn obeyed_in(directory: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = OBEYED.iter().map(|name| directory.join(name)).collect();
-    for worktree in directories_in(&directory.join("worktrees")).take(MOST) {
-        paths.extend(["config.worktree", "commondir"].map(|name| worktree.join(name)));
+/// Returns what of the repositories at `gits` git obeys now: hooks that run, settings that are not in every repository, and whatever
+/// leads to another repository.
+pub(super) fn active(gits: &[PathBuf]) -> Vec<Obeyed> {
+    let (repositories, links): (Vec<_>, Vec<_>) =
+        gits.iter().filter(|git| git.symlink_metadata().is_ok()).partition(|git| is_directory(git));
+    let directories: Vec<Directory> = repositories.into_iter().flat_map(|git| directories(git)).collect();
+    let mut found: Vec<Obeyed> = directories.iter().flat_map(Directory::active).collect();
+    if !links.is_empty() {
+        let known: HashSet<PathBuf> =
+            directories.iter().filter_map(|one| one.path.canonicalize().ok()).collect();
+        found.extend(links.into_iter().filter_map(|link| leading_away(link, &known)));
     }
-    paths
+    found
+}
+
+/// A directory of git.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Repository,
+    /// Beneath `modules` of another one.
+    Submodule,
+    /// Beneath `worktrees` of another one.
+    Worktree,
+}
+
+impl Directory {
+    fn obeyed(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let is_worktree = self.kind == Kind::Worktree;
+        OBEYED.into_iter().filter(move |name| !is_worktree || ["config.worktree", "commondir"].contains(name))
+    }
+
+    fn active(&self) -> Vec<Obeyed> {
+        self.obeyed().flat_map(|name| self.active_in(name)).collect()
+    }
+
+    fn active_in(&self, name: &str) -> Vec<Obeyed> {
+        let place = self.path.join(name);
+        let Ok(metadata) = place.symlink_metadata() else { return Vec::new() };
+        match name {
+            "hooks" if metadata.is_dir() => active_hooks(&place),
+            "config" | "config.worktree" => self.unusual(place).into_iter().collect(),
+            "commondir" if self.is_at_home(&place) => Vec::new(),
+            _ => vec![Obeyed::whole(place)],
+        }
+    }
+
+    fn unusual(&self, place: PathBuf) -> Option<Obeyed> {
+        let Ok(text) = text(&place) else { return Some(Obeyed::whole(place)) };
+        let what = settings::unusual(&text, self.kind != Kind::Repository);
+        (!what.is_empty()).then(|| Obeyed { path: place.clone(), place, what })
+    }
+
+    /// Returns whether a `commondir` leads to the repository that it lies in, as that of every worktree does.
+    fn is_at_home(&self, commondir: &Path) -> bool {
+        self.kind == Kind::Worktree && text(commondir).is_ok_and(|text| text.trim() == "../..")
+    }
+}
+
+/// Returns the hooks that git runs: programs, and no samples.
+fn active_hooks(place: &Path) -> Vec<Obeyed> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    // A link to what is not there may lead to something later.
+    let is_run = |path: &PathBuf| {
+        path.metadata()
+            .map_or(true, |metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    let active = entries.filter(|path| path.extension().is_none_or(|end| end != "sample")).filter(is_run);
+    active.map(|path| Obeyed { place: place.to_owned(), path, what: Vec::new() }).collect()
+}
+
+/// Returns a `.git` that is no directory, unless it leads to a submodule or a worktree of a repository that is looked at itself.
+fn leading_away(link: &Path, known: &HashSet<PathBuf>) -> Option<Obeyed> {
+    let said = text(link).ok();
+    let to = said.as_deref().and_then(|said| said.strip_prefix("gitdir:")).map(str::trim);
+    let is_known = |to: &str| {
+        let to = link.parent().map(|above| above.join(to)).and_then(|to| to.canonicalize().ok());
+        to.is_some_and(|to| known.contains(&to))
+    };
+    match to {
+        Some(to) if is_known(to) => None,
+        Some(to) => Some(Obeyed { what: vec![format!("leads to {to}")], ..Obeyed::whole(link.to_owned()) }),
+        None => Some(Obeyed::whole(link.to_owned())),
+    }
+}
+
+/// Reads a small file. Neither a pipe nor a link is followed: it may be whatever somebody has made.
+fn text(path: &Path) -> io::Result<String> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits();
+    let file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the directory of a repository with those of its submodules and worktrees.
+fn directories(git: &Path) -> Vec<Directory> {
+    let mut submodules = Vec::new();
+    add_submodules(&git.join("modules"), DEPTH, &mut submodules);
+    let submodules = submodules.into_iter().map(|path| Directory { path, kind: Kind::Submodule });
+    let main = Directory { path: git.to_owned(), kind: Kind::Repository };
+    let mut found: Vec<Directory> = std::iter::once(main).chain(submodules).collect();
+    let worktrees: Vec<Directory> = found
+        .iter()
+        .flat_map(|directory| directories_in(&directory.path.join("worktrees")).take(MOST))
+        .map(|path| Directory { path, kind: Kind::Worktree })
+        .collect();
+    found.extend(worktrees);
+    found
 }
 
 fn add_submodules(above: &Path, depth: usize, found: &mut Vec<PathBuf>) {
@@ -46,7 +170,7 @@ fn add_submodules(above: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn directories_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
+fn directories_in(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }

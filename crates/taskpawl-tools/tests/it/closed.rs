@@ -27,7 +27,7 @@ const IN_DIRECTORIES: [&str; 5] =
     ["diary/today", "state/tasks.db", ".git/hooks/pre-commit", ".vscode/settings.json", "infra/main.tf"];
 
 /// What is protected and not there.
-const MISSING: [&str; 13] = [
+const MISSING: [&str; 16] = [
     ".bashrc",
     ".claude/settings.json",
     ".claude/commands/deep/new.md",
@@ -41,6 +41,9 @@ const MISSING: [&str; 13] = [
     ".gemini/settings.json",
     ".env.production",
     "app/.env",
+    "app/.mcp.json",
+    "app/.vscode/settings.json",
+    "app/lib/.claude/commands/new.md",
 ];
 
 fn project(settings: SandboxSettings) -> Project {
@@ -50,6 +53,11 @@ fn project(settings: SandboxSettings) -> Project {
     }
     project.cx.closed = closed(&project, settings);
     project
+}
+
+/// Returns what is closed in a project by default.
+pub(crate) fn closed_at(project: &Project) -> ClosedPlaces {
+    closed(project, SandboxSettings::default())
 }
 
 fn closed(project: &Project, mut settings: SandboxSettings) -> ClosedPlaces {

@@ -105,6 +105,25 @@ async fn write_file_makes_replaces_and_appends() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_written_leaves_no_directories_behind() {
+    let mut project = Project::new();
+    project.cx.closed = crate::closed::closed_at(&project);
+    project.write("there/file", "");
+    let long = format!("new/deep/{}", "x".repeat(300));
+    for path in ["new/deep/.git/hooks/x", "new/.env", "new/deep/.mcp.json", "there/new/.git", &long] {
+        for append in [false, true] {
+            let args = json!({"path": path, "content": "x", "append": append});
+            project.call("write_file", args).await.unwrap_err();
+            let left = ["new", "there/new"].iter().find(|name| project.path(name).exists());
+            assert_eq!(left, None, "{path}, append: {append}");
+        }
+    }
+    project.call("write_file", json!({"path": "new/deep/x", "content": "x"})).await.unwrap();
+    project.call("write_file", json!({"path": "new/deep/.env", "content": "x"})).await.unwrap_err();
+    assert_eq!(project.read("new/deep/x"), "x", "what was there stays");
+}
+
+#[tokio::test]
 async fn write_file_follows_links_within_the_project() {
     let project = Project::new();
     project.write("real/a", "old");

@@ -1,0 +1,302 @@
+//! What of a project matters to the sandbox wherever it lies. All of it is read once; later only directories that have changed are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::DirEntry;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::dotenv;
+use super::places::SandboxPlaces;
+
+/// Among how many files of a project it is looked for.
+const ENTRIES: usize = 20_000;
+
+/// Directories of files that others wrote or that were made: too many to look at, and no place for what is one's own.
+const SKIPPED: [&str; 12] = [
+    ".git",
+    ".hg",
+    ".taskpawl",
+    ".tox",
+    ".venv",
+    "__pycache__",
+    "build",
+    "dist",
+    "node_modules",
+    "target",
+    "vendor",
+    "venv",
+];
+
+/// How long the time of a change says too little: what changes again in the same tick of a file system's clock has the same.
+const UNSETTLED: Duration = Duration::from_secs(2);
+
+/// Directories of a project, the nearest as far as there are not too many, and what was found in each.
+#[derive(Debug)]
+pub(super) struct Tree {
+    root: PathBuf,
+    most: usize,
+    /// How many entries `directories` have together.
+    entries: usize,
+    directories: BTreeMap<PathBuf, Directory>,
+}
+
+#[derive(Debug, Default)]
+struct Directory {
+    /// When it was changed before it was read; `None` where that is too short ago to rely on.
+    stamp: Option<Stamp>,
+    entries: usize,
+    secrets: Vec<PathBuf>,
+    repositories: Vec<PathBuf>,
+    /// Whether there are names in it that others obey.
+    holds_obeyed: bool,
+    /// The directories in it that are not looked at: the first, and how many.
+    left_out: Option<(PathBuf, usize)>,
+}
+
+/// What tells a directory from another one, and from itself before a change. Programs can set neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Tree {
+    /// Returns the tree at `root`, not yet looked at.
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), most: ENTRIES, entries: 0, directories: BTreeMap::new() }
+    }
+
+    /// Returns the directory that all others are beneath.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Looks at what has changed since the last time, the nearest first.
+    pub(super) fn look(&mut self) {
+        let has_changed = |(path, directory): &(&PathBuf, &Directory)| {
+            directory.stamp.is_none() || directory.stamp != Stamp::of(path)
+        };
+        let changed: Vec<PathBuf> =
+            self.directories.iter().filter(has_changed).map(|(path, _)| path.clone()).collect();
+        for path in &changed {
+            self.forget(path);
+        }
+        let mut queue: VecDeque<PathBuf> = changed.into();
+        if self.directories.is_empty() && queue.is_empty() {
+            queue.push_back(self.root.clone());
+        }
+        while let Some(path) = queue.pop_front() {
+            if Stamp::of(&path).is_some() && !self.directories.contains_key(&path) {
+                self.read(path, &mut queue);
+            }
+        }
+    }
+
+    /// Returns the files in which the secrets of an environment are.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.values().flat_map(|directory| &directory.secrets)
+    }
+
+    /// Returns every `.git`, which is a directory or a file, and every directory that is a repository itself.
+    pub(super) fn repositories(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.values().flat_map(|directory| &directory.repositories)
+    }
+
+    /// Returns the directories in which there may be what others obey.
+    pub(super) fn obeyed_in(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.iter().filter(|(_, directory)| directory.holds_obeyed).map(|(path, _)| path)
+    }
+
+    /// Says what is not hidden or told because it was not looked for, if there is anything.
+    pub(super) fn gap(&self) -> Option<String> {
+        let left_out = || self.directories.values().filter_map(|directory| directory.left_out.as_ref());
+        let depth = |path: &PathBuf| path.components().count();
+        let (first, _) = left_out().min_by_key(|(path, _)| (depth(path), path))?;
+        let more = match left_out().map(|(_, count)| count).sum::<usize>() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more directories"),
+        };
+        let first = first.display();
+        Some(format!(
+            "`.env` files and repositories are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` and `protect` in the configuration name what is there"
+        ))
+    }
+
+    fn forget(&mut self, path: &Path) {
+        if let Some(directory) = self.directories.remove(path) {
+            self.entries -= directory.entries;
+        }
+    }
+
+    /// Directories that were seen in time are read to their ends: one with very many files hides no other's.
+    fn read(&mut self, path: PathBuf, queue: &mut VecDeque<PathBuf>) {
+        let mut found =
+            Directory { stamp: Stamp::of(&path).filter(Stamp::is_settled), ..Directory::default() };
+        let mut parts_of_repository = 0;
+        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            found.entries += 1;
+            self.entries += 1;
+            let (name, is_directory) = look(&entry);
+            found.holds_obeyed |= SandboxPlaces::begins_obeyed(&name);
+            parts_of_repository += usize::from(is_part_of_repository(&name, is_directory));
+            if name == ".git" {
+                found.repositories.push(entry.path());
+            } else if dotenv::is_secret(&name) {
+                found.secrets.push(entry.path());
+            } else if is_directory && !is_skipped(&name) && !self.directories.contains_key(&entry.path()) {
+                if self.entries < self.most {
+                    queue.push_back(entry.path());
+                } else {
+                    found.left_out.get_or_insert((entry.path(), 0)).1 += 1;
+                }
+            }
+        }
+        if parts_of_repository == 3 {
+            found.repositories.push(path.clone());
+        }
+        self.directories.insert(path, found);
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Some(Self { device: metadata.dev(), inode: metadata.ino(), changed })
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is compared with the clock of the file system, and shown to nobody"
+    )]
+    fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let changed = Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
+        now.checked_sub(changed).is_some_and(|age| age > UNSETTLED)
+    }
+}
+
+/// Returns whether directories of this name are not looked into.
+pub(super) fn is_skipped(name: &str) -> bool {
+    SKIPPED.contains(&name)
+}
+
+fn look(entry: &DirEntry) -> (String, bool) {
+    let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+    (entry.file_name().to_string_lossy().into_owned(), is_directory)
+}
+
+/// Git takes a directory that has these three for a repository, whatever its name.
+fn is_part_of_repository(name: &str, is_directory: bool) -> bool {
+    match name {
+        "HEAD" => !is_directory,
+        "objects" | "refs" => is_directory,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(names: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        make(dir.path(), names);
+        dir
+    }
+
+    fn make(root: &Path, names: &[&str]) {
+        for name in names {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+    }
+
+    fn looked_at(root: &Path, most: usize) -> Tree {
+        let mut tree = Tree { most, ..Tree::new(root) };
+        tree.look();
+        tree
+    }
+
+    fn names<'a>(root: &Path, paths: impl Iterator<Item = &'a PathBuf>) -> Vec<String> {
+        let mut names: Vec<_> =
+            paths.map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_of_the_environment_are_found_but_for_samples_and_what_others_wrote() {
+        let dir = made(&[
+            ".env",
+            ".env.local",
+            ".env.example",
+            ".environment",
+            "app/.env.production",
+            "app/node_modules/x/.env",
+            "env",
+        ]);
+        let tree = looked_at(dir.path(), ENTRIES);
+        assert_eq!(names(dir.path(), tree.secrets()), [".env", ".env.local", "app/.env.production"]);
+        assert_eq!(tree.gap(), None);
+    }
+
+    #[test]
+    fn what_is_not_looked_at_is_told() {
+        let dir = made(&["a/.env", "a/b/c/d/e/f/g/h/.env", "a/b/c/d/e/f/g/h/i/.env"]);
+        let told = |most| {
+            let tree = looked_at(dir.path(), most);
+            let gap = tree.gap().unwrap_or_default().replace(dir.path().to_str().unwrap(), "[dir]");
+            (tree.secrets().count(), gap)
+        };
+        assert_eq!(told(1_000), (3, String::new()), "depth does not matter");
+        let (found, gap) = told(5);
+        assert_eq!(found, 1);
+        insta::assert_snapshot!(gap, @"`.env` files and repositories are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` and `protect` in the configuration name what is there");
+    }
+
+    #[test]
+    fn what_changes_is_seen_by_the_next_look() {
+        let dir = made(&["a/x", "b/.git/HEAD", "b/c/.env"]);
+        let mut tree = looked_at(dir.path(), ENTRIES);
+        assert_eq!(names(dir.path(), tree.repositories()), ["b/.git"]);
+        make(dir.path(), &["a/new/deep/.git", "a/new/.mcp.json", "a/.env"]);
+        std::fs::remove_dir_all(dir.path().join("b")).unwrap();
+        tree.look();
+        assert_eq!(names(dir.path(), tree.repositories()), ["a/new/deep/.git"]);
+        assert_eq!(names(dir.path(), tree.secrets()), ["a/.env"]);
+        assert_eq!(names(dir.path(), tree.obeyed_in()), ["a/new"]);
+        let fresh = looked_at(dir.path(), ENTRIES);
+        assert_eq!(tree.entries, fresh.entries, "nothing is counted twice");
+    }
+
+    #[test]
+    fn a_repository_need_not_be_called_git() {
+        let dir = made(&["bare/HEAD", "bare/objects/x", "bare/refs/x", "other/HEAD", "other/refs/x"]);
+        let tree = looked_at(dir.path(), ENTRIES);
+        assert_eq!(names(dir.path(), tree.repositories()), ["bare"]);
+    }
+
+    #[test]
+    fn only_what_has_changed_is_read_again() {
+        let dir = made(&["a/x"]);
+        let mut tree = looked_at(dir.path(), ENTRIES);
+        // As if it had been read long after its last change.
+        for (path, directory) in &mut tree.directories {
+            directory.stamp = Stamp::of(path);
+            directory.entries = 7;
+        }
+        tree.look();
+        assert!(tree.directories.values().all(|directory| directory.entries == 7));
+        make(dir.path(), &["a/y"]);
+        // The clock of a file system may not have moved on meanwhile.
+        let a = tree.directories.get_mut(&dir.path().join("a")).unwrap();
+        a.stamp.as_mut().unwrap().changed.0 -= 1;
+        tree.look();
+        let counts: Vec<_> = tree.directories.values().map(|directory| directory.entries).collect();
+        assert_eq!(counts, [7, 2]);
+    }
+}
