@@ -1,6 +1,8 @@
 //! The MCP servers of the configuration, and how their tools become known.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -235,6 +237,11 @@ fn widen(app: &App, root: &Path, servers: &mut [ServerConfig]) -> Result<(), Cli
     Ok(())
 }
 
+/// Makes a directory for files of one command, which only the user can look into.
+pub(crate) fn private_directory(prefix: &str) -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir()
+}
+
 fn root(app: &App) -> Result<PathBuf, CliError> {
     match app.place() {
         Ok(place) => Ok(place.root.clone()),
@@ -281,7 +288,7 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
         return Ok(());
     }
     let learner = Arc::new(Learner::new(Arc::clone(&app.servers()?.servers), names));
-    let files = tempfile::Builder::new().prefix("taskpawl-mcp-").tempdir().map_err(CliError::Runtime)?;
+    let files = private_directory("taskpawl-mcp-").map_err(CliError::Runtime)?;
     let plans = app.builder_at(Location::Memory, &root(app)?)?;
     let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
     let plans = app.held(plans, &SandboxArgs::default())?.open()?;

@@ -10,7 +10,7 @@ use taskpawl_model::{
 };
 use taskpawl_tools::{
     Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
-    SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, probe,
+    SandboxSettings, SecretSource, SpawnError, Supervision, ToolFinder, bubblewrap, probe,
 };
 use tokio::sync::watch;
 
@@ -317,6 +317,21 @@ impl Engine {
         match self.confinement(None).plain().sandbox {
             Sandbox::On(profile) => probe(&self.supervision, &profile).map(Some),
             Sandbox::Off => Ok(None),
+        }
+    }
+
+    /// Tries the strict sandbox for real, whether or not programs are to be in it, as [`probe_sandbox`](Self::probe_sandbox) does: returns
+    /// what makes it, with its version, and what of it is in force.
+    ///
+    /// # Errors
+    /// It is not possible here; the error says what is missing and how to go on.
+    pub fn probe_strict(&self) -> Result<(String, Enforcement), SpawnError> {
+        let version = bubblewrap()?;
+        let (settings, places) = &*self.sandbox;
+        let settings = SandboxSettings { mode: SandboxMode::Strict, ..settings.clone() };
+        match Confinement::new(settings, places.clone()).plain().sandbox {
+            Sandbox::On(profile) => Ok((version, probe(&self.supervision, &profile)?)),
+            Sandbox::Off => Ok((version, Enforcement::default())),
         }
     }
 

@@ -49,7 +49,7 @@ pub use error::SpawnError;
 pub use filter::{OutputFilter, StreamFilter, filter_file};
 pub use handover::{Handover, inherited};
 pub use piped::{Piped, PipedEnd};
-pub use probe::probe;
+pub use probe::{bubblewrap, probe};
 pub use profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox};
 pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};

@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::error::SpawnError;
 use crate::profile::{Enforcement, Profile, Sandbox};
 use crate::programs::{Supervision, without_supervisor};
-use crate::supervisor::{Held, Link};
+use crate::supervisor::{Held, Link, version_of_bubbles};
 
 /// How long a supervisor without programs may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,4 +23,14 @@ pub fn probe(supervision: &Supervision, profile: &Arc<Profile>) -> Result<Enforc
     // One that hangs harms nobody: it has been told to end.
     let _ = link.is_gone_within(PATIENCE);
     Ok(enforcement?.as_deref().cloned().unwrap_or_default())
+}
+
+/// Returns what the program says of itself that [`Level::Strict`](crate::Level::Strict) takes: its name and version. Whether it works
+/// here [`probe`] tells.
+///
+/// # Errors
+///
+/// It is not installed; the error says how to go on.
+pub fn bubblewrap() -> Result<String, SpawnError> {
+    version_of_bubbles()
 }

@@ -65,7 +65,7 @@ pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretS
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError,
-    StreamFilter, Supervision, child_entry, filter_file, inherited, is_below_supervisor, probe,
+    StreamFilter, Supervision, bubblewrap, child_entry, filter_file, inherited, is_below_supervisor, probe,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolCommand, ToolSpec};

@@ -1,3 +1,5 @@
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -221,8 +223,10 @@ impl Builder {
             if let Some(files) = self.files.or_else(|| self.location.path().map(files_beside)) {
                 (files, None)
             } else {
-                let directory =
-                    tempfile::Builder::new().prefix("taskpawl-").tempdir().map_err(OpenError::Files)?;
+                // Left to itself it is as open as the mask of the user.
+                let private = Permissions::from_mode(0o700);
+                let made = tempfile::Builder::new().prefix("taskpawl-").permissions(private).tempdir();
+                let directory = made.map_err(OpenError::Files)?;
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };
         let root = root.map_err(OpenError::Root)?;

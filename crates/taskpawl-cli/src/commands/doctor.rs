@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use taskpawl::Taskpawl;
 use taskpawl::store::{Finding, Location, PlacementError, Severity};
-use taskpawl::tools::{Enforcement, NetworkWall, SpawnError};
+use taskpawl::tools::{Enforcement, Level, NetworkWall, SpawnError};
 
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
@@ -47,7 +47,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     };
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
+    let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);
     found.push(of_sandbox(tried));
+    if starts_programs && !is_strict {
+        found.push(of_strict(plans.engine().probe_strict()));
+    }
     let out = app.out();
     if out.is_json {
         out.data(&found)?;
@@ -111,6 +115,24 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Finding {
         Err(error @ SpawnError::Sandbox { .. }) => finding("none is started".to_owned(), error.to_string()),
         Err(error) => finding("the sandbox cannot be tried".to_owned(), error.to_string()),
     }
+}
+
+/// Says whether programs can be kept even closer on this machine.
+fn of_strict(tried: Result<(String, Enforcement), SpawnError>) -> Finding {
+    let (message, remedy) = match tried {
+        Ok((version, enforcement)) => {
+            let all = "in it other places do not exist, and no other process is seen";
+            let gaps = enforcement.gaps.join("; ");
+            let remedy =
+                if gaps.is_empty() { all.to_owned() } else { format!("{all}; not enforced here: {gaps}") };
+            (format!("`--sandbox strict` is possible: {version}"), remedy)
+        }
+        Err(SpawnError::Sandbox { missing, advice }) => {
+            (format!("`--sandbox strict` is not possible: {missing}"), advice)
+        }
+        Err(error) => ("`--sandbox strict` cannot be tried".to_owned(), error.to_string()),
+    };
+    Finding::new("sandbox", Severity::Note, "programs", message, remedy)
 }
 
 fn word(finding: &Finding) -> (&'static str, Style) {

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use taskpawl::{SandboxMode, SandboxSettings};
 
 use crate::app::App;
+use crate::environment::Environment;
 use crate::error::CliError;
 use crate::text::quoted;
 
@@ -55,9 +56,8 @@ impl SandboxArgs {
             return Err(CliError::usage_with("without a sandbox programs have the network anyway", hint));
         }
         settings.net |= self.allow_net;
-        let directory = &app.environment().directory;
-        settings.write.extend(places("--allow-write", directory, &self.allow_write)?);
-        settings.read.extend(places("--allow-read", directory, &self.allow_read)?);
+        settings.write.extend(places("--allow-write", app.environment(), &self.allow_write)?);
+        settings.read.extend(places("--allow-read", app.environment(), &self.allow_read)?);
         Ok(settings)
     }
 
@@ -77,9 +77,9 @@ impl SandboxArgs {
 }
 
 /// Returns the places that a flag names. One that is not there is most likely mistyped, and nothing can be allowed about it.
-fn places(flag: &str, directory: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+fn places(flag: &str, environment: &Environment, paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let there = |path: &PathBuf| {
-        let path = directory.join(path);
+        let path = at_home(environment, path)?;
         if path.exists() {
             return Ok(path);
         }
@@ -87,4 +87,17 @@ fn places(flag: &str, directory: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf
         Err(CliError::usage_with(message, "make it first, or name the directory that it shall be in"))
     };
     paths.iter().map(there).collect()
+}
+
+/// Returns the absolute path that words of a command line mean. Shells leave `~` alone in `--allow-read=~/x`, and for whoever quotes it.
+fn at_home(environment: &Environment, path: &Path) -> Result<PathBuf, CliError> {
+    match (path.strip_prefix("~"), environment.path("HOME")) {
+        (Ok(rest), Some(home)) => Ok(home.join(rest)),
+        (Ok(_), None) => {
+            let message =
+                format!("{} begins with `~`, and HOME is not set", quoted(&path.display().to_string()));
+            Err(CliError::usage_with(message, "write the path in full"))
+        }
+        (Err(_), _) => Ok(environment.directory.join(path)),
+    }
 }

@@ -17,7 +17,7 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::output::say;
-use crate::servers;
+use crate::servers::{self, private_directory};
 use crate::text::{Cell, Table, clean, clean_block, style};
 use crate::toolbox::ToolSource;
 
@@ -270,7 +270,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
         Err(CliError::Place(PlacementError::NoProject { .. })) => app.environment().directory.clone(),
         Err(error) => return Err(error),
     };
-    let files = tempfile::Builder::new().prefix("taskpawl-call-").tempdir().map_err(CliError::Runtime)?;
+    let files = private_directory("taskpawl-call-").map_err(CliError::Runtime)?;
     let builder = app.builder_at(Location::Memory, &root)?.files(files.path());
     let plans = app.held(builder, sandbox)?.open()?;
     let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };

@@ -13,9 +13,31 @@ fn a_sound_store_is_well() {
     assert!(cli.run(&["doctor"]).ok().stdout.ends_with("\nall is well\n"));
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
     // What this machine can enforce is no finding about the store.
-    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
-    assert_eq!((&found[0]["check"], &found[0]["severity"]), (&"sandbox".into(), &"note".into()), "{found}");
+    assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
+    for finding in found.as_array().unwrap() {
+        assert_eq!((&finding["check"], &finding["severity"]), (&"sandbox".into(), &"note".into()), "{found}");
+    }
     assert!(found[0]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
+    assert!(found[1]["message"].as_str().unwrap().starts_with("`--sandbox strict` is "), "{found}");
+}
+
+#[test]
+fn what_strict_takes_is_told() {
+    let cli = Cli::new().with("PATH", "/nowhere");
+    let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
+    let last = found.as_array().unwrap().last().unwrap();
+    assert_eq!(last["message"], "`--sandbox strict` is not possible: `bwrap` is in no directory of PATH");
+    assert_eq!(
+        last["remedy"],
+        "install it (the package is called `bubblewrap`), or use the sandbox without `strict`"
+    );
+}
+
+#[test]
+fn a_store_in_memory_is_well() {
+    let cli = Cli::without_store();
+    let found = cli.run(&["--store", ":memory:", "doctor"]);
+    assert!(found.ok().stdout.ends_with("all is well\n"));
 }
 
 #[test]
@@ -24,7 +46,7 @@ fn what_the_machine_can_enforce_is_told_before_there_is_a_project() {
     let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
     let checks: Vec<&str> =
         found.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["project", "sandbox"]);
+    assert_eq!(checks, ["project", "sandbox", "sandbox"]);
     assert!(found[1]["message"].as_str().unwrap().starts_with("they run in a sandbox: Landlock "), "{found}");
     assert!(!cli.run(&["doctor"]).ok().stdout.contains("all is well"));
     // There is nothing to mend.

@@ -243,6 +243,19 @@ fn who_is_told_of_a_run_runs_as_who_named_it() {
     assert_eq!(fs::read_to_string(cli.path("by-user")).unwrap(), "finished\n");
 }
 
+/// Shells leave `~` alone behind a `=`.
+#[test]
+fn a_flag_may_name_the_home_as_people_do() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir(cli.path("data")).unwrap();
+    let written = call(&cli, "touch ../data/new", &["--allow-write=~/data"]);
+    assert_eq!(written["status"], "succeeded", "{written}");
+    let refused = cli.run(&["run-all-ready", "--allow-read=~/nothing"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("/nothing`, which does not exist"), "{refused}");
+    assert!(!refused.stderr.contains('~'), "{refused}");
+}
+
 #[test]
 fn a_worktree_is_committed_in() {
     let cli = Cli::new().with_programs();

@@ -1,11 +1,11 @@
 //! A supervisor inside of `bwrap`, in which only the places of its profile exist and no process but those of its programs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::entry::MARKER;
 use crate::error::SpawnError;
@@ -18,27 +18,56 @@ const KEPT: &str = "/run/systemd/resolve";
 
 /// Returns the command that starts `program` as a supervisor in a bubble.
 pub(super) fn command(program: &Path, profile: &Profile) -> Result<Command, SpawnError> {
-    let find = |name: &Path| {
-        let name = name.to_string_lossy();
-        locate(&name, Path::new("/"), std::env::var_os("PATH"))
-    };
-    let Ok(bwrap) = find(Path::new("bwrap")) else {
-        let advice = "install it (the package is called `bubblewrap`), or use the sandbox without `strict`";
-        return Err(Refusal::new("`bwrap` is in no directory of PATH", advice).into());
-    };
+    let bwrap = bwrap()?;
     // The link of the running program leads elsewhere when it is followed by `bwrap`.
     let program =
         std::fs::read_link(program).or_else(|_| find(program)).unwrap_or_else(|_| program.to_owned());
     let mut command = Command::new(bwrap);
-    command.args(["--unshare-pid", "--as-pid-1", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run"]);
-    for (how, from, to) in binds(&Places::of(profile), &program) {
-        command.args([OsStr::new(how), from.as_os_str(), to.as_os_str()]);
-    }
+    command.args(arguments(&Places::of(profile), &program));
     command.args(["--chdir", "/", "--"]).arg(&program).arg(MARKER);
     // The keys of the terminal must not end it behind the engine's back: it lives as long as the supervisor.
     command.process_group(0);
     Ok(command)
+}
+
+/// Returns the program that makes bubbles.
+fn bwrap() -> Result<PathBuf, SpawnError> {
+    find(Path::new("bwrap")).map_err(|_| {
+        let advice = "install it (the package is called `bubblewrap`), or use the sandbox without `strict`";
+        Refusal::new("`bwrap` is in no directory of PATH", advice).into()
+    })
+}
+
+fn find(name: &Path) -> Result<PathBuf, SpawnError> {
+    locate(&name.to_string_lossy(), Path::new("/"), std::env::var_os("PATH"))
+}
+
+/// Returns what the program that makes bubbles says of itself: its name and version.
+pub(crate) fn version() -> Result<String, SpawnError> {
+    let bwrap = bwrap()?;
+    let said = Command::new(&bwrap).arg("--version").stdin(Stdio::null()).output();
+    let said = said.map_err(|source| SpawnError::Start { program: bwrap, source })?;
+    Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or("no version").trim().to_owned())
+}
+
+/// Returns what describes a bubble. Where the root of everything is one of the places, it comes first: it would lie over the `/proc` and
+/// `/dev` of the bubble, and its processes would find those outside.
+fn arguments(places: &Places, program: &Path) -> Vec<OsString> {
+    let (everything, others): (Vec<_>, Vec<_>) =
+        binds(places, program).into_iter().partition(|(_, _, to)| to.parent().is_none());
+    let of_bubble = ["--proc", "/proc", "--dev", "/dev"];
+    // Where everything is there, these are too.
+    let is_empty = everything.is_empty();
+    let of_empty = ["--tmpfs", "/tmp", "--dir", "/run"].iter().filter(|_| is_empty);
+    let words = |binds: Vec<(&'static str, PathBuf, PathBuf)>| -> Vec<OsString> {
+        binds.into_iter().flat_map(|(how, from, to)| [how.into(), from.into(), to.into()]).collect()
+    };
+    let unshared = ["--unshare-pid", "--as-pid-1", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
+    let mut arguments: Vec<OsString> = unshared.map(OsString::from).into();
+    arguments.extend(words(everything));
+    arguments.extend(of_bubble.iter().chain(of_empty).map(OsString::from));
+    arguments.extend(words(others));
+    arguments
 }
 
 /// Returns what is bound where, outer places first.
@@ -79,4 +108,40 @@ pub(super) fn are_of_supervisor(
     let is_marker = |word: OsString| word == MARKER;
     // `bwrap` gives programs no other name than their own.
     words.next().is_some_and(is_marker) || (words.next().is_some_and(is_marker) && has_socket())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(read: &[&str]) -> String {
+        let read: Vec<PathBuf> = read.iter().map(PathBuf::from).collect();
+        let mut places = Places::default();
+        places.read = read;
+        places.write = vec!["/home/me/project".into()];
+        let words = arguments(&places, Path::new("/usr/bin/taskpawl"));
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).skip(5).collect();
+        words.join(" ").replace(" --", "\n--")
+    }
+
+    #[test]
+    fn a_bubble_has_its_own_processes_and_devices_whatever_is_shown() {
+        insta::assert_snapshot!(said(&["/usr"]), @r"
+        --proc /proc
+        --dev /dev
+        --tmpfs /tmp
+        --dir /run
+        --bind /home/me/project /home/me/project
+        --ro-bind-try /run/systemd/resolve /run/systemd/resolve
+        --ro-bind /usr /usr
+        ");
+        insta::assert_snapshot!(said(&["/", "/usr"]), @r"
+        --ro-bind / /
+        --proc /proc
+        --dev /dev
+        --bind /home/me/project /home/me/project
+        --ro-bind-try /run/systemd/resolve /run/systemd/resolve
+        --ro-bind /usr /usr
+        ");
+    }
 }

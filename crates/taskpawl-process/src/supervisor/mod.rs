@@ -11,6 +11,7 @@ mod socket;
 mod spawn;
 mod wire;
 
+pub(crate) use bubble::version as version_of_bubbles;
 pub use entry::child_entry;
 pub(crate) use entry::this_program;
 pub use kin::is_below_supervisor;

@@ -524,6 +524,22 @@ async fn in_a_bubble_there_is_nothing_but_the_named_places_and_own_processes() {
     home.bench.programs.close().await;
 }
 
+/// The root of everything must not lie over the `/proc` of the bubble.
+#[tokio::test]
+async fn a_bubble_that_shows_everything_is_one_all_the_same() {
+    let mut home = Home::new();
+    home.profile.level = Level::Strict;
+    home.profile.read.push("/".into());
+    if !has_bwrap() {
+        return;
+    }
+    home.works("write ~/project/new").await;
+    home.works("read ~/other/file").await;
+    home.fails("write ~/other/file").await;
+    assert_eq!(home.shell("echo $PPID").await.stdout.text, "1\n");
+    home.bench.programs.close().await;
+}
+
 #[tokio::test]
 async fn a_bubble_that_cannot_be_made_is_refused_with_what_is_missing() {
     let mut home = Home::new();
