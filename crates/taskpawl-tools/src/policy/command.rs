@@ -1,66 +1,11 @@
 //! What a command line would run, read in two ways: exactly, for rules that allow, and with suspicion, for rules that ask or deny.
 
-use std::sync::Arc;
+mod alias;
+mod reader;
+mod suspect;
 
-/// How deep command lines are looked into that stand in others, as in `sh -c '…'`.
-const DEPTH: usize = 8;
-
-/// Programs that run what their arguments say.
-const RUNNERS: &[&str] = &[
-    ".",
-    "ash",
-    "bash",
-    "builtin",
-    "busybox",
-    "bwrap",
-    "chroot",
-    "chrt",
-    "command",
-    "coproc",
-    "csh",
-    "dash",
-    "doas",
-    "env",
-    "eval",
-    "exec",
-    "fd",
-    "find",
-    "firejail",
-    "fish",
-    "flock",
-    "ionice",
-    "ksh",
-    "ltrace",
-    "nice",
-    "nohup",
-    "nsenter",
-    "parallel",
-    "pkexec",
-    "proxychains",
-    "runuser",
-    "script",
-    "setpriv",
-    "setsid",
-    "sh",
-    "source",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "tcsh",
-    "time",
-    "timeout",
-    "toybox",
-    "trap",
-    "unbuffer",
-    "unshare",
-    "watch",
-    "xargs",
-    "zsh",
-];
+pub(crate) use suspect::Suspect;
+use suspect::Suspicion;
 
 /// Words after which a command begins.
 const KEYWORDS: &[&str] =
@@ -110,40 +55,23 @@ pub(crate) struct Commands {
     pub(crate) suspects: Vec<Suspect>,
 }
 
-/// Words of which the first may be a program; the ends of one list share it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Suspect {
-    list: Arc<[Word]>,
-    from: usize,
-}
-
-impl Suspect {
-    pub(crate) fn words(&self) -> &[Word] {
-        &self.list[self.from..]
-    }
-}
-
 impl Commands {
     /// Reads the argv of a program.
     pub(crate) fn of_argv(argv: &[String]) -> Self {
         let words: Vec<Word> = argv.iter().map(|word| Word::literal(word)).collect();
         let plain = vec![Plain { argv: argv.to_vec(), variables: Vec::new() }];
-        let mut suspects = Vec::new();
-        suspect(&words, 0, &mut suspects);
-        Self { plain: Some(plain), suspects }
+        Self { plain: Some(plain), suspects: Suspicion::of_words(&words).found }
     }
 
     /// Reads a command line for `/bin/sh`.
     pub(crate) fn of_line(line: &str) -> Self {
-        let mut suspects = Vec::new();
-        suspect_line(line, 0, &mut suspects);
-        Self { plain: plain(line), suspects }
+        Self { plain: plain(line), suspects: Suspicion::default().with_line(line).found }
     }
 
     /// A program that runs what it is told may be told by its input.
     pub(crate) fn with_input(mut self, input: &str) -> Self {
-        if self.suspects.iter().any(|suspect| suspect.words().first().is_some_and(is_runner)) {
-            suspect_line(input, 0, &mut self.suspects);
+        if self.suspects.iter().any(Suspect::is_runner) {
+            self.suspects = Suspicion { found: self.suspects }.with_line(input).found;
         }
         self
     }
@@ -230,263 +158,6 @@ fn is_variable(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
-}
-
-// With suspicion.
-
-/// Cuts a line wherever a command may begin, and looks at each piece.
-fn suspect_line(line: &str, depth: usize, found: &mut Vec<Suspect>) {
-    if depth > DEPTH {
-        // Nobody nests so deep who does not hide something.
-        let word = Word { text: line.to_owned(), certainty: Certainty::AnyWords };
-        found.push(Suspect { list: Arc::new([word]), from: 0 });
-        return;
-    }
-    let mut reader = Reader { words: Vec::new(), word: None, pieces: Vec::new(), inner: Vec::new() };
-    reader.read(line);
-    for words in reader.pieces {
-        suspect(&words, depth, found);
-    }
-    for line in reader.inner {
-        suspect_line(&line, depth + 1, found);
-    }
-}
-
-/// Looks at one command: without what stands before its program, and at what that runs in turn.
-fn suspect(words: &[Word], depth: usize, found: &mut Vec<Suspect>) {
-    let is_before = |word: &&Word| {
-        let is_assignment =
-            word.text.split_once('=').is_some_and(|(name, _)| is_variable(name.trim_end_matches('+')));
-        is_assignment || KEYWORDS.contains(&word.text.as_str())
-    };
-    let skipped = words.iter().take_while(is_before).count();
-    let words: Arc<[Word]> = words[skipped..].into();
-    if words.is_empty() {
-        return;
-    }
-    found.push(Suspect { list: Arc::clone(&words), from: 0 });
-    let mut from = 0;
-    // Where it is clear what is run, nothing else of the line is suspected of being it.
-    while runs_first_word(&words[from]) && words.get(from + 1).is_some_and(is_program) {
-        from += 1;
-        found.push(Suspect { list: Arc::clone(&words), from });
-    }
-    let program = &words[from];
-    if !is_runner(program) {
-        return;
-    }
-    if is_shell(program) && !words[from + 1..].iter().any(|word| !word.text.starts_with(['-', '+'])) {
-        // What it runs comes through a pipe.
-        let word = Word { text: String::new(), certainty: Certainty::AnyWords };
-        found.push(Suspect { list: Arc::new([word]), from: 0 });
-    }
-    for (position, word) in words.iter().enumerate().skip(from + 1) {
-        found.push(Suspect { list: Arc::clone(&words), from: position });
-        if word.certainty == Certainty::Literal && word.text.contains(|char: char| !is_plain(char)) {
-            suspect_line(&word.text, depth + 1, found);
-        }
-        // `--split-string=…`, `-c…`: what is glued to an option.
-        if let Some((_, value)) = word.text.split_once('=').filter(|(name, _)| name.starts_with('-')) {
-            suspect_line(value, depth + 1, found);
-        }
-    }
-}
-
-/// Returns whether a program runs the first of its arguments that is no option, with all that follow.
-fn runs_first_word(program: &Word) -> bool {
-    let is_such =
-        |name| ["builtin", "command", "doas", "env", "exec", "nohup", "setsid", "sudo"].contains(&name);
-    program.certainty == Certainty::Literal && is_such(name_of(program))
-}
-
-/// Returns whether a word names a program, and is neither an option nor a variable.
-fn is_program(word: &Word) -> bool {
-    word.certainty == Certainty::Literal
-        && !word.text.is_empty()
-        && word.text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/'))
-        && !word.text.starts_with('-')
-}
-
-fn is_runner(program: &Word) -> bool {
-    program.certainty != Certainty::Literal || RUNNERS.contains(&name_of(program))
-}
-
-fn is_shell(program: &Word) -> bool {
-    name_of(program).ends_with("sh") && RUNNERS.contains(&name_of(program)) && name_of(program) != "ssh"
-}
-
-/// Returns the name of a program without its directory, and without a version, as in `bash5`.
-fn name_of(program: &Word) -> &str {
-    let name = program.text.rsplit('/').next().unwrap_or_default();
-    if RUNNERS.contains(&name) {
-        return name;
-    }
-    name.trim_end_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-'))
-}
-
-/// Reads a line as a shell would, roughly, and rather finds too many commands than too few.
-struct Reader {
-    words: Vec<Word>,
-    word: Option<Word>,
-    pieces: Vec<Vec<Word>>,
-    /// Command lines inside: substitutions.
-    inner: Vec<String>,
-}
-
-impl Reader {
-    fn read(&mut self, line: &str) {
-        let mut chars = line.chars().peekable();
-        while let Some(char) = chars.next() {
-            match char {
-                '\\' => match chars.next() {
-                    Some('\n') | None => {}
-                    Some(char) => self.push(char),
-                },
-                '\'' => self.single(&mut chars),
-                '"' => self.double(&mut chars),
-                '$' | '`' => self.dollar(&mut chars, char, Certainty::AnyWords),
-                '*' | '?' | '[' | '~' => {
-                    self.push(char);
-                    self.raise(Certainty::AnyWords);
-                }
-                '{' | '}'
-                    if self.word.is_some() || chars.peek().is_some_and(|next| !next.is_whitespace()) =>
-                {
-                    self.push(char);
-                    self.raise(Certainty::AnyWords);
-                }
-                '<' | '>' => self.redirect(&mut chars),
-                ';' | '&' | '|' | '\n' | '\r' | '(' | ')' | '{' | '}' => self.cut(),
-                char if char.is_whitespace() => self.end_word(),
-                char => self.push(char),
-            }
-        }
-        self.cut();
-    }
-
-    fn push(&mut self, char: char) {
-        self.word.get_or_insert_with(|| Word::literal("")).text.push(char);
-    }
-
-    fn raise(&mut self, certainty: Certainty) {
-        let word = self.word.get_or_insert_with(|| Word::literal(""));
-        if word.certainty != Certainty::AnyWords {
-            word.certainty = certainty;
-        }
-    }
-
-    fn end_word(&mut self) {
-        self.words.extend(self.word.take());
-    }
-
-    fn cut(&mut self) {
-        self.end_word();
-        if !self.words.is_empty() {
-            self.pieces.push(std::mem::take(&mut self.words));
-        }
-    }
-
-    fn single(&mut self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        self.word.get_or_insert_with(|| Word::literal(""));
-        for char in chars.by_ref().take_while(|char| *char != '\'') {
-            self.push(char);
-        }
-    }
-
-    fn double(&mut self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        self.word.get_or_insert_with(|| Word::literal(""));
-        while let Some(char) = chars.next() {
-            match char {
-                '"' => return,
-                '\\' => {
-                    if let Some(char) = chars.next() {
-                        self.push(char);
-                    }
-                }
-                '$' | '`' => self.dollar(chars, char, Certainty::OneWord),
-                char => self.push(char),
-            }
-        }
-    }
-
-    /// Takes an expansion; a command in it is looked at for itself.
-    fn dollar(
-        &mut self,
-        chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
-        first: char,
-        certainty: Certainty,
-    ) {
-        self.push(first);
-        let next = chars.peek().copied();
-        // `$'…'` is text with escapes that are not read here.
-        let is_alone = first == '$'
-            && next.is_none_or(|next| !next.is_alphanumeric() && !"_({'\"@*#?-$!`".contains(next));
-        if is_alone {
-            return;
-        }
-        self.raise(certainty);
-        if first == '`' {
-            let text: String = chars.by_ref().take_while(|char| *char != '`').collect();
-            self.inner.push(text.replace("\\`", "`"));
-        } else if chars.next_if_eq(&'(').is_some() {
-            self.inner.push(until_closed(chars, '(', ')'));
-        } else if chars.next_if_eq(&'{').is_some() {
-            self.inner.push(until_closed(chars, '{', '}'));
-        }
-    }
-
-    /// Skips the target of a redirection: it is no argument. What stands in a here-document is looked at as if it were commands.
-    fn redirect(&mut self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        // The number in front of it belongs to it.
-        if self.word.as_ref().is_some_and(|word| word.text.chars().all(|char| char.is_ascii_digit())) {
-            self.word = None;
-        }
-        self.end_word();
-        if chars.next_if_eq(&'(').is_some() {
-            let inner = until_closed(chars, '(', ')');
-            self.inner.push(inner);
-            self.words.push(Word { text: "<()".to_owned(), certainty: Certainty::OneWord });
-            return;
-        }
-        while chars.next_if(|char| matches!(char, '<' | '>' | '&' | '|' | '-' | ' ' | '\t')).is_some() {}
-        let before = std::mem::take(&mut self.words);
-        let mut target = Reader { words: Vec::new(), word: None, pieces: Vec::new(), inner: Vec::new() };
-        let mut text = String::new();
-        while let Some(char) =
-            chars.next_if(|char| !char.is_whitespace() && !matches!(char, ';' | '&' | '|' | '<' | '>' | ')'))
-        {
-            text.push(char);
-            if char == '(' {
-                text.push_str(&until_closed(chars, '(', ')'));
-                text.push(')');
-            } else if matches!(char, '\'' | '"' | '`') {
-                text.extend(chars.by_ref().take_while(|next| *next != char));
-                text.push(char);
-            }
-        }
-        if let Some(inner) = text.strip_prefix('(') {
-            self.inner.push(inner.to_owned());
-        }
-        target.read(&text);
-        self.inner.extend(target.inner);
-        self.words = before;
-    }
-}
-
-fn until_closed(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, open: char, close: char) -> String {
-    let (mut depth, mut text) = (1, String::new());
-    for char in chars.by_ref() {
-        if char == open {
-            depth += 1;
-        } else if char == close {
-            depth -= 1;
-            if depth == 0 {
-                break;
-            }
-        }
-        text.push(char);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -617,6 +288,18 @@ mod tests {
             "env -S 'rm x'",
             "bash5 -c 'rm x'",
             "$(echo a) rm x",
+            "alias r=rm; r x",
+            "alias r='rm x'; r",
+            "alias b=c 'a=b' c=rm; a x",
+            "alias s='sudo ' r=rm; s r x",
+            "alias ls='ls -l' r='a; rm'\nr x",
+            "command alias r=rm; r x",
+            "eval 'alias r=rm'; r x",
+            "alias a='alias r=rm'; a; r x",
+            "bash -c 'alias r=rm\nr x'",
+            "hash -p rm r; r x",
+            "f(){ rm x;};f",
+            "function f { rm x; }; f",
         ];
         for line in lines {
             let found = Commands::of_line(line).suspects;
@@ -627,7 +310,15 @@ mod tests {
 
     #[test]
     fn arguments_are_no_commands() {
-        for line in ["echo rm x", "echo 'rm x'", "echo \"; rm x\"", "a >rm x", "git commit -m 'a; rm x'"] {
+        for line in [
+            "alias ls='ls -l'; ls rm x",
+            "alias a=b b=a; a rm x",
+            "echo rm x",
+            "echo 'rm x'",
+            "echo \"; rm x\"",
+            "a >rm x",
+            "git commit -m 'a; rm x'",
+        ] {
             let found = Commands::of_line(line).suspects;
             assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}: {found:?}");
         }
@@ -657,6 +348,10 @@ mod tests {
         }
         let deep = "$(".repeat(50_000);
         Commands::of_line(&deep);
+        let names: String = (0..500).map(|n| format!("alias a{n}='a{} a0 '; ", n + 1)).collect();
+        Commands::of_line(&format!("{names} {}", "a0 ".repeat(5_000)));
+        Commands::of_line(&format!("xargs {}", "alias ".repeat(20_000)));
+        Commands::of_line(&format!("alias a=b; xargs {}", "a ".repeat(20_000)));
         let nested = (0..200).fold("rm x".to_owned(), |line, _| format!("sh -c '{line}'"));
         Commands::of_line(&nested);
     }

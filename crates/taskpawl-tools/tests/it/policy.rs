@@ -167,6 +167,46 @@ fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
 }
 
 #[test]
+fn another_name_for_a_program_does_not_get_around_a_rule() {
+    let policy = policy("[[rules]]\ndecision = 'deny'\nargv = ['rm', '-rf']\n");
+    for command in [
+        "alias r=rm; r -rf x",
+        "alias r='rm -rf'; r x",
+        "alias r=rm\nr -rf x",
+        "alias q=r r=rm; q -rf x",
+        "alias s='sudo '; alias r=rm; s r -rf x",
+        "alias r=$CMD; r -rf x",
+        "alias \"$name=rm\"; r -rf x",
+        "hash -p /bin/rm r; r -rf x",
+        "f(){ rm \"$@\"; }; f -rf x",
+        "f(){ rm \"$@\";};f -rf x",
+        "f() { rm $1 $2; }; f -rf x",
+        "function f { \"$@\"; }; f rm -rf x",
+        "f(){ command \"${@}\"; }; f rm -rf x",
+        "f(){ eval \"$1\"; }; f 'rm -rf x'",
+        "f(){ sh -c \"$*\"; }; f rm -rf x",
+        "set -- rm -rf x; \"$@\"",
+        "a=(rm -rf x); \"${a[@]}\"",
+        "x='rm -rf y'; eval \"$x\"",
+    ] {
+        for line in [command.to_owned(), format!("sh -c '{}'", command.replace('\'', "'\\''"))] {
+            assert_eq!(shell(&policy, &line, CallOrigin::Plan), Decision::Deny, "{line}");
+        }
+    }
+    for command in [
+        "alias ls='ls --color'; ls -rf x",
+        "alias ll='ls -l'; ll -rf rm",
+        "alias; alias -p; ls -rf",
+        "f(){ ls \"$@\";};f -rf x",
+        "g() { grep -rf \"$1\" x; }; g rm",
+        "bash build.sh \"$TARGET\"",
+        "alias rm='rm -i'; rm x",
+    ] {
+        assert_eq!(shell(&policy, command, CallOrigin::Plan), Decision::Allow, "{command}");
+    }
+}
+
+#[test]
 fn a_relative_program_is_another_one_in_another_directory() {
     let policy = policy("[[rules]]\ndecision = 'allow'\nargv = './deploy'\n");
     let at = |cwd: Option<&str>| {

@@ -1,0 +1,99 @@
+//! Other names that a line gives to programs, and what it runs by them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::suspect::{Suspect, Suspicion};
+use super::{Certainty, Word};
+
+/// How many words are put in the place of others before the line counts as one that hides something.
+const WORDS: usize = 100_000;
+
+/// How many times names are looked for in what other names stand for.
+const ROUNDS: usize = 8;
+
+/// What a name stands for; `None` where that is not known.
+type Aliases = HashMap<String, BTreeSet<Option<String>>>;
+
+/// Adds what suspects are whose program is another name, as long as that leads to anything new.
+pub(super) fn expand(suspicion: &mut Suspicion) {
+    let mut left = WORDS;
+    let mut known = Aliases::new();
+    for _ in 0..ROUNDS {
+        let Some(aliases) = defined(&suspicion.found) else { return suspicion.add_unknown() };
+        if aliases == known {
+            return;
+        }
+        if expand_all(&aliases, suspicion, &mut left).is_none() {
+            return suspicion.add_unknown();
+        }
+        known = aliases;
+    }
+    suspicion.add_unknown();
+}
+
+/// Puts what names stand for in their places; `None` where that goes on for too long. No name is looked for in what stands for itself, as
+/// in `alias ls='ls -l'`.
+fn expand_all(aliases: &Aliases, suspicion: &mut Suspicion, left: &mut usize) -> Option<()> {
+    let mut waiting: Vec<(usize, Vec<String>)> =
+        (0..suspicion.found.len()).map(|index| (index, Vec::new())).collect();
+    while let Some((index, names)) = waiting.pop() {
+        let suspect = suspicion.found[index].clone();
+        let Some((name, rest)) = suspect.words().split_first() else { continue };
+        let Some(values) = aliases.get(&name.text).filter(|_| !names.contains(&name.text)) else { continue };
+        let begin = suspicion.found.len();
+        for value in values {
+            *left = left.checked_sub(rest.len() + 1)?;
+            match value {
+                Some(value) => suspicion.read_before(value, rest),
+                None => suspicion.add_unknown(),
+            }
+        }
+        let names: Vec<String> = names.iter().chain([&name.text]).cloned().collect();
+        waiting.extend((begin..suspicion.found.len()).map(|index| (index, names.clone())));
+    }
+    Some(())
+}
+
+/// Returns all names that are given; `None` where one of them is not known.
+fn defined(suspects: &[Suspect]) -> Option<Aliases> {
+    let mut aliases = Aliases::new();
+    let mut read = HashSet::new();
+    for suspect in suspects {
+        let Some((program, args)) = suspect.words().split_first() else { continue };
+        match program.text.as_str() {
+            // The ends of one list hold the same names.
+            "alias" if read.insert(suspect.list()) => {
+                for word in args {
+                    if let Some((name, value)) = alias(word)? {
+                        aliases.entry(name).or_default().insert(value);
+                    }
+                }
+            }
+            // Bash: `hash -p FILE NAME`.
+            "hash" => {
+                if let [option, file, name] = args
+                    && option.text == "-p"
+                {
+                    let value = (file.certainty == Certainty::Literal).then(|| file.text.clone());
+                    aliases.entry(name.text.clone()).or_default().insert(value);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(aliases)
+}
+
+/// Returns a name and what it stands for, if a word says that; the outer `None` is a name that is not known.
+#[expect(clippy::option_option, reason = "nothing and nothing known are two things")]
+fn alias(word: &Word) -> Option<Option<(String, Option<String>)>> {
+    let is_literal = word.certainty == Certainty::Literal;
+    match word.text.split_once('=') {
+        Some((name, value)) if is_literal => Some(Some((name.to_owned(), Some(value.to_owned())))),
+        Some((name, _)) if !name.contains(['$', '`', '*', '?', '[', '{', '~']) => {
+            Some(Some((name.to_owned(), None)))
+        }
+        None if is_literal => Some(None),
+        _ => None,
+    }
+}
