@@ -155,6 +155,24 @@ impl Root {
         finish().map_err(|error| io_error("write", path, error))
     }
 
+    /// Fails if [`replace`](Self::replace) would not put a file there, as far as that can be said before: nothing is made.
+    pub(crate) fn check_replaceable(&self, path: &Path) -> Result<(), ToolError> {
+        let (target, _) = self.target(path)?;
+        target.file_name().ok_or_else(|| no_file(path))?;
+        for above in target.ancestors().skip(1) {
+            let directory = match self.try_open(above, OFlags::PATH | OFlags::DIRECTORY) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(failed("write", path, errno)),
+            };
+            let there = path_of(&directory).map_err(|error| io_error("write", path, error))?;
+            let real = there.join(target.strip_prefix(above).unwrap_or(&target));
+            self.check_written(&real, path)?;
+            return self.closed.keeps_way(&real).map_or(Ok(()), |reason| Err(closed(path, reason)));
+        }
+        Err(outside(path))
+    }
+
     /// Returns what a path means after following links, and the mode of the file that is there.
     fn target(&self, path: &Path) -> Result<(PathBuf, Option<u32>), ToolError> {
         let relative = self.relative(path)?;

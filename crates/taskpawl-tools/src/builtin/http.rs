@@ -178,6 +178,10 @@ fn send(cx: &CallContext, guard: &Guard, agent: &Agent, args: &Args) -> Result<V
     let end = cx.deadline.unwrap_or_else(|| Instant::now() + TIMEOUT);
     let mut hop = request(cx, args)?;
     let mut target = Target::of(&hop.uri).map_err(|problem| invalid("http_request", "url", problem))?;
+    // What has been sent cannot be taken back because the answer has no place.
+    if let Some(path) = &args.save_to {
+        Root::open(cx)?.check_replaceable(Path::new(path))?;
+    }
     for followed in 0..=redirect::MOST {
         cx.check()?;
         guard.check_target(&target)?;

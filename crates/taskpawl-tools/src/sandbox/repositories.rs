@@ -22,6 +22,9 @@ const DEPTH: usize = 16;
 /// How many submodules and worktrees are looked for.
 const MOST: usize = 1_000;
 
+/// How many hooks of one repository are named; git knows 28 kinds.
+const HOOKS: usize = 50;
+
 /// How many bytes of a file of git are read.
 const BYTES: u64 = 256 << 10;
 
@@ -109,6 +112,7 @@ fn active_hooks(place: &Path) -> Vec<Obeyed> {
             .map_or(true, |metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };
     let active = entries.filter(|path| path.extension().is_none_or(|end| end != "sample")).filter(is_run);
+    let active = active.take(HOOKS);
     active.map(|path| Obeyed { place: place.to_owned(), path, what: Vec::new() }).collect()
 }
 

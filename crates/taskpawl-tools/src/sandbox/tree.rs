@@ -12,6 +12,10 @@ use super::places::SandboxPlaces;
 /// Among how many files of a project it is looked for.
 const ENTRIES: usize = 20_000;
 
+/// How many entries of one directory are read, and how many of all that are found are kept: a program may make as many as it likes.
+const LONGEST: usize = 200_000;
+const KEPT: usize = 10_000;
+
 /// Directories of files that others wrote or that were made: too many to look at, and no place for what is one's own.
 const SKIPPED: [&str; 12] = [
     ".git",
@@ -36,8 +40,9 @@ const UNSETTLED: Duration = Duration::from_secs(2);
 pub(super) struct Tree {
     root: PathBuf,
     most: usize,
-    /// How many entries `directories` have together.
+    /// How many entries `directories` have together, and how much was found in them.
     entries: usize,
+    kept: usize,
     directories: BTreeMap<PathBuf, Directory>,
 }
 
@@ -65,7 +70,7 @@ struct Stamp {
 impl Tree {
     /// Returns the tree at `root`, not yet looked at.
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), most: ENTRIES, entries: 0, directories: BTreeMap::new() }
+        Self { root: root.to_owned(), most: ENTRIES, entries: 0, kept: 0, directories: BTreeMap::new() }
     }
 
     /// Returns the directory that all others are beneath.
@@ -127,36 +132,50 @@ impl Tree {
     fn forget(&mut self, path: &Path) {
         if let Some(directory) = self.directories.remove(path) {
             self.entries -= directory.entries;
+            self.kept -= directory.secrets.len() + directory.repositories.len();
         }
     }
 
-    /// Directories that were seen in time are read to their ends: one with very many files hides no other's.
+    /// Directories that were seen in time are read to their ends: one with many files hides no other's.
     fn read(&mut self, path: PathBuf, queue: &mut VecDeque<PathBuf>) {
         let mut found =
             Directory { stamp: Stamp::of(&path).filter(Stamp::is_settled), ..Directory::default() };
         let mut parts_of_repository = 0;
         for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            if found.entries == LONGEST || self.kept >= KEPT {
+                found.leave_out(path.clone());
+                break;
+            }
             found.entries += 1;
             self.entries += 1;
             let (name, is_directory) = look(&entry);
             found.holds_obeyed |= SandboxPlaces::begins_obeyed(&name);
             parts_of_repository += usize::from(is_part_of_repository(&name, is_directory));
             if name == ".git" {
+                self.kept += 1;
                 found.repositories.push(entry.path());
             } else if dotenv::is_secret(&name) {
+                self.kept += 1;
                 found.secrets.push(entry.path());
             } else if is_directory && !is_skipped(&name) && !self.directories.contains_key(&entry.path()) {
                 if self.entries < self.most {
                     queue.push_back(entry.path());
                 } else {
-                    found.left_out.get_or_insert((entry.path(), 0)).1 += 1;
+                    found.leave_out(entry.path());
                 }
             }
         }
         if parts_of_repository == 3 {
+            self.kept += 1;
             found.repositories.push(path.clone());
         }
         self.directories.insert(path, found);
+    }
+}
+
+impl Directory {
+    fn leave_out(&mut self, path: PathBuf) {
+        self.left_out.get_or_insert((path, 0)).1 += 1;
     }
 }
 
@@ -278,6 +297,19 @@ mod tests {
         let dir = made(&["bare/HEAD", "bare/objects/x", "bare/refs/x", "other/HEAD", "other/refs/x"]);
         let tree = looked_at(dir.path(), ENTRIES);
         assert_eq!(names(dir.path(), tree.repositories()), ["bare"]);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_somebody_can_use() {
+        let dir = made(&["a/x"]);
+        for number in 0..=KEPT {
+            std::fs::write(dir.path().join(format!(".env.{number}")), "").unwrap();
+        }
+        let mut tree = looked_at(dir.path(), ENTRIES);
+        assert_eq!(tree.secrets().count(), KEPT);
+        assert!(tree.gap().unwrap().contains(dir.path().to_str().unwrap()));
+        tree.look();
+        assert_eq!((tree.secrets().count(), tree.kept), (KEPT, KEPT), "nothing is counted twice");
     }
 
     #[test]

@@ -134,12 +134,31 @@ async fn large_bodies_are_cut_or_refused() {
     assert_eq!(std::fs::read_dir(project.path("")).unwrap().count(), 0);
 }
 
+/// What a request does at a server stays done: it is not sent when its answer has no place.
 #[tokio::test]
-async fn a_body_is_not_saved_outside_the_project() {
-    let project = Project::new();
-    let server = Server::new(answer("200 OK", "text/plain", "x"));
-    let args = json!({"url": server.url, "saveTo": "../page"});
-    assert_eq!(project.call("http_request", args).await.unwrap_err().class(), "outside_root");
+async fn nothing_is_sent_whose_answer_may_not_be_saved() {
+    let mut project = Project::new();
+    project.cx.closed = crate::closed::closed_at(&project);
+    project.write("dir/file", "");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    for (path, class) in [
+        ("../page", "outside_root"),
+        ("/elsewhere/page", "outside_root"),
+        (".taskpawl/page", "protected"),
+        (".git/config", "protected"),
+        ("new/.git/hooks/page", "protected"),
+        ("new/.git", "protected"),
+        ("new/.env", "protected"),
+        ("dir", "failed"),
+        ("dir/file/page", "io"),
+    ] {
+        let args = json!({"url": url, "method": "POST", "body": "x", "saveTo": path});
+        assert_eq!(project.call("http_request", args).await.unwrap_err().class(), class, "{path}");
+        assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{path}");
+        assert!(!project.path("new").exists(), "{path}");
+    }
 }
 
 #[tokio::test]
