@@ -89,6 +89,7 @@ impl Root {
     /// Opens a file for appending, and makes it with its directories where it is missing. Whatever is no regular file is refused: the
     /// content would go to whoever reads the pipe, or to a device.
     pub(crate) fn append(&self, path: &Path) -> Result<File, ToolError> {
+        check_names_file(path)?;
         let relative = self.relative(path)?;
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (_, _, mut new) = self.parent(&relative, path)?;
@@ -175,6 +176,7 @@ impl Root {
 
     /// Returns what a path means after following links, and the mode of the file that is there.
     fn target(&self, path: &Path) -> Result<(PathBuf, Option<u32>), ToolError> {
+        check_names_file(path)?;
         let relative = self.relative(path)?;
         let fd = match self.try_open(&relative, OFlags::PATH) {
             Ok(fd) => fd,
@@ -365,6 +367,15 @@ fn closed(path: &Path, reason: ClosedReason) -> ToolError {
 
 fn no_file(path: &Path) -> ToolError {
     ToolError::failed(format!("`{}` is no regular file", path.display()))
+}
+
+/// Fails for `dir/`: taken for a file, it would be one where a directory was meant.
+fn check_names_file(path: &Path) -> Result<(), ToolError> {
+    if !path.as_os_str().as_bytes().ends_with(b"/") {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(ToolError::failed(format!("`{path}` names a directory; name the file, without `/` at its end")))
 }
 
 pub(crate) fn io_error(action: &'static str, path: &Path, source: io::Error) -> ToolError {

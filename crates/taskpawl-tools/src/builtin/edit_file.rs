@@ -60,7 +60,7 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let content = read(&root, path)?;
     let places = content.match_indices(&args.old).count();
     match places {
-        0 => return Err(ToolError::failed(format!("`old` does not occur in `{}`", args.path))),
+        0 => return Err(absent(&args, &content)),
         1 => {}
         _ if args.all => {}
         _ => return Err(ambiguous(&args, &content, places)),
@@ -73,6 +73,20 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let content = content.replace(&args.old, &args.new);
     root.replace(path, None, |file| write_all(file, content.as_bytes(), path))?;
     Ok(json!({"path": args.path, "replacements": places}))
+}
+
+/// Says why a text that can be seen in a file may not be there: whoever reads the file is shown no difference between ends of lines.
+fn absent(args: &Args, content: &str) -> ToolError {
+    let with_returns = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let (path, old) = (&args.path, &args.old);
+    let why = if content.contains(&with_returns(old)) {
+        "; its lines end in `\\r\\n`: write them so in `old` and in `new`"
+    } else if content.contains(&old.replace("\r\n", "\n")) {
+        "; its lines end in `\\n` alone: write them so in `old` and in `new`"
+    } else {
+        ""
+    };
+    ToolError::failed(format!("`old` does not occur in `{path}`{why}"))
 }
 
 /// Says where the text is, so that whoever meant one of the places can tell it apart.

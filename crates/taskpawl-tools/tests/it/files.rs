@@ -124,6 +124,41 @@ async fn a_file_that_is_not_written_leaves_no_directories_behind() {
 }
 
 #[tokio::test]
+async fn a_directory_is_not_taken_for_a_file() {
+    let project = Project::new();
+    project.write("there/file", "x");
+    for path in ["new/", "new/deep//", "there/", "there/file/"] {
+        for append in [false, true] {
+            let refused =
+                project.refusal("write_file", json!({"path": path, "content": "x", "append": append})).await;
+            let expected =
+                format!("failed: `{path}` names a directory; name the file, without `/` at its end");
+            assert_eq!(refused, expected);
+        }
+    }
+    assert!(!project.path("new").exists());
+}
+
+#[tokio::test]
+async fn edit_file_says_when_only_the_ends_of_lines_differ() {
+    let project = Project::new();
+    project.write("dos", "one\r\ntwo\r\n");
+    project.write("unix", "one\ntwo\n");
+    let mut errors = Vec::new();
+    for (path, old) in [("dos", "one\ntwo"), ("unix", "one\r\ntwo"), ("dos", "three\n"), ("unix", "One")] {
+        errors.push(project.refusal("edit_file", json!({"path": path, "old": old, "new": "x"})).await);
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    failed: `old` does not occur in `dos`; its lines end in `\r\n`: write them so in `old` and in `new`
+    failed: `old` does not occur in `unix`; its lines end in `\n` alone: write them so in `old` and in `new`
+    failed: `old` does not occur in `dos`
+    failed: `old` does not occur in `unix`
+    ");
+    project.call("edit_file", json!({"path": "dos", "old": "one\r\ntwo", "new": "x"})).await.unwrap();
+    assert_eq!(project.read("dos"), "x\r\n");
+}
+
+#[tokio::test]
 async fn write_file_follows_links_within_the_project() {
     let project = Project::new();
     project.write("real/a", "old");
