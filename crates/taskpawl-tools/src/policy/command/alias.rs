@@ -94,6 +94,6 @@ fn alias(word: &Word) -> Option<Option<(String, Option<String>)>> {
             Some(Some((name.to_owned(), None)))
         }
         None if is_literal => Some(None),
-        _ => None,
+        Some(_) | None => None,
     }
 }
