@@ -283,6 +283,32 @@ fn a_worktree_is_committed_in() {
     }
 }
 
+/// Git goes on, or not, without settings that it could not write, as `git submodule add` does.
+#[test]
+fn what_git_could_not_write_is_told_also_when_it_ends_well() {
+    let cli = Cli::new().with_programs();
+    let made = std::process::Command::new("git")
+        .current_dir(cli.path("work"))
+        .env("HOME", cli.path(""))
+        .args(["init", "-q", "."])
+        .status();
+    assert!(made.unwrap().success());
+    fs::create_dir(cli.path("work/sub")).unwrap();
+    let failed = call(&cli, "cd sub && git remote add x y", &[]);
+    if !has_mounts(&failed) {
+        return;
+    }
+    let hint = "`[HOME]/work/.git/config` is protected in the sandbox, because others obey it; `--allow-write [HOME]/work/.git/config` opens it";
+    assert!(error(&failed).contains(hint), "{failed}");
+    let passed = call(&cli, "git config a.b c; true", &[]);
+    assert_eq!(passed["result"]["sandbox"]["protected"], serde_json::json!(["[HOME]/work/.git/config"]));
+    let allowed = call(&cli, "git config a.b c", &["--allow-write", ".git/config"]);
+    assert_eq!(
+        (&allowed["status"], &allowed["result"]["sandbox"]["created"]),
+        (&"succeeded".into(), &Value::Null)
+    );
+}
+
 /// What is not there cannot be covered, so it is said afterwards.
 #[test]
 fn protected_files_that_a_program_makes_are_named() {
