@@ -321,6 +321,7 @@ mod tests {
             directory.stamp = Stamp::of(path);
             directory.entries = 7;
         }
+        tree.entries = 14;
         tree.look();
         assert!(tree.directories.values().all(|directory| directory.entries == 7));
         make(dir.path(), &["a/y"]);

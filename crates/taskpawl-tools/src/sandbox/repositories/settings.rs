@@ -46,8 +46,9 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
         let Some(rest) = section.begin(line) else {
+            // Nobody knows where the settings below it belong.
             found.push(UNCLEAR.to_owned());
-            continue;
+            break;
         };
         if rest.is_empty() || rest.starts_with(['#', ';']) {
             continue;
