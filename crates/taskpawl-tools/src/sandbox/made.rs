@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::places::SandboxPlaces;
@@ -41,7 +42,11 @@ impl Obeyed {
 /// What is there when a place is opened to programs is nobody's surprise. Whatever comes later is told once, by all calls that ran
 /// meanwhile, also if it was made by a program that outlived its call.
 #[derive(Debug)]
-pub(super) struct Watch(Mutex<State>);
+pub(super) struct Watch {
+    state: Mutex<State>,
+    /// How many calls have asked for a look.
+    asked: AtomicU64,
+}
 
 #[derive(Debug)]
 struct State {
@@ -52,6 +57,8 @@ struct State {
     /// With the number under which it was seen; what was there before has 0.
     known: BTreeMap<Obeyed, usize>,
     seen: usize,
+    /// How many of those who asked have asked before the last look began.
+    answered: u64,
     /// Whether what was in the project before is known.
     is_open: bool,
     /// Whether it was said already that not everything is looked at.
@@ -72,15 +79,17 @@ pub(super) struct Found {
 impl Watch {
     /// Returns the watch over the project at `root`.
     pub(super) fn new(root: &Path) -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             tree: Tree::new(root),
             places: BTreeSet::new(),
             repositories: BTreeSet::new(),
             known: BTreeMap::new(),
             seen: 0,
+            answered: 0,
             is_open: false,
             gap_is_told: false,
-        }))
+        };
+        Self { state: Mutex::new(state), asked: AtomicU64::new(0) }
     }
 
     /// Looks at the project, and watches `places` and the `repositories` outside of it from now on, too.
@@ -115,19 +124,14 @@ impl Watch {
         self.lock().seen
     }
 
-    /// Looks again; returns what was first seen after `seen` things were, and what is not looked at if that was not said yet.
+    /// Looks again; returns what was first seen after `seen` things were, and what is not looked at if that was not said yet. One look is
+    /// enough for all who asked for it before it began.
     fn since(&self, seen: usize) -> (Vec<Obeyed>, Option<String>) {
+        let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = self.lock();
-        state.tree.look();
-        let mut now = found_in(&state.places, &state.repositories);
-        now.extend(found_beneath(&state.tree));
-        state.known.retain(|obeyed, _| now.contains(obeyed));
-        for obeyed in now {
-            if !state.known.contains_key(&obeyed) {
-                state.seen += 1;
-                let number = state.seen;
-                state.known.insert(obeyed, number);
-            }
+        if state.answered < ticket {
+            state.answered = self.asked.load(Ordering::SeqCst);
+            state.look();
         }
         let new = state.known.iter().filter(|(_, number)| **number > seen);
         let new = new.map(|(obeyed, _)| obeyed.clone()).collect();
@@ -137,7 +141,23 @@ impl Watch {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Numbers what is new, and forgets what is gone.
+    fn look(&mut self) {
+        self.tree.look();
+        let mut now = found_in(&self.places, &self.repositories);
+        now.extend(found_beneath(&self.tree));
+        self.known.retain(|obeyed, _| now.contains(obeyed));
+        for obeyed in now {
+            if !self.known.contains_key(&obeyed) {
+                self.seen += 1;
+                self.known.insert(obeyed, self.seen);
+            }
+        }
     }
 }
 
