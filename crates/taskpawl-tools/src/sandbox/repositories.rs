@@ -126,7 +126,10 @@ fn leading_away(link: &Path, known: &HashSet<PathBuf>) -> Option<Obeyed> {
     };
     match to {
         Some(to) if is_known(to) => None,
-        Some(to) => Some(Obeyed { what: vec![format!("leads to {to}")], ..Obeyed::whole(link.to_owned()) }),
+        Some(to) => Some(Obeyed {
+            what: vec![format!("leads to {}", settings::shortened(to))],
+            ..Obeyed::whole(link.to_owned())
+        }),
         None => Some(Obeyed::whole(link.to_owned())),
     }
 }

@@ -64,8 +64,22 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     }
     found.sort();
     found.dedup();
-    found
+    if let Some(more) = found.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        found.truncate(NAMED);
+        found.push(format!("{more} more"));
+    }
+    found.iter().map(|name| shortened(name)).collect()
 }
+
+/// Returns text of others as short as it can stand in a message, and without what moves a terminal.
+pub(super) fn shortened(text: &str) -> String {
+    let shown: String = text.chars().filter(|char| !char.is_control()).take(CHARS).collect();
+    if text.chars().nth(CHARS).is_some() { shown + "…" } else { shown }
+}
+
+/// How many settings of a file are named, and how many characters of each.
+const NAMED: usize = 10;
+const CHARS: usize = 80;
 
 const UNCLEAR: &str = "what is not clear";
 
@@ -169,6 +183,15 @@ mod tests {
         ] {
             assert_eq!(unusual(text, false), [expected], "{text}");
         }
+    }
+
+    #[test]
+    fn what_others_write_does_not_fill_a_message() {
+        let many: String = (10..30).map(|number| format!("[alias]\n\ta{number} = !x\n")).collect();
+        let named = unusual(&many, false);
+        assert_eq!((named.len(), named[0].as_str(), named[10].as_str()), (11, "alias.a10", "10 more"));
+        let long = format!("[made \"{}\u{1b}[31m\"]\n\tup = x\n", "x".repeat(1_000));
+        assert_eq!(unusual(&long, false), [format!("made.{}…", "x".repeat(75))]);
     }
 
     #[test]
