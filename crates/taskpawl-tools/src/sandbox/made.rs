@@ -98,8 +98,14 @@ impl Watch {
         let is_first = !std::mem::replace(&mut state.is_open, true);
         state.tree.look();
         let is_new = |known: &BTreeSet<PathBuf>, path: &PathBuf| !known.contains(path);
-        let places: BTreeSet<_> =
-            places.iter().filter(|place| is_new(&state.places, place)).cloned().collect();
+        // What is in the project is looked at with it: it was open before.
+        let is_elsewhere = |place: &&PathBuf| !state.tree.has_read(place);
+        let places: BTreeSet<_> = places
+            .iter()
+            .filter(is_elsewhere)
+            .filter(|place| is_new(&state.places, place))
+            .cloned()
+            .collect();
         let repositories: BTreeSet<_> =
             repositories.into_iter().filter(|git| is_new(&state.repositories, git)).collect();
         let mut there = found_in(&places, &repositories);
@@ -335,7 +341,7 @@ mod tests {
         // What came after the last look and before the call may be by a program that outlived its own.
         scene.write("late/.envrc", "");
         let fourth = scene.watch.seen();
-        scene.watch.open(&[], None);
+        scene.watch.open(&[scene.dir.path().join("p/late")], None);
         assert_eq!(scene.since(fourth), ["late/.envrc"]);
         fs::remove_file(scene.dir.path().join("p/new/.envrc")).unwrap();
         scene.since(fourth);

@@ -99,6 +99,11 @@ impl Tree {
         }
     }
 
+    /// Returns whether a directory has been looked at.
+    pub(super) fn has_read(&self, directory: &Path) -> bool {
+        self.directories.contains_key(directory)
+    }
+
     /// Returns the files in which the secrets of an environment are.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.values().flat_map(|directory| &directory.secrets)
