@@ -26,23 +26,31 @@ use crate::trust;
 pub(crate) struct McpServers {
     servers: Arc<Servers>,
     held: Vec<ServerConfig>,
+    disabled: Vec<Disabled>,
+}
+
+/// A server that a file switches off.
+#[derive(Debug)]
+struct Disabled {
+    name: String,
+    file: PathBuf,
 }
 
 impl McpServers {
     /// Reads what the configuration and the files of other programs say. Nothing is started.
     pub(crate) fn of(app: &App) -> Result<Self, CliError> {
         let root = root(app)?;
-        let mut reading = Reading { app, root: &root, usable: Vec::new(), held: Vec::new() };
+        let mut reading = Reading { app, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
         reading.own()?;
         for (file, of_project) in app.config()?.mcp().files() {
             reading.file(&place(app, &root, file), of_project)?;
         }
         // As other programs read it: the project's own.
         reading.file(&root.join(".mcp.json"), true)?;
-        let Reading { mut usable, held, .. } = reading;
+        let Reading { mut usable, held, disabled, .. } = reading;
         widen(app, &root, &mut usable)?;
         let servers = Servers::new(usable, &options(app));
-        Ok(Self { servers: Arc::new(servers), held })
+        Ok(Self { servers: Arc::new(servers), held, disabled })
     }
 
     /// Returns the tools of all servers that have ever run.
@@ -77,7 +85,7 @@ impl McpServers {
                  `taskpawl tools list --connect`"
             )),
             Some(_) => None,
-            None => Some(format!("no MCP server `{name}` is configured{}", self.near(name))),
+            None => Some(self.unconfigured(name)),
         }
     }
 
@@ -91,8 +99,7 @@ impl McpServers {
             return Some(Lack::new(tool, &why, "taskpawl trust"));
         }
         let Some(state) = self.servers.of_tool(tool) else {
-            let why = format!("no MCP server `{name}` is configured{}", self.near(name));
-            return Some(Lack::new(tool, &why, "taskpawl config path"));
+            return Some(Lack::new(tool, &self.unconfigured(name), "taskpawl config path"));
         };
         Some(if let Some(problem) = state.problem {
             let why = format!("MCP server `{name}` could not be started when it was tried last: {problem}");
@@ -115,6 +122,17 @@ impl McpServers {
         let states = self.servers.states();
         let later = states.iter().filter(|state| state.tools.is_none() && state.problem.is_none());
         later.map(|state| state.config.name.clone()).collect()
+    }
+
+    /// Says that there is no server of this name here.
+    fn unconfigured(&self, name: &str) -> String {
+        match self.disabled.iter().find(|server| server.name == name) {
+            Some(Disabled { file, .. }) => format!(
+                "MCP server `{name}` is switched off: take `disabled` out of what `{}` says about it",
+                file.display()
+            ),
+            None => format!("no MCP server `{name}` is configured{}", self.near(name)),
+        }
     }
 
     fn near_tool(&self, name: &str) -> String {
@@ -144,7 +162,7 @@ pub(crate) struct Lack {
 }
 
 impl Lack {
-    fn new(tool: &str, why: &str, command: &'static str) -> Self {
+    pub(crate) fn new(tool: &str, why: &str, command: &'static str) -> Self {
         Self { text: format!("needs the tool `{tool}`: {why}"), why: why.to_owned(), command }
     }
 }
@@ -157,6 +175,7 @@ struct Reading<'a> {
     root: &'a Path,
     usable: Vec<ServerConfig>,
     held: Vec<ServerConfig>,
+    disabled: Vec<Disabled>,
 }
 
 impl Reading<'_> {
@@ -164,9 +183,15 @@ impl Reading<'_> {
         for named in self.app.config()?.mcp().servers() {
             let Some(value) = &named.value else { continue };
             // What is wrong with it was said when the file was read.
-            if let Ok(Some(server)) = server_of(&named.name, &named.file, value) {
-                let hash = self.app.config()?.project_hash().filter(|_| named.is_of_project());
-                self.take(server, hash)?;
+            match server_of(&named.name, &named.file, value) {
+                Ok(Some(server)) => {
+                    let hash = self.app.config()?.project_hash().filter(|_| named.is_of_project());
+                    self.take(server, hash)?;
+                }
+                Ok(None) => {
+                    self.disabled.push(Disabled { name: named.name.clone(), file: named.file.clone() });
+                }
+                Err(_) => {}
             }
         }
         Ok(())
@@ -190,6 +215,8 @@ impl Reading<'_> {
         for problem in found.problems {
             self.warn(&problem);
         }
+        let off = found.disabled.into_iter().map(|name| Disabled { name, file: path.to_owned() });
+        self.disabled.extend(off);
         for server in found.servers.into_iter().filter(|server| !is_ours(server)) {
             self.take(server, hash.as_deref())?;
         }

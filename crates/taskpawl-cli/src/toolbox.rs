@@ -10,7 +10,7 @@ use taskpawl::tools::{CommandTool, Registry, Tool};
 use crate::app::App;
 use crate::config::OwnTool;
 use crate::error::CliError;
-use crate::servers::McpServers;
+use crate::servers::{Lack, McpServers};
 use crate::text::nearest;
 use crate::{todo_lists, trust};
 
@@ -66,6 +66,13 @@ impl Toolbox {
     /// Returns the tools that cannot be called because nobody trusts the project that describes them.
     pub(crate) fn held(&self) -> impl Iterator<Item = &OwnTool> {
         self.held.values()
+    }
+
+    /// Says why no run here has a tool that the project describes.
+    pub(crate) fn lack(&self, tool: &str) -> Option<Lack> {
+        let file = self.held.get(tool)?.file.display();
+        let why = format!("`{file}` of the project describes it, and is not trusted as it is now");
+        Some(Lack::new(tool, &why, "taskpawl trust"))
     }
 
     /// Returns the description of a tool, if it is one that a file describes.

@@ -28,7 +28,7 @@ use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
 use crate::questions::{Questions, Said};
-use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, quoted, reason_text};
+use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, interruption, quoted, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
@@ -483,7 +483,7 @@ impl Dispatcher {
         let (status, error) = match end {
             CallEnd::Succeeded(_) => (CallStatus::Succeeded, None),
             CallEnd::Failed { error, .. } => (CallStatus::Failed, Some(error.message.clone())),
-            CallEnd::Interrupted { .. } => (CallStatus::Interrupted, None),
+            CallEnd::Interrupted { why, .. } => (CallStatus::Interrupted, why.clone()),
         };
         observer.event(&RunEvent::CallEnded {
             task: task.id.clone(),
@@ -593,13 +593,17 @@ struct EndedTask {
     is_cached: bool,
 }
 
-/// Returns what an observer hears of a task that ended. Its calls and edges are not read: there may be many.
+/// Returns what an observer hears of a task that ended. Its calls and edges are not read, for there may be many, unless one was
+/// interrupted.
 fn ended_task(view: &dyn View, key: Key) -> ViewResult<Option<EndedTask>> {
     let Some(task) = view.task(key)? else { return Ok(None) };
     let error = match &task.body.state {
         TaskState::Failed { error, .. } => Some(error.clone()),
         TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
-        TaskState::Blocked { reason } => Some(reason_text(&blocked_reason(view, key, reason)?)),
+        TaskState::Blocked { reason } => Some(match interruption(view, key, reason)? {
+            Some(text) => text,
+            None => reason_text(&blocked_reason(view, key, reason)?),
+        }),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Done => None,
     };
     let is_cached = task.body.progress.cached_from.is_some();

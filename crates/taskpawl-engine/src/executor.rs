@@ -94,6 +94,7 @@ enum Limit {
     /// Nobody says how long.
     Default,
     OfTool(Period),
+    OfServer(String, Period),
     OfTask,
     OfRun(String),
 }
@@ -104,6 +105,7 @@ impl fmt::Display for Limit {
             Self::Own(time) => write!(f, "its `timeout` is {time}"),
             Self::Default => write!(f, "without a `timeout` it has {}", Period(DEFAULT_TIMEOUT)),
             Self::OfTool(time) => write!(f, "the `timeout` of the tool is {time}"),
+            Self::OfServer(server, time) => write!(f, "the `timeout` of MCP server `{server}` is {time}"),
             Self::OfTask => f.write_str("the `timeout` of its task is over"),
             Self::OfRun(limit) => f.write_str(limit),
         }
@@ -235,9 +237,9 @@ impl Executor {
         };
         let of_task = started.deadline.map(|end| (until(end), Limit::OfTask));
         let of_run = deadline.map(|(end, limit)| (until(end), Limit::OfRun(limit)));
-        let of_tool =
-            self.engine.tools.get(&started.call.spec.tool_name).and_then(|tool| tool.spec().timeout);
-        let of_tool = of_tool.map(|time| (time, Limit::OfTool(Period(time))));
+        let name = &started.call.spec.tool_name;
+        let of_tool = self.engine.tools.get(name).and_then(|tool| tool.spec().timeout);
+        let of_tool = of_tool.map(|time| (time, of_tool_limit(name, Period(time))));
         let own = own.filter(|_| of_tool.is_none() || started.call.spec.timeout.is_some());
         let ends = [own, of_tool, of_task, of_run].into_iter().flatten();
         ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
@@ -306,6 +308,14 @@ impl Around {
         context.programs = self.held.programs.clone();
         context.secrets = Some(self.held.vault.clone());
         context
+    }
+}
+
+/// Says whose the time of a tool is: that of a tool of a server stands in the configuration of the server.
+fn of_tool_limit(name: &str, time: Period) -> Limit {
+    match name.split_once('/') {
+        Some((server, _)) => Limit::OfServer(server.to_owned(), time),
+        None => Limit::OfTool(time),
     }
 }
 
@@ -429,8 +439,11 @@ async fn run(
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
         // A tool that says so without having been asked has failed: started again, it would say so again.
-        Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::Interrupted { repeatable },
-        Err(ToolError::Lost { .. }) => CallEnd::Interrupted { repeatable },
+        Err(ToolError::Cancelled { .. }) if cancel.is_cancelled() => CallEnd::interrupted(repeatable),
+        Err(ToolError::Lost { message }) => {
+            let message = redactor.text(&message).into_owned();
+            CallEnd::Interrupted { repeatable, why: Some(head_of_text(message, MOST_ERROR_BYTES)) }
+        }
         Err(error) => {
             let result = error.result().cloned().and_then(|result| bounded(flat_enough(result)).ok());
             let more = if matches!(error, ToolError::Timeout { .. }) {

@@ -56,7 +56,7 @@ pub enum RunEvent {
         tool: String,
         /// How.
         status: CallStatus,
-        /// Why it failed.
+        /// Why it failed, or what is known of how it was interrupted.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// How long it took, in milliseconds.

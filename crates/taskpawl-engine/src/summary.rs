@@ -6,7 +6,7 @@ use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase, Query, RunId,
-    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task,
+    Status, Task, TaskId, TaskState, Timestamp, UNKNOWN_END, View, ViewResult, Work, explain, read_task,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -315,7 +315,8 @@ impl Summarizer {
                     waiting.push(self.explained(view, key, &task, reason)?);
                 }
                 BlockedReason::Approval { .. } | BlockedReason::Interrupted { .. } => {
-                    let (reason, commands) = (reason_text(reason), decisions(&task.id, reason));
+                    let text = interruption(view, key, reason)?.unwrap_or_else(|| reason_text(reason));
+                    let (reason, commands) = (text, decisions(&task.id, reason));
                     waiting.push(Waiting { task: task.id, name: task.name, reason, commands });
                 }
                 BlockedReason::Dependency { .. }
@@ -406,6 +407,18 @@ fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> Vi
     Ok(())
 }
 
+/// Returns why a task is blocked, where a call of it was interrupted and something is known of how that came.
+pub(crate) fn interruption(view: &dyn View, key: Key, reason: &BlockedReason) -> ViewResult<Option<String>> {
+    let BlockedReason::Interrupted { call } = reason else { return Ok(None) };
+    let calls = view.calls(key)?;
+    let error = calls.iter().find(|other| other.id == *call).and_then(|call| call.body.error.as_ref());
+    let known = error.filter(|error| error.message != UNKNOWN_END);
+    Ok(known.map(|error| format!("call `{call}` was interrupted: {}; {DECIDE}", error.message)))
+}
+
+/// What there is to be done about an interrupted call.
+const DECIDE: &str = "look, then `done`, `fail`, or `unblock` to start it again";
+
 /// Returns why a task is blocked, for people and models.
 pub(crate) fn reason_text(reason: &BlockedReason) -> String {
     let list = |ids: &[TaskId]| ids.iter().take(5).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
@@ -418,9 +431,7 @@ pub(crate) fn reason_text(reason: &BlockedReason) -> String {
         }
         BlockedReason::MissingTool { name } => format!("no tool `{name}` here"),
         BlockedReason::Interrupted { call } => {
-            format!(
-                "call `{call}` was interrupted and nobody knows how far it came: look, then `done`, `fail`, or `unblock` to start it again"
-            )
+            format!("call `{call}` was interrupted and nobody knows how far it came: {DECIDE}")
         }
         BlockedReason::Manual { text } => format!("blocked by hand: {text}"),
     }

@@ -605,6 +605,9 @@ pub struct Paused {
     pub tools: BTreeSet<String>,
 }
 
+/// What is kept of an interrupted call of which nothing else is known.
+pub const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
+
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEnd {
@@ -621,7 +624,16 @@ pub enum CallEnd {
     Interrupted {
         /// Whether it may be started again all the same.
         repeatable: bool,
+        /// What is known of how that came, such as the last words of who did the work.
+        why: Option<String>,
     },
+}
+
+impl CallEnd {
+    /// Returns the end of a call of which nothing is known but that it was stopped.
+    pub fn interrupted(repeatable: bool) -> Self {
+        Self::Interrupted { repeatable, why: None }
+    }
 }
 
 /// The report of a run about a call.

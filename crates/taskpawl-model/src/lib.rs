@@ -52,7 +52,7 @@ pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
     Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
-    StartedCall, TaskRef, Undone,
+    StartedCall, TaskRef, UNKNOWN_END, Undone,
 };
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};

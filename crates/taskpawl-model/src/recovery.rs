@@ -193,7 +193,7 @@ impl Orphan {
             task: self.key,
             attempt: self.attempt,
             call: call.clone(),
-            end: CallEnd::Interrupted { repeatable: *repeatable },
+            end: CallEnd::interrupted(*repeatable),
             usage: None,
             changed_beyond: Vec::new(),
             changes_unknown: None,

@@ -57,7 +57,7 @@ pub use policy::{
 pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
-    CallSandbox, ClosedPlaces, ClosedReason, Confinement, SandboxError, SandboxMode, SandboxPlaces,
+    CallSandbox, ClosedPlaces, ClosedReason, Confinement, Denials, SandboxError, SandboxMode, SandboxPlaces,
     SandboxSettings, Widening,
 };
 pub use scope::{current_scope, in_scope};

@@ -17,6 +17,7 @@ mod worktree;
 
 pub use closed::{ClosedPlaces, ClosedReason};
 pub use confinement::{CallSandbox, Confinement, SandboxError};
+pub use hint::Denials;
 pub(crate) use hint::{hint, hint_for_start, met_protected};
 pub(crate) use made::{Before, Made};
 pub(crate) use named::hidden_names;

@@ -54,7 +54,7 @@ fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
     out.print(&text(&out, &explanation))
 }
 
-/// Says what the store cannot know: why a tool of a server is not there.
+/// Says what the store cannot know: why a tool of a server or of the project is not there.
 fn tell_lack(app: &App, explanation: &mut Explanation) -> Result<(), CliError> {
     let Reason::MissingTool { name } = &explanation.first_cause.reason else { return Ok(()) };
     let Some(lack) = lack(app, name)? else { return Ok(()) };
@@ -76,8 +76,11 @@ pub(super) fn tell_lacks(app: &App, nobody: &mut [Untakable]) -> Result<(), CliE
 }
 
 fn lack(app: &App, tool: &str) -> Result<Option<Lack>, CliError> {
-    let is_known = app.toolbox()?.registry().get(tool).is_some();
-    Ok(if is_known { None } else { app.servers()?.lack(tool) })
+    let toolbox = app.toolbox()?;
+    if toolbox.registry().get(tool).is_some() {
+        return Ok(None);
+    }
+    Ok(toolbox.lack(tool).or(app.servers()?.lack(tool)))
 }
 
 fn text(out: &Output, explanation: &Explanation) -> String {

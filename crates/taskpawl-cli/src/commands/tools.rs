@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -276,24 +277,42 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;
     let left = go(app, &plans, task.id.as_str())?;
-    let task = plans.get_task(task.id.as_str())?;
-    let call = &task.metadata.tool_calls[0];
+    let mut task = plans.get_task(task.id.as_str())?;
+    let call = &mut task.metadata.tool_calls[0];
     let servers = app.servers()?;
     if let Some(lack) = servers.lack(name).filter(|_| !is_known && !servers.has(name)) {
         let message = format!("no tool `{name}` is known here: {}", lack.why);
         return Err(CliError::usage_with(message, format!("`{}` says more", lack.command)));
     }
-    keep(files, call);
+    call.result = call.result.take().map(|result| whole(result, files.path()));
     print(app, name, &Called { tool: name, task_status: task.status, call })?;
     Ok(ExitCode::from(left))
 }
 
-/// Keeps the files of a call that its result refers to.
-fn keep(files: tempfile::TempDir, call: &ToolCall) {
-    let result = call.result.as_ref().map(Value::to_string).unwrap_or_default();
-    if result.contains(&*files.path().to_string_lossy()) {
-        let _: PathBuf = files.keep();
+/// Returns a result with what it leaves to `files`, which go when the call is over. What cannot be read stays cut.
+fn whole(mut result: Value, files: &Path) -> Value {
+    let file = |result: &Value, field: &str| {
+        let path = PathBuf::from(result[field].as_str()?);
+        path.starts_with(files).then_some(path)
+    };
+    if let Some(path) = file(&result, "resultFile")
+        && let Ok(text) = fs::read(path)
+        && let Ok(all) = serde_json::from_slice(&text)
+    {
+        result = all;
     }
+    if let Some(path) = file(&result, "outputFile")
+        && let Some(fields) = result.as_object_mut()
+    {
+        for stream in ["stdout", "stderr"] {
+            if let Ok(text) = fs::read(path.with_extension(stream)) {
+                fields.insert(stream.to_owned(), String::from_utf8_lossy(&text).into());
+            }
+        }
+        fields.insert("truncated".to_owned(), false.into());
+        fields.remove("outputFile");
+    }
+    result
 }
 
 /// Says on standard error what the call says while it runs.

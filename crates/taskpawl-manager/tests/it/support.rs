@@ -282,8 +282,8 @@ pub(crate) fn end(how: &str) -> CallEnd {
             let error = CallError { class: "failed".to_owned(), message: "boom".to_owned() };
             CallEnd::Failed { error, result: None }
         }
-        "lost" => CallEnd::Interrupted { repeatable: false },
-        "cut" => CallEnd::Interrupted { repeatable: true },
+        "lost" => CallEnd::interrupted(false),
+        "cut" => CallEnd::interrupted(true),
         _ => panic!("{how}"),
     }
 }

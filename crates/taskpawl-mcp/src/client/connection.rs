@@ -1,6 +1,8 @@
 //! One running server, from its start to its end.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -26,7 +28,8 @@ use super::downloads;
 use super::handler::{Handler, Shared, locked};
 use super::http::{self, HttpClient};
 use super::limits::{CatalogueSize, MOST_STDERR_BYTES};
-use super::sandbox;
+use super::result::error_text;
+use super::sandbox::{self, Held};
 use super::secrets::filled;
 use super::stdio::Stdio;
 use super::words::{chain, last_lines, plain};
@@ -63,14 +66,58 @@ pub(super) enum Failure {
     Call(ToolError),
 }
 
+/// What a server answered.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) result: CallToolResult,
+    /// Which denial of its sandbox it failed by, if it did.
+    pub(super) hint: Option<String>,
+}
+
 /// A running server. Dropping it ends the server.
 #[derive(Debug)]
 pub(super) struct Connection {
     running: RunningService<RoleClient, Handler>,
     shared: Arc<Shared>,
     catalogue: Mutex<Arc<Catalogue>>,
-    /// What became of the program, in words; sent by its keeper when it is gone.
-    end: Option<watch::Receiver<Option<String>>>,
+    /// The program; `None` for a server by HTTP.
+    program: Option<Started>,
+}
+
+/// The program of a server.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// What became of it; sent by its keeper when it is gone.
+    end: watch::Receiver<Option<End>>,
+    held: Held,
+    /// What it writes to its standard error, without secrets.
+    stderr: PathBuf,
+}
+
+/// What became of a program.
+#[derive(Clone, Debug)]
+struct End {
+    words: String,
+    /// What of its sandbox it ran into.
+    hint: Option<String>,
+}
+
+impl Started {
+    /// Returns how much it has written to its standard error.
+    fn written(&self) -> u64 {
+        std::fs::metadata(&self.stderr).map_or(0, |data| data.len())
+    }
+
+    /// Returns the last of what it has written to its standard error since there was so much.
+    fn last_words(&self, since: u64) -> io::Result<String> {
+        let mut file = File::open(&self.stderr)?;
+        let most = LAST_WORDS_BYTES as u64;
+        let from = file.metadata()?.len().saturating_sub(most).max(since);
+        file.seek(SeekFrom::Start(from))?;
+        let mut words = Vec::new();
+        file.take(most).read_to_end(&mut words)?;
+        Ok(String::from_utf8_lossy(&words).into_owned())
+    }
 }
 
 impl Connection {
@@ -85,14 +132,11 @@ impl Connection {
             Transport::Http { url, headers } => Self::reach(url, headers).await?,
             Transport::Stdio { .. } => {
                 let started = Self::start_in_either_way(config, &transport, variables, cx).await;
-                started.map_err(|refusal| {
-                    let words = refusal.into_words();
+                started.map_err(|Refusal { words, hint, .. }| {
                     let held = sandbox::of(config, cx);
                     let advice = downloads::advice(&config.name, &transport, &held);
-                    match advice.or_else(|| sandbox::advice(config, &held)) {
-                        Some(advice) => format!("{words}; {advice}"),
-                        None => words,
-                    }
+                    let advice = advice.or_else(|| sandbox::advice(config, &held));
+                    with_hint(words, advice.or(hint))
                 })?
             }
         };
@@ -122,9 +166,9 @@ impl Connection {
     pub(super) fn new(
         running: RunningService<RoleClient, Handler>,
         shared: Arc<Shared>,
-        end: Option<watch::Receiver<Option<String>>>,
+        program: Option<Started>,
     ) -> Self {
-        Self { running, shared, catalogue: Mutex::default(), end }
+        Self { running, shared, catalogue: Mutex::default(), program }
     }
 
     /// Hears of its tools, now and when they change.
@@ -154,7 +198,7 @@ impl Connection {
     ) -> Result<Self, Refusal> {
         match Self::start(config, transport, variables, cx, newer_first()).await {
             // Some servers end when they are asked what they do not know.
-            Err(Refusal::Closed(_)) => {
+            Err(Refusal { is_closed: true, .. }) => {
                 Self::start(config, transport, variables, cx, ClientLifecycleMode::Initialize).await
             }
             other => other,
@@ -169,12 +213,16 @@ impl Connection {
         mode: ClientLifecycleMode,
     ) -> Result<Self, Refusal> {
         let program = program(config, transport, variables, cx);
-        let mut piped = cx.programs.start_piped(program).map_err(|error| Refusal::Other(chain(&error)))?;
-        let ends = piped.take_pipes().ok_or_else(|| Refusal::Other("it has no pipes".to_owned()))?;
+        let (held, stderr) = (Held::of(config, cx, &program), program.output.stderr.clone());
+        let mut piped = cx.programs.start_piped(program).map_err(|error| {
+            let hint = held.hint_for_start(&error);
+            Refusal { is_closed: false, words: chain(&error), hint }
+        })?;
+        let ends = piped.take_pipes().ok_or_else(|| Refusal::of("it has no pipes".to_owned()))?;
         let shared = Arc::new(Shared::default());
         let (sender, end) = watch::channel(None);
         // Ends with the program, which ends with the connection, or with the run.
-        drop(spawn(keep(piped, Arc::clone(&shared), sender)));
+        drop(spawn(keep(piped, Arc::clone(&shared), held.clone(), sender)));
         let transport = Stdio::new(ends, Arc::clone(&shared));
         let serve = Handler(Arc::clone(&shared)).serve_with_lifecycle(transport, mode);
         let serve = tokio::time::timeout(START, serve);
@@ -186,10 +234,10 @@ impl Connection {
         let problem = match served {
             Ok(Ok(running)) => {
                 stop_with(&shared, running.cancellation_token());
-                return Ok(Self::new(running, shared, Some(end)));
+                return Ok(Self::new(running, shared, Some(Started { end, held, stderr })));
             }
             Ok(Err(error)) => words(&error),
-            Err(_) => return Err(Refusal::Other(too_slow())),
+            Err(_) => return Err(Refusal::of(too_slow())),
         };
         Err(refused(&shared, end, &problem).await)
     }
@@ -257,13 +305,14 @@ impl Connection {
         cx: &CallContext,
         tool: &str,
         args: JsonObject,
-    ) -> Result<CallToolResult, Failure> {
+    ) -> Result<Answered, Failure> {
         let mut meta = MetaObject::default();
         meta.insert(KEY.to_owned(), Value::String(cx.idempotency_key.clone()));
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject(meta));
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let received = self.shared.received.load(Ordering::Relaxed);
+        let written = self.program.as_ref().map_or(0, Started::written);
         let handle = self.running.send_cancellable_request(request, options).await;
         let handle = handle.map_err(|_| Failure::Unreached("its connection is closed".to_owned()))?;
         let _routed = self.shared.route(handle.progress_token.clone(), cx);
@@ -273,8 +322,8 @@ impl Connection {
             answer = handle.answer() => {
                 handle.0.take();
                 match answer {
-                    Ok(answer) => answered(answer),
-                    Err(error) => Err(self.failure(error).await),
+                    Ok(answer) => Ok(self.explained(answered(answer)?, written)),
+                    Err(error) => Err(self.failure(error, written).await),
                 }
             }
             error = cx.interrupted() => {
@@ -288,7 +337,7 @@ impl Connection {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else it may be, the connection is to blame")]
-    async fn failure(&self, error: ServiceError) -> Failure {
+    async fn failure(&self, error: ServiceError, written: u64) -> Failure {
         match &error {
             ServiceError::McpError(error) => {
                 let message = format!(
@@ -296,13 +345,14 @@ impl Connection {
                     plain(&error.message, 1000),
                     error.code.0
                 );
+                let message = with_hint(message, self.hint(&error.message, written));
                 let result = Box::new(error.data.clone().unwrap_or_default());
                 Failure::Call(ToolError::Answered { message, result })
             }
             ServiceError::TransportSend(sent) => match http::find(sent.error.as_ref()) {
                 Some(error) if !error.may_have_arrived() => Failure::Unreached(chain(error)),
                 Some(error) => Failure::Gone(chain(error)),
-                None if self.end.is_none() => Failure::Unreached(chain(sent.error.as_ref())),
+                None if self.program.is_none() => Failure::Unreached(chain(sent.error.as_ref())),
                 None => Failure::Gone(self.blame(&error).await),
             },
             _ => Failure::Gone(self.blame(&error).await),
@@ -311,12 +361,32 @@ impl Connection {
 
     /// Says what became of the server, by the best that is known.
     async fn blame(&self, error: &ServiceError) -> String {
-        match &self.end {
-            Some(end) => match refused(&self.shared, end.clone(), &error.to_string()).await {
-                Refusal::Closed(words) | Refusal::Other(words) => words,
-            },
+        match &self.program {
+            Some(program) => {
+                let refusal = refused(&self.shared, program.end.clone(), &error.to_string()).await;
+                with_hint(refusal.words, refusal.hint)
+            }
             None => self.shared.problem().unwrap_or_else(|| chain(error)),
         }
+    }
+
+    /// Returns which denial of its sandbox made the server fail that says this, or has written to its standard error since so much
+    /// of that was there.
+    fn hint(&self, said: &str, written: u64) -> Option<String> {
+        let program = self.program.as_ref()?;
+        program.held.hint(said).or_else(|| program.held.hint(&program.last_words(written).ok()?))
+    }
+
+    fn explained(&self, result: CallToolResult, written: u64) -> Answered {
+        let hint = error_text(&result).and_then(|said| self.hint(&said, written));
+        Answered { result, hint }
+    }
+}
+
+fn with_hint(words: String, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{words}; {hint}"),
+        None => words,
     }
 }
 
@@ -351,17 +421,17 @@ pub(super) fn newer_first() -> ClientLifecycleMode {
 }
 
 /// Why a server could not be started.
-enum Refusal {
+struct Refusal {
     /// It ended, or closed its output.
-    Closed(String),
-    Other(String),
+    is_closed: bool,
+    words: String,
+    /// What of its sandbox it ran into.
+    hint: Option<String>,
 }
 
 impl Refusal {
-    fn into_words(self) -> String {
-        match self {
-            Self::Closed(words) | Self::Other(words) => words,
-        }
+    fn of(words: String) -> Self {
+        Self { is_closed: false, words, hint: None }
     }
 }
 
@@ -423,7 +493,7 @@ fn program(config: &ServerConfig, transport: &Transport, variables: &Variables, 
 }
 
 /// Owns the program of a server: ends it when the run or the connection is over, and says how it ended.
-async fn keep(mut piped: Piped, shared: Arc<Shared>, end: watch::Sender<Option<String>>) {
+async fn keep(mut piped: Piped, shared: Arc<Shared>, held: Held, end: watch::Sender<Option<End>>) {
     let closing = piped.closing().clone();
     tokio::select! {
         has_ended = piped.ended(MOST_STDERR_BYTES) => {
@@ -437,20 +507,21 @@ async fn keep(mut piped: Piped, shared: Arc<Shared>, end: watch::Sender<Option<S
     // Closes its input.
     shared.over.cancel();
     let ended = piped.end(GRACE, LAST_WORDS_BYTES).await;
-    let words = match ended {
+    let ended = match ended {
         Ok(ended) => {
             let how = match ended.signal {
                 Some(signal) => format!("it was ended by signal {signal}"),
                 None => format!("it ended with exit code {}", ended.code),
             };
-            match last_lines(&ended.stderr.text) {
+            let words = match last_lines(&ended.stderr.text) {
                 words if words.is_empty() => how,
                 words => format!("{how}; its last words: {words}"),
-            }
+            };
+            End { words, hint: held.hint(&ended.stderr.text) }
         }
-        Err(error) => chain(&error),
+        Err(error) => End { words: chain(&error), hint: held.hint_for_start(&error) },
     };
-    end.send_replace(Some(words));
+    end.send_replace(Some(ended));
 }
 
 /// Opens a subscription to changes of the tools.
@@ -493,15 +564,15 @@ fn stop_with(shared: &Arc<Shared>, conversation: RunningServiceCancellationToken
 }
 
 /// Says why a program is no server, by the best that is known.
-async fn refused(shared: &Shared, mut end: watch::Receiver<Option<String>>, problem: &str) -> Refusal {
+async fn refused(shared: &Shared, mut end: watch::Receiver<Option<End>>, problem: &str) -> Refusal {
     // One that has closed its output is about to end, or is made to.
     shared.over.cancel();
     let ended = tokio::time::timeout(GRACE * 3, end.wait_for(Option::is_some)).await;
     let ended = ended.ok().and_then(Result::ok).and_then(|words| words.clone());
     match (shared.problem(), ended) {
-        (Some(problem), _) => Refusal::Other(problem),
-        (None, Some(words)) => Refusal::Closed(words),
-        (None, None) => Refusal::Other(problem.to_owned()),
+        (Some(problem), _) => Refusal::of(problem),
+        (None, Some(End { words, hint })) => Refusal { is_closed: true, words, hint },
+        (None, None) => Refusal::of(problem.to_owned()),
     }
 }
 

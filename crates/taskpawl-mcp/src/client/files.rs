@@ -43,6 +43,8 @@ pub struct Found {
     pub servers: Vec<ServerConfig>,
     /// Those that cannot.
     pub problems: Vec<ServerProblem>,
+    /// The names of those that are switched off.
+    pub disabled: Vec<String>,
 }
 
 /// Reads the servers that a file names: `.mcp.json`, the settings of Claude (with those of the project in `root`), of Gemini,
@@ -89,7 +91,7 @@ impl Found {
     fn take(&mut self, name: &str, file: &Path, value: &Value) {
         match server_of(name, file, value) {
             Ok(Some(server)) => self.servers.push(server),
-            Ok(None) => {}
+            Ok(None) => self.disabled.push(name.to_owned()),
             Err(problem) => self.problems.push(problem),
         }
     }
@@ -187,6 +189,7 @@ mod tests {
         assert!(matches!(&found.servers[0].transport, Transport::Stdio { command, .. } if command == "a"));
         assert_eq!(found.servers[2].timeout, Some(std::time::Duration::from_secs(5)));
         assert_eq!(found.problems, []);
+        assert_eq!(found.disabled, ["off"]);
     }
 
     #[test]

@@ -217,7 +217,7 @@ fn check(entry: &Entry) {
 
 /// A result is not much larger than the message that it came in.
 fn hear_result(result: CallToolResult, length: usize) -> bool {
-    let said = match result_of("s/t", result) {
+    let said = match result_of("s/t", result, None) {
         Ok(value) => value.to_string(),
         Err(error) => {
             assert_plain(&error.to_string());

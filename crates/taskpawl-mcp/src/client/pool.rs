@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 use taskpawl::tools::{CallContext, Programs, Sandbox, ToolError, check_foreign};
 use tokio::sync::OnceCell;
 
 use super::catalogue::{Catalogue, place, read_problem, write_problem};
 use super::config::{ServerConfig, Variables};
-use super::connection::{Connection, Failure};
+use super::connection::{Answered, Connection, Failure};
 use super::handler::locked;
 use super::sandbox::is_same;
 use super::secrets::{hidden, hidden_in};
@@ -95,40 +94,35 @@ impl Server {
         name: &str,
         tool: &str,
         args: Map<String, Value>,
-    ) -> Result<CallToolResult, ToolError> {
-        let mut cx = cx.clone();
-        if let Some(timeout) = self.config.timeout {
-            let end = tokio::time::Instant::now() + timeout;
-            cx.deadline = Some(cx.deadline.map_or(end, |deadline| deadline.min(end)));
-        }
-        let mut connection = cx.until_interrupted(self.connection(&cx)).await??;
+    ) -> Result<Answered, ToolError> {
+        let mut connection = cx.until_interrupted(self.connection(cx)).await??;
         if !cx.until_interrupted(connection.is_answering()).await? {
-            connection = cx.until_interrupted(self.connection(&cx)).await??;
+            connection = cx.until_interrupted(self.connection(cx)).await??;
         }
-        self.refresh(&connection, &cx).await;
+        self.refresh(&connection, cx).await;
         self.check(&connection.catalogue(), name, tool, &args)?;
-        match connection.call(&cx, tool, args).await {
+        match connection.call(cx, tool, args).await {
             Ok(answer) => {
-                self.succeeded(&cx);
+                self.succeeded(cx);
                 Ok(answer)
             }
             Err(Failure::Call(error)) => {
                 if matches!(error, ToolError::Answered { .. }) {
-                    self.succeeded(&cx);
+                    self.succeeded(cx);
                 }
                 Err(error)
             }
             Err(Failure::Unreached(problem)) => {
-                let problem = hidden(&problem, &cx);
+                let problem = hidden(&problem, cx);
                 let message = self.message("cannot be reached", &problem);
-                self.failed(&cx, &connection, problem);
+                self.failed(cx, &connection, problem);
                 Err(ToolError::Server { message })
             }
             Err(Failure::Gone(problem)) => {
-                let problem = hidden(&problem, &cx);
+                let problem = hidden(&problem, cx);
                 let message =
                     self.message("was lost during the call, and nobody knows how far it came", &problem);
-                self.failed(&cx, &connection, problem);
+                self.failed(cx, &connection, problem);
                 Err(ToolError::Lost { message })
             }
         }

@@ -10,9 +10,9 @@ use super::words::plain;
 const MOST_MESSAGE_CHARS: usize = 1000;
 
 /// Returns the result: what is structured, else the text; several parts are a list, in which what is no text is an object.
-pub(super) fn result_of(tool: &str, answer: CallToolResult) -> Result<Value, ToolError> {
-    let is_error = answer.is_error == Some(true);
-    let message = is_error.then(|| message(tool, &answer.content));
+/// `hint` is what is known of why it failed.
+pub(super) fn result_of(tool: &str, answer: CallToolResult, hint: Option<&str>) -> Result<Value, ToolError> {
+    let message = is_error(&answer).then(|| message(tool, &answer.content, hint));
     let result = match answer.structured_content {
         Some(structured) => structured,
         None => content(&answer.content),
@@ -21,6 +21,19 @@ pub(super) fn result_of(tool: &str, answer: CallToolResult) -> Result<Value, Too
         Some(message) => Err(ToolError::Answered { message, result: Box::new(result) }),
         None => Ok(result),
     }
+}
+
+/// Returns what a call that failed says.
+pub(super) fn error_text(answer: &CallToolResult) -> Option<String> {
+    is_error(answer).then(|| texts(&answer.content).join("\n"))
+}
+
+fn is_error(answer: &CallToolResult) -> bool {
+    answer.is_error == Some(true)
+}
+
+fn texts(parts: &[ContentBlock]) -> Vec<&str> {
+    parts.iter().filter_map(|part| Some(part.as_text()?.text.trim())).collect()
 }
 
 fn content(parts: &[ContentBlock]) -> Value {
@@ -38,12 +51,12 @@ fn value(part: &ContentBlock) -> Value {
     }
 }
 
-fn message(tool: &str, parts: &[ContentBlock]) -> String {
-    let texts: Vec<&str> = parts.iter().filter_map(|part| Some(part.as_text()?.text.trim())).collect();
-    let text = texts.join("; ");
+fn message(tool: &str, parts: &[ContentBlock], hint: Option<&str>) -> String {
+    let text = texts(parts).join("; ");
     let message =
         if text.is_empty() { "it says no more".to_owned() } else { plain(&text, MOST_MESSAGE_CHARS) };
-    format!("`{tool}` failed: {message}")
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("`{tool}` failed: {message}{hint}")
 }
 
 #[cfg(test)]
@@ -53,7 +66,7 @@ mod tests {
     use super::*;
 
     fn outcome(answer: Value) -> String {
-        match result_of("s/t", serde_json::from_value(answer).unwrap()) {
+        match result_of("s/t", serde_json::from_value(answer).unwrap(), None) {
             Ok(value) => value.to_string(),
             Err(error) => format!("{}: {error}: {}", error.class(), error.result().unwrap()),
         }

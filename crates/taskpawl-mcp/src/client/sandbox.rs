@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use taskpawl::tools::{CallContext, Environment, Network, Sandbox};
+use taskpawl::tools::{CallContext, Denials, Environment, Network, Program, Sandbox, SpawnError};
 
 use super::config::{ServerConfig, Variables};
 
@@ -60,6 +60,33 @@ pub(super) fn advice(config: &ServerConfig, sandbox: &Sandbox) -> Option<String>
         let them = if missing.len() == 1 { "it" } else { "them" };
         format!("its `sandbox` names {}, not there yet: make {them} first", missing.join(" and "))
     })
+}
+
+/// What the program of a server is held to: for saying what of that it ran into.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    server: String,
+    denials: Denials,
+}
+
+impl Held {
+    pub(super) fn of(config: &ServerConfig, cx: &CallContext, program: &Program) -> Self {
+        Self { server: config.name.clone(), denials: Denials::of(cx, program) }
+    }
+
+    /// Returns which denial the server speaks of, and what would let it through.
+    pub(super) fn hint(&self, said: &str) -> Option<String> {
+        Some(self.with_own_way(self.denials.hint(said)?))
+    }
+
+    /// Returns what of its sandbox keeps the program from being started.
+    pub(super) fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
+        Some(self.with_own_way(self.denials.hint_for_start(error)?))
+    }
+
+    fn with_own_way(&self, hint: String) -> String {
+        format!("{hint}; for this server alone `sandbox` in `[mcpServers.{}]` of your own `config.toml` does it", self.server)
+    }
 }
 
 /// Returns whether two calls may share a server.

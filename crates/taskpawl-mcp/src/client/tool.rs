@@ -20,7 +20,8 @@ pub(super) struct McpTool {
 
 impl McpTool {
     pub(super) fn new(server: &Arc<Server>, entry: &Entry) -> Self {
-        let spec = entry.spec(format!("{}/{}", server.config.name, entry.name));
+        let mut spec = entry.spec(format!("{}/{}", server.config.name, entry.name));
+        spec.timeout = server.config.timeout;
         Self { spec, name: entry.name.clone(), server: Arc::clone(server) }
     }
 }
@@ -40,7 +41,7 @@ impl Tool for McpTool {
             });
         };
         let answer = self.server.call(&cx, &self.spec.name, &self.name, args).await?;
-        result_of(&self.spec.name, answer)
+        result_of(&self.spec.name, answer.result, answer.hint.as_deref())
     }
 
     fn is_foreign(&self) -> bool {

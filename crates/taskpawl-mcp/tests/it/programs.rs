@@ -294,6 +294,8 @@ async fn the_timeout_of_a_server_holds_for_its_calls() {
     server["timeout"] = json!(50);
     let bench = Bench::of(server);
     bench.learn().await;
+    let hangs = bench.registry();
+    assert_eq!(hangs.get("s/hang").unwrap().spec().timeout, Some(Duration::from_millis(50)));
     assert!(matches!(bench.call("hang", json!({})).await, Err(ToolError::Timeout { .. })));
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::command::{CallEnd, DecideError, Needs, Report, Round};
+use crate::command::{CallEnd, DecideError, Needs, Report, Round, UNKNOWN_END};
 use crate::draft::{Decided, Draft, Room};
 use crate::event::EventKind;
 use crate::gate::GateState;
@@ -297,6 +297,10 @@ fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
     }
 }
 
+fn interruption(message: String) -> CallError {
+    CallError { class: "interrupted".to_owned(), message }
+}
+
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
     let body = &mut call.body;
     body.finished_at = Some(now);
@@ -311,14 +315,15 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
             body.error = Some(error.clone());
             body.result.clone_from(result);
         }
-        CallEnd::Interrupted { repeatable: true } => {
+        CallEnd::Interrupted { repeatable: true, why } => {
             body.status = CallStatus::Pending;
             body.finished_at = None;
+            // It stands there until the call starts again.
+            body.error = why.clone().map(interruption);
         }
-        CallEnd::Interrupted { repeatable: false } => {
-            let message = "it was stopped while it ran, and nobody knows how far it came".to_owned();
+        CallEnd::Interrupted { repeatable: false, why } => {
             body.status = CallStatus::Interrupted;
-            body.error = Some(CallError { class: "interrupted".to_owned(), message });
+            body.error = Some(interruption(why.clone().unwrap_or_else(|| UNKNOWN_END.to_owned())));
         }
     }
 }

@@ -192,7 +192,7 @@ fn give_up(state: &mut State, call: StartedCall) {
 
 /// Reports a call that the store knows as started and that never will be.
 fn report_unstarted(state: &mut State, call: StartedCall) {
-    let end = CallEnd::Interrupted { repeatable: true };
+    let end = CallEnd::interrupted(true);
     state.reports.push(Report::new(call.key, call.attempt, call.call.id, end));
 }
 

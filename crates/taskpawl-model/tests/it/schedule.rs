@@ -95,8 +95,8 @@ fn action_text(action: &Action) -> String {
                 let end = match &report.end {
                     CallEnd::Succeeded(_) => "ok",
                     CallEnd::Failed { .. } => "failed",
-                    CallEnd::Interrupted { repeatable: true } => "not started",
-                    CallEnd::Interrupted { repeatable: false } => "interrupted",
+                    CallEnd::Interrupted { repeatable: true, .. } => "not started",
+                    CallEnd::Interrupted { repeatable: false, .. } => "interrupted",
                 };
                 format!(
                     "{}/{} {end}{}",
@@ -225,7 +225,7 @@ fn what_a_commit_under_way_starts_after_a_stop_is_given_back() {
 fn a_hard_stop_ends_what_runs() {
     let mut script = Script::new(2);
     script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (2, "c1")], &[]).stop().settled().stop();
-    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: false })).settled();
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::interrupted(false))).settled();
     script.ended(2, "c1").committed(&[], &[]).settled().committed(&[], &[]).settled();
     insta::assert_snapshot!(script.text);
 }
@@ -235,7 +235,7 @@ fn a_revoked_task_is_killed_and_its_waiting_calls_never_start() {
     let mut script = Script::new(1);
     script.ready(&[1, 2]).settled().committed(&[(1, "c1"), (1, "c2"), (2, "c1")], &[]);
     script.tell("revoked 1", Event::Revoked(Key(1))).tell("revoked 7", Event::Revoked(Key(7)));
-    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: true })).settled();
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::interrupted(true))).settled();
     script.committed(&[], &[]).ended(2, "c1").settled().committed(&[], &[]).settled();
     insta::assert_snapshot!(script.text);
 }
@@ -269,7 +269,7 @@ fn a_commit_claims_nothing_by_itself_while_a_revoked_task_runs() {
     tell(Event::Revoked(Key(1)));
     tell(Event::Settled);
     tell(written(Vec::new(), Vec::new()));
-    tell(ended(1, "c1", CallEnd::Interrupted { repeatable: true }));
+    tell(ended(1, "c1", CallEnd::interrupted(true)));
     tell(Event::Settled);
     assert_eq!(places, [true, false, true]);
 }
@@ -279,7 +279,7 @@ fn a_new_attempt_that_a_commit_under_way_claimed_waits_for_the_old_one() {
     let mut script = Script::new(3);
     script.ready(&[1]).settled().committed(&[(1, "c1")], &[]).ready(&[2]).settled();
     script.tell("revoked 1", Event::Revoked(Key(1))).committed(&[(1, "c1"), (2, "c1")], &[]).settled();
-    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::Interrupted { repeatable: true })).settled();
+    script.tell("interrupted 1/c1", ended(1, "c1", CallEnd::interrupted(true))).settled();
     insta::assert_snapshot!(script.text);
 }
 

@@ -267,8 +267,8 @@ impl Draw<'_> {
                 error: CallError { class: "exit_code".to_owned(), message: "1".to_owned() },
                 result: None,
             },
-            8 => CallEnd::Interrupted { repeatable: true },
-            _ => CallEnd::Interrupted { repeatable: false },
+            8 => CallEnd::interrupted(true),
+            _ => CallEnd::interrupted(false),
         };
         Report {
             task: Key(key),

@@ -107,8 +107,8 @@ impl Reference {
         call.status = match report.end {
             CallEnd::Succeeded(_) => CallStatus::Succeeded,
             CallEnd::Failed { .. } => CallStatus::Failed,
-            CallEnd::Interrupted { repeatable: true } => CallStatus::Pending,
-            CallEnd::Interrupted { repeatable: false } => CallStatus::Interrupted,
+            CallEnd::Interrupted { repeatable: true, .. } => CallStatus::Pending,
+            CallEnd::Interrupted { repeatable: false, .. } => CallStatus::Interrupted,
         };
         self.after_calls(key, report.go_on);
         Some(())

@@ -37,7 +37,7 @@ impl Living {
         let StartedCall { key, attempt, call, .. } = self.call;
         let end = match self.outcome {
             _ if self.is_killed && random.chance(75) => {
-                CallEnd::Interrupted { repeatable: is_repeatable(&call) }
+                CallEnd::interrupted(is_repeatable(&call))
             }
             Ok(result) => CallEnd::Succeeded(result),
             Err(class) => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
 
 use super::carve::{is_within, plain};
+use crate::context::CallContext;
 
 /// How many of the last lines that a program said are looked at.
 const LINES: usize = 40;
@@ -19,12 +20,12 @@ const DENIED: [&str; 6] = [
 ];
 /// What programs say that put another file in the place of one that a mount covers, as `git config` does.
 const COVERED: [&str; 2] = ["device or resource busy", "ebusy"];
-const MISSING: [&str; 2] = ["no such file or directory", "enoent"];
+const MISSING: [&str; 3] = ["no such file or directory", "enoent", "cannot find module"];
 /// What programs say that cannot start another one.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
 /// What programs say that cannot open another file.
 const TOO_MANY_FILES: [&str; 2] = ["too many open files", "emfile"];
-const UNREACHABLE: [&str; 13] = [
+const UNREACHABLE: [&str; 15] = [
     "network is unreachable",
     "could not resolve",
     "couldn't resolve",
@@ -38,6 +39,8 @@ const UNREACHABLE: [&str; 13] = [
     "eai_again",
     "enotfound",
     "no address associated with hostname",
+    "all connection attempts failed",
+    "fetch failed",
 ];
 
 /// Exit codes of `curl`, which may be told to say nothing, for hosts that cannot be found or reached.
@@ -57,10 +60,7 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Opt
     if let Some(said) = of_memory(profile, outcome) {
         return Some(said);
     }
-    let mut lines = outcome.stderr.text.lines().rev().take(LINES);
-    let said = lines
-        .find_map(|line| of_own(own, &program.cwd, line).or_else(|| of_line(profile, &program.cwd, line)));
-    said.or_else(|| {
+    of_lines(profile, &program.cwd, own, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
     })
@@ -75,6 +75,38 @@ pub(crate) fn met_protected(program: &Program, outcome: &Outcome) -> Vec<(PathBu
     met.sort();
     met.dedup();
     met.into_iter().map(|path| (path.clone(), protected(&path))).collect()
+}
+
+/// What a program is held to that somebody talks to while it runs: for saying what of its sandbox it ran into.
+#[derive(Clone, Debug)]
+pub struct Denials {
+    sandbox: Sandbox,
+    cwd: PathBuf,
+    own: Vec<PathBuf>,
+}
+
+impl Denials {
+    /// Returns what holds a program that a call starts.
+    pub fn of(cx: &CallContext, program: &Program) -> Self {
+        let (sandbox, cwd) = (program.sandbox.clone(), program.cwd.clone());
+        Self { sandbox, cwd, own: cx.closed.own().to_owned() }
+    }
+
+    /// Returns which denial a program speaks of, in the last lines of what it says, and what would let it through.
+    pub fn hint(&self, said: &str) -> Option<String> {
+        let Sandbox::On(profile) = &self.sandbox else { return None };
+        of_lines(profile, &self.cwd, &self.own, said)
+    }
+
+    /// Returns what of its sandbox keeps the program from being started.
+    pub fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
+        hint_for_start(&self.sandbox, error)
+    }
+}
+
+fn of_lines(profile: &Profile, cwd: &Path, own: &[PathBuf], said: &str) -> Option<String> {
+    let mut lines = said.lines().rev().take(LINES);
+    lines.find_map(|line| of_own(own, cwd, line).or_else(|| of_line(profile, cwd, line)))
 }
 
 /// Returns what of its sandbox keeps a program from being started.
@@ -319,6 +351,26 @@ mod tests {
         let paths: Vec<_> = met.iter().map(|(path, _)| path.to_str().unwrap()).collect();
         assert_eq!(paths, ["/p/.git/config"]);
         assert_eq!(met_protected(&program, &outcome(0, "touch: /p/x: Permission denied")), []);
+    }
+
+    #[test]
+    fn what_a_server_says_of_a_denial_is_understood() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("p")).unwrap();
+        std::fs::create_dir_all(dir.path().join("srv")).unwrap();
+        let profile = Profile { write: vec![dir.path().join("p")], ..Profile::default() };
+        let held = |sandbox| Denials { sandbox, cwd: dir.path().join("p"), own: vec!["/state/taskpawl".into()] };
+        let said = |denials: &Denials, text: &str| {
+            let top = dir.path().to_str().unwrap();
+            denials.hint(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
+        };
+        let on = held(Sandbox::On(Arc::new(profile)));
+        insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        insta::assert_snapshot!(said(&on, "Error: Cannot find module '[]/srv'"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        assert_eq!(said(&on, "TypeError: fetch failed"), NO_NETWORK);
+        assert_eq!(said(&on, "httpx.ConnectError: All connection attempts failed"), NO_NETWORK);
+        assert_eq!(said(&on, "Error: Cannot find module 'left-pad'"), "");
+        assert_eq!(said(&held(Sandbox::Off), "Error: EACCES: permission denied, open '[]/srv/a'"), "");
     }
 
     #[test]
