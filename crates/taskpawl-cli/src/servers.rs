@@ -128,7 +128,7 @@ impl McpServers {
     fn unconfigured(&self, name: &str) -> String {
         match self.disabled.iter().find(|server| server.name == name) {
             Some(Disabled { file, .. }) => format!(
-                "MCP server `{name}` is switched off: take `disabled` out of what `{}` says about it",
+                "`{}` switches MCP server `{name}` off: take that out of it to use the server",
                 file.display()
             ),
             None => format!("no MCP server `{name}` is configured{}", self.near(name)),

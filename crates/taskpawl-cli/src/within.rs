@@ -40,6 +40,7 @@ fn beyond(command: &Command) -> Option<String> {
         | Command::Graph(_)
         | Command::History(_)
         | Command::Prime(_)
+        | Command::Mcp(_)
         | Command::Plan(_)
         | Command::Where(_)
         | Command::Config(_)
@@ -74,7 +75,6 @@ fn beyond(command: &Command) -> Option<String> {
         Command::Cancel(_) => "cancel",
         Command::Approve(_) => "approve",
         Command::Reject(_) => "reject",
-        Command::Mcp(_) => "mcp",
         Command::Trust(_) => "trust",
         Command::RemoveDependency(_) => "remove-dependency",
         Command::Watch(_) => "watch",

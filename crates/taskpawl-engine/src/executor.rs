@@ -26,7 +26,7 @@ use crate::faults::{self, Fault};
 use crate::fingerprint::fingerprint;
 use crate::observer::{Observer, RunEvent};
 use crate::output::{KEPT_BYTES, Output};
-use crate::secrets::{self, redactor};
+use crate::secrets::{self, ShellNames, redactor};
 
 /// How long a call may take where neither it nor its task says so.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -413,7 +413,13 @@ async fn run(
 ) -> CallEnd {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let (cancel, files) = (context.cancel.clone(), context.output.clone());
-    let ended = match secrets::fill(vault, &tool, &spec.args, args).await {
+    let names = ShellNames::of(&tool, &args);
+    let is_reachable = spec.plan_access.map_or(Ok(()), |_| tool.check_plan_access());
+    let filled = match is_reachable {
+        Ok(()) => secrets::fill(vault, &tool, &spec.args, args).await,
+        Err(error) => Err(error),
+    };
+    let ended = match filled {
         Ok(args) => call_guarded(tool, context, args).await,
         Err(error) => Err(error),
     };
@@ -452,7 +458,7 @@ async fn run(
                 let remedy = conversion::remedy(&error, &spec.args);
                 remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
             };
-            let message = chain(&error) + &more;
+            let message = names.as_written(chain(&error) + &more);
             failed(error.class(), redactor.text(&message).into_owned(), result)
         }
     }

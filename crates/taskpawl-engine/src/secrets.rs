@@ -60,6 +60,46 @@ pub(crate) async fn fill(
     Ok(filled)
 }
 
+/// What the variables stand for through which a shell gets the secrets of a command, by their numbers.
+#[derive(Debug)]
+pub(crate) struct ShellNames(Vec<String>);
+
+impl ShellNames {
+    /// Returns those of the command in the arguments of a call; none for other tools than `shell`.
+    pub(crate) fn of(tool: &RegisteredTool, args: &Value) -> Self {
+        let command = args["command"].as_str().filter(|_| tool.spec().name == "shell");
+        let command = command.filter(|command| mentions_secret(command)).unwrap_or_default();
+        let mut names = Vec::new();
+        for piece in secret_pieces(command).unwrap_or_default() {
+            if let SecretPiece::Secret(name) = piece {
+                number_of(&mut names, name);
+            }
+        }
+        Self(names)
+    }
+
+    /// Returns a text about the command with what its author wrote in the places of the variables.
+    pub(crate) fn as_written(&self, mut text: String) -> String {
+        // From the last on: the names of the first begin those of later ones.
+        for (number, name) in self.0.iter().enumerate().rev() {
+            let (variable, written) = (format!("{VARIABLE}{number}"), format!("${{secret:{name}}}"));
+            for form in [format!("'\"${{{variable}}}\"'"), format!("${{{variable}}}"), variable] {
+                text = text.replace(&form, &written);
+            }
+        }
+        text
+    }
+}
+
+/// Returns the number of a name among those that are there, where it comes to stand if it is none of them.
+fn number_of(names: &mut Vec<String>, name: &str) -> usize {
+    let known = names.iter().position(|known| known == name);
+    known.unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
 async fn values(vault: &Vault, names: BTreeSet<String>) -> Result<BTreeMap<String, String>, ToolError> {
     if names.is_empty() || vault.knows(&names) {
         return Ok(vault.resolve(&names)?);
@@ -132,14 +172,7 @@ impl Filler<'_> {
     /// processes.
     fn command(&self, command: &str, variables: &mut Map<String, Value>) -> Result<String, ToolError> {
         let mut names: Vec<String> = Vec::new();
-        let variable = |name: &str| {
-            let known = names.iter().position(|known| known == name);
-            let number = known.unwrap_or_else(|| {
-                names.push(name.to_owned());
-                names.len() - 1
-            });
-            format!("{VARIABLE}{number}")
-        };
+        let variable = |name: &str| format!("{VARIABLE}{}", number_of(&mut names, name));
         let command = with_secret_variables(command, variable)
             .map_err(|error| self.invalid("command", error.fault.to_string()))?;
         for (number, name) in names.iter().enumerate() {

@@ -30,6 +30,10 @@ impl Tool for DialectTool {
         &self.spec
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.check()?;
         let (verb, lists) = (self.text.verb, self.lists.clone());

@@ -64,6 +64,10 @@ impl Tool for Blocking {
         &self.spec
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let work = self.work;
         blocking(cx, move |cx| work(cx, args)).await

@@ -12,16 +12,19 @@ use crate::error::ToolError;
 use crate::tool::{Tool, ToolCommand, ToolSpec};
 
 mod definition;
+mod env;
 mod param;
 mod template;
 
+use env::{Variable, secrets_of};
 use param::Param;
 use template::{Argv, Template, Unfit};
 
 /// A tool that runs a program with arguments made from a template; no shell looks at them.
 ///
 /// It is described by an object with the fields of `[tools.NAME]` in a configuration. Everything that holds for `exec` (the sandbox, the
-/// environment, limits, the shape of the result) holds for it too.
+/// environment, limits, the shape of the result) holds for it too. In the values of `env` `${secret:NAME}` stands for a secret of the
+/// run.
 ///
 /// ```
 /// use serde_json::json;
@@ -47,7 +50,7 @@ pub struct CommandTool {
     argv: Argv,
     stdin: Option<Template>,
     cwd: Option<Template>,
-    env: BTreeMap<String, Template>,
+    env: BTreeMap<String, Variable>,
     is_json: bool,
     ok_exit_codes: Vec<i32>,
     output_bytes: Option<u64>,
@@ -125,12 +128,16 @@ impl CommandTool {
         ToolError::InvalidArgs { tool: self.spec.name.clone(), field: format!("args.{param}"), problem }
     }
 
-    fn options(&self, values: &BTreeMap<&str, &Value>) -> Result<Options, Unfit> {
+    fn options(
+        &self,
+        values: &BTreeMap<&str, &Value>,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<Options, Unfit> {
         let filled =
             |template: &Option<Template>| template.as_ref().and_then(|template| template.fill(values));
         let mut env = BTreeMap::new();
         for (name, template) in &self.env {
-            let Some(value) = template.fill(values) else { continue };
+            let Some(value) = template.fill(values, secrets) else { continue };
             if value.contains('\0') {
                 return Err(Unfit::nul(template.params().next().unwrap_or_default()));
             }
@@ -162,7 +169,8 @@ impl Tool for CommandTool {
 
     async fn call(&self, mut cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let words = self.argv(&args)?;
-        let options = self.options(&self.values(&args)).map_err(|unfit| self.refused(unfit))?;
+        let secrets = secrets_of(&self.env, &cx).await?;
+        let options = self.options(&self.values(&args), &secrets).map_err(|unfit| self.refused(unfit))?;
         let program = words.first().cloned().unwrap_or_default();
         cx.limits.output_bytes = self.output_bytes.unwrap_or(cx.limits.output_bytes);
         run(&cx, &program, words, options).await

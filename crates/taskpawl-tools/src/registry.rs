@@ -149,6 +149,19 @@ impl RegisteredTool {
         self.tool.is_repeatable(args)
     }
 
+    /// Refuses `planAccess` of a call that could do nothing with it.
+    pub fn check_plan_access(&self) -> Result<(), ToolError> {
+        if self.tool.reaches_plan() {
+            return Ok(());
+        }
+        Err(ToolError::InvalidArgs {
+            tool: self.spec().name.clone(),
+            field: "planAccess".to_owned(),
+            problem: "is for tools that start a program for each call: `shell`, `exec`, and your own of `[tools.NAME]`; leave it out"
+                .to_owned(),
+        })
+    }
+
     /// Checks arguments as somebody wrote them; the error names the first field that does not fit. They are held against the
     /// schema, but for tools that [answer wrong arguments themselves](Tool::judged_args): of those a misspelt name alone is refused.
     pub fn check_args(&self, args: &Value) -> Result<(), ToolError> {

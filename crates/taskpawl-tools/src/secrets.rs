@@ -183,6 +183,15 @@ impl SecretSource for NoSecrets {
     }
 }
 
+/// Returns whether a secret can have this name: the same that holds in arguments.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=MOST_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// The longest name.
+const MOST_NAME: usize = 64;
+
 /// Checks a value that a source has given.
 pub(crate) fn checked(name: &str, value: String) -> Result<String, SecretError> {
     let problem = if value.len() < LEAST_BYTES {

@@ -47,6 +47,12 @@ pub trait Tool: Send + Sync + Debug {
         None
     }
 
+    /// Returns whether a call that declares `planAccess` has something of it: the tool starts a program for it that gets
+    /// [`PLAN_VARIABLE`](crate::PLAN_VARIABLE), or opens [`CallContext::plan`] itself.
+    fn reaches_plan(&self) -> bool {
+        true
+    }
+
     /// Returns whether a call with these arguments may be run again when nobody knows how it ended.
     ///
     /// By default this follows the hints; a tool overrides it when the answer depends on the arguments.

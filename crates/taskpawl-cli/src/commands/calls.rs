@@ -88,6 +88,11 @@ fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<F
     let Some(tool) = toolbox.registry().get(&call.tool_name) else {
         return Some(Finding::UnknownTool(toolbox.unknown(servers, &call.tool_name)));
     };
+    if call.plan_access.is_some()
+        && let Err(ToolError::InvalidArgs { field, problem, .. }) = tool.check_plan_access()
+    {
+        return Some(Finding::Wrong { field, problem });
+    }
     // What is still to be evaluated has no type yet.
     if call.args.values().any(has_expression) {
         return None;

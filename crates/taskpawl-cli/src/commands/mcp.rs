@@ -6,7 +6,8 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use serde_json::json;
 use taskpawl::Taskpawl;
-use taskpawl::model::Origin;
+use taskpawl::model::{Origin, PlanAccess, Refusal};
+use taskpawl::store::Location;
 use taskpawl::tools::CallOrigin;
 use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
@@ -29,6 +30,8 @@ An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of M
 What an agent adds runs by the policy: tools that only read run, everything else waits for
 `taskpawl approve`, unless `--allow sandboxed` lets it run inside the sandbox.
 When the agent closes the connection, calls that run may end and nothing more starts.
+A program of a call with `planAccess` that starts it reaches the plan of that call: it looks, with
+`planAccess: add` it adds tasks, and no more.
 
 Examples:
   taskpawl mcp --project ~/work/site
@@ -134,11 +137,15 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    let within = within(app, args)?;
     let plans = plans(app, args)?;
     let lists = lists(app, args)?;
-    todo_lists::mirror(&lists, &plans);
+    if within.is_none() {
+        todo_lists::mirror(&lists, &plans);
+    }
     let options = ServerOptions {
         read_only: args.read_only,
+        within,
         approve_elicited: args.approve_elicited,
         lease: app.config()?.lease,
         run: running::configured(app)?,
@@ -154,8 +161,25 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     // What still reads from standard input is not waited for.
     runtime.shutdown_background();
     let exit = ended?;
-    keep_quota(app, &plans)?;
+    if within.is_none() {
+        keep_quota(app, &plans)?;
+    }
     Ok(exit)
+}
+
+/// Returns what the call may do with its plan that this program belongs to, if it belongs to one.
+fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
+    if !app.is_within_call() {
+        return Ok(None);
+    }
+    let flags =
+        [("--allow", args.allow.is_some()), ("--approve-elicited", args.approve_elicited), ("--http", args.http.is_some())];
+    if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
+        let what = format!("`mcp` serves it on standard input and output, and `{flag}` is for neither");
+        return Err(Refusal::BeyondAccess { access: None, what }.into());
+    }
+    let Location::Call(door) = &app.place()?.location else { return Ok(None) };
+    Ok(Some(door.access()?))
 }
 
 /// Returns the to-do lists of the server. By HTTP, where nothing is kept of clients, calls have to say whose list they are about.
@@ -211,6 +235,10 @@ fn block(lists: &Lists) -> ResourceText {
 
 /// Returns the plan with what decides about calls that come over MCP.
 fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
+    if app.is_within_call() {
+        // Nothing is run from here, and the run knows whose call it is.
+        return Ok(app.builder()?.open()?);
+    }
     let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp);
     if args.read_only {
         return Ok(builder.open()?);

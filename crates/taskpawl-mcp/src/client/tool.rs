@@ -32,6 +32,10 @@ impl Tool for McpTool {
         &self.spec
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let Value::Object(args) = args else {
             return Err(ToolError::InvalidArgs {

@@ -82,7 +82,7 @@ impl Action {
     pub(super) fn is_here(&self, options: &ServerOptions) -> bool {
         let Self::Call { tool, arguments } = self else { return true };
         let claims = arguments.get("claim") == Some(&Value::Bool(true));
-        Core::named(tool, options).is_some() && !(options.read_only && claims)
+        Core::named(tool, options).is_some() && !(options.claims_nothing() && claims)
     }
 
     pub(super) fn to_json(&self) -> Value {

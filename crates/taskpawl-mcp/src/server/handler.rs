@@ -44,6 +44,12 @@ const INSTRUCTIONS_TO_READ: &str = "taskpawl keeps a plan of tasks and runs thei
 Status is derived from what ran. agent: whose claims are yours. Answers name nextActions: exact calls that go on. \
 A call that is refused has isError, a hint and nextActions. Long texts are cut; task_get with part pages through them.";
 
+/// What is read in its place within a call.
+const INSTRUCTIONS_WITHIN: &str = "taskpawl keeps the plan that this call belongs to. Begin with plan_show. \
+What task_add and plan_write add joins that plan at once, in the name of the call, and its run does it; they are there if the call \
+has `planAccess: add`. Nothing else can be changed from here, and the answers end with the call. \
+A call that is refused has isError and a hint. Long texts are cut; task_get with part pages through them.";
+
 /// A plan as an MCP server.
 ///
 /// Cheap to clone: all connections share one.
@@ -122,6 +128,10 @@ impl McpServer {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Refused> {
         let mut arguments = request.arguments.take().unwrap_or_default();
+        if self.options().within.is_some() && arguments.contains_key("request_id") {
+            let problem = "there are no requests within a call; leave it out, and give tasks an `id` by which they are known again";
+            return Err(Refused::argument("request_id", problem));
+        }
         let caller = Caller::of(self.plans(), self.options(), tool.name(), &mut arguments)?;
         if tool == Core::RunReady {
             let arguments = run_ready::Arguments::read(arguments)?;
@@ -130,6 +140,12 @@ impl McpServer {
         let server = self.clone();
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
         Ok(answer.only_here(self.options()).into_result().into())
+    }
+
+    /// Refuses a tool that is there outside of a call alone.
+    fn beyond(&self, name: &str) -> Option<Refused> {
+        let access = self.options().within.filter(|_| self.options().has_plan && !self.options().read_only)?;
+        Some(Core::of_name(name)?.beyond(access).into())
     }
 
     async fn run_ready(
@@ -229,6 +245,7 @@ impl ServerHandler for McpServer {
             .with_server_info(Implementation::new("taskpawl", env!("CARGO_PKG_VERSION")));
         match self.options() {
             ServerOptions { has_plan: false, .. } => info,
+            ServerOptions { within: Some(_), .. } => info.with_instructions(INSTRUCTIONS_WITHIN),
             ServerOptions { read_only: true, .. } => info.with_instructions(INSTRUCTIONS_TO_READ),
             _ => info.with_instructions(INSTRUCTIONS),
         }
@@ -266,6 +283,9 @@ impl ServerHandler for McpServer {
             let refused =
                 |refused: Refused| refused.into_answer().only_here(self.options()).into_result().into();
             return Ok(answered.unwrap_or_else(refused));
+        }
+        if let Some(refused) = self.beyond(&request.name) {
+            return Ok(refused.into_answer().only_here(self.options()).into_result().into());
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {

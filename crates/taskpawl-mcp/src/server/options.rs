@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::Means;
+use taskpawl::model::{Means, PlanAccess};
 use taskpawl::tools::Tool;
 use taskpawl::{RunOptions, Taskpawl};
 
@@ -15,6 +15,9 @@ const LEASE: Duration = Duration::from_mins(30);
 pub struct ServerOptions {
     /// Only tools that read: nothing is written, claimed or run.
     pub read_only: bool,
+    /// Where the plan is that of a call which this program belongs to: what that call may do. Then there is what looks at the plan
+    /// and, with [`PlanAccess::Add`], what adds tasks to it; nothing is claimed, decided or run.
+    pub within: Option<PlanAccess>,
     /// Whether clients are asked what runs ask before they go on, where they can pass a question on to a person.
     pub approve_elicited: bool,
     /// How long a claim lasts where nobody says.
@@ -33,6 +36,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             read_only: false,
+            within: None,
             approve_elicited: false,
             lease: LEASE,
             run: RunOptions::default(),
@@ -52,6 +56,11 @@ impl ServerOptions {
             capacities: self.run.resources.clone(),
             jobs: None,
         }
+    }
+
+    /// Returns whether nothing is claimed by way of the server, decided or run.
+    pub(super) fn claims_nothing(&self) -> bool {
+        self.read_only || self.within.is_some()
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) mod task_update;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
+use taskpawl::model::{PlanAccess, Refusal};
 
 use super::answer::Answer;
 use super::caller::Caller;
@@ -86,8 +87,32 @@ impl Core {
 
     /// Returns the tools that the server has.
     pub(super) fn all(options: &ServerOptions) -> impl Iterator<Item = Self> + use<> {
-        let (has_plan, read_only) = (options.has_plan, options.read_only);
-        Self::ALL.into_iter().filter(move |tool| has_plan && (!read_only || tool.has_read_only_form()))
+        let (has_plan, read_only, within) = (options.has_plan, options.read_only, options.within);
+        Self::ALL.into_iter().filter(move |tool| {
+            let is_admitted = match within {
+                None => !read_only,
+                Some(access) => !read_only && access == PlanAccess::Add && tool.adds(),
+            };
+            has_plan && (is_admitted || tool.has_read_only_form())
+        })
+    }
+
+    /// Returns why a tool is not there for the programs of a call with this access.
+    pub(super) fn beyond(self, access: PlanAccess) -> Refusal {
+        if self.adds() {
+            return Refusal::BeyondAccess { access: Some(access), what: "this would change it".to_owned() };
+        }
+        Refusal::BeyondAccess { access: None, what: format!("`{}` is for neither", self.name()) }
+    }
+
+    /// Returns the tool of this name, whether the server has it or not.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Returns whether it does nothing but add to a plan.
+    fn adds(self) -> bool {
+        matches!(self, Self::TaskAdd | Self::PlanWrite)
     }
 
     fn has_read_only_form(self) -> bool {
@@ -96,16 +121,22 @@ impl Core {
 
     /// Returns the tool as clients see it.
     pub(super) fn definition(self, options: &ServerOptions) -> Tool {
-        let Definition { description, input, output, hints } = match self {
+        let Definition { description, mut input, output, hints } = match self {
             Self::PlanShow => plan_show::definition(),
-            Self::PlanWrite => plan_write::definition(),
-            Self::ReadyList => ready_list::definition(options.read_only),
+            Self::PlanWrite => plan_write::definition(options.within.is_some()),
+            Self::ReadyList => ready_list::definition(options.claims_nothing()),
             Self::RunReady => run_ready::definition(),
             Self::TaskAdd => task_add::definition(),
             Self::TaskDelete => task_delete::definition(),
             Self::TaskGet => task_get::definition(),
             Self::TaskUpdate => task_update::definition(),
         };
+        if options.within.is_some()
+            && let Some(properties) = input["properties"].as_object_mut()
+        {
+            // Requests are kept with the plan, and the run that has it keeps none of a call.
+            properties.remove("request_id");
+        }
         let annotations = ToolAnnotations::new()
             .read_only(hints.reads_only)
             .destructive(hints.destroys)
@@ -125,7 +156,7 @@ impl Core {
     ) -> Result<Answer, Refused> {
         match self {
             Self::PlanShow => plan_show::call(caller, arguments),
-            Self::PlanWrite => plan_write::call(caller, arguments),
+            Self::PlanWrite => plan_write::call(caller, options, arguments),
             Self::ReadyList => ready_list::call(caller, options, arguments),
             Self::TaskAdd => task_add::call(caller, arguments),
             Self::TaskDelete => task_delete::call(caller, arguments),

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use taskpawl_model::{Answer, Changes, Refusal, Request, View, ViewResult};
+use taskpawl_model::{Answer, Changes, PlanAccess, Refusal, Request, View, ViewResult};
 
 use super::addition::Addition;
 use super::channel::{Channel, Patience};
@@ -44,10 +44,14 @@ pub(super) struct Connection(Channel);
 
 impl Connection {
     fn open(door: &Door) -> Result<Self, StoreError> {
+        Ok(Self::begin(door)?.0)
+    }
+
+    fn begin(door: &Door) -> Result<(Self, Welcome), StoreError> {
         let channel = door.enter(patience()).map_err(broken)?.ok_or(StoreError::CallOver)?;
         let connection = Self(channel);
-        connection.ask::<Welcome>(&Ask::hello())?;
-        Ok(connection)
+        let welcome = connection.ask(&Ask::hello())?;
+        Ok((connection, welcome))
     }
 
     fn say(&self, ask: &Ask) -> Result<(), StoreError> {
@@ -109,6 +113,16 @@ impl Connection {
             (Kind::Refused, bytes) => Ok(Err(Box::new(Refusal::from(parsed::<Refused>(&bytes)?)))),
             (Kind::Part | Kind::Failed, _) => Err(senseless("an answer of another kind")),
         }
+    }
+}
+
+impl Door {
+    /// Asks what the call that has the door may do with its plan.
+    ///
+    /// # Errors
+    /// The call is over, or the run that has the plan does not answer.
+    pub fn access(&self) -> Result<PlanAccess, StoreError> {
+        Ok(Connection::begin(self)?.1.access)
     }
 }
 

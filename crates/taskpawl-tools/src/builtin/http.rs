@@ -143,6 +143,10 @@ impl Tool for HttpRequest {
         &self.spec
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: Args = parse("http_request", args)?;
         let guard = self.guard.clone();

@@ -47,6 +47,10 @@ impl Tool for Sleep {
         &self.0
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: SleepArgs = parse("sleep", args)?;
         let problem = "is no duration; write it as `10ms`, `0.5s`, `5m` or `2h`";
@@ -86,6 +90,10 @@ impl Tool for Log {
         &self.0
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         cx.report(parse::<Message>("log", args)?.message);
         Ok(Value::Null)
@@ -105,6 +113,10 @@ impl Fail {
 impl Tool for Fail {
     fn spec(&self) -> &ToolSpec {
         &self.0
+    }
+
+    fn reaches_plan(&self) -> bool {
+        false
     }
 
     async fn call(&self, _cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -50,6 +50,10 @@ impl Tool for WriteFile {
         &self.0
     }
 
+    fn reaches_plan(&self) -> bool {
+        false
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         blocking(cx, move |cx| run(cx, args)).await
     }

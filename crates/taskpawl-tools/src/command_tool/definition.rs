@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::env::Variable;
 use super::param::{self, Param};
 use super::template::{Argv, Template};
 use super::{CommandTool, DefinitionError};
@@ -105,14 +106,16 @@ fn template_of(value: &Value, at: &[&str]) -> Read<Template> {
     Template::parse(text).map_err(|problem| wrong(at, problem))
 }
 
-fn env(fields: &Map<String, Value>) -> Read<BTreeMap<String, Template>> {
+fn env(fields: &Map<String, Value>) -> Read<BTreeMap<String, Variable>> {
     let Some(env) = fields.get("env") else { return Ok(BTreeMap::new()) };
     let env = env.as_object().ok_or_else(|| wrong(&["env"], "has to be a table of variables"))?;
     let variable = |(name, value): (&String, &Value)| {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(wrong(&["env", name], "is no name of a variable"));
         }
-        Ok((name.clone(), template_of(value, &["env", name])?))
+        let at = ["env", name];
+        let text = value.as_str().ok_or_else(|| wrong(&at, "has to be a text"))?;
+        Ok((name.clone(), Variable::parse(text).map_err(|problem| wrong(&at, problem))?))
     };
     env.iter().map(variable).collect()
 }

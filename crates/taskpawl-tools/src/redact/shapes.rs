@@ -42,6 +42,10 @@ enum Rule {
     Assigned { of: Class, least: usize },
     /// As `Run`, and no letter stands before the prefix.
     Apart { of: Class, least: usize },
+    /// Just so many, from the second byte of the prefix on, which stands behind a digit.
+    Numbered { of: Class, count: usize },
+    /// The signature of an address, which stays: 32 bytes in base64, as they are or as in URLs.
+    Signature,
     /// Three parts with dots between them.
     Jwt,
     /// Everything up to its end, if it is a private key.
@@ -55,6 +59,7 @@ enum Rule {
 enum Class {
     Alphanumeric,
     Upper,
+    Hex,
     /// And `_`, `-`.
     Word,
     /// And `.`.
@@ -69,6 +74,7 @@ impl Class {
     fn has(self, byte: u8) -> bool {
         match self {
             Self::Alphanumeric => byte.is_ascii_alphanumeric(),
+            Self::Hex => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
             Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Word => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
@@ -104,7 +110,11 @@ const fn exactly(name: &'static str, prefix: &'static str, of: Class, count: usi
     Shape { name, prefix, rule: Rule::Exactly { of, count } }
 }
 
-use Class::{Alphanumeric, Base64, Dotted, Upper, Word};
+const fn after(name: &'static str, prefix: &'static str, of: Class, least: usize) -> Shape {
+    Shape { name, prefix, rule: Rule::After { of, least, has_digit: true } }
+}
+
+use Class::{Alphanumeric, Base64, Bearer, Dotted, Hex, Upper, Word};
 
 /// Every kind. Where one prefix begins another one, the longer one counts.
 pub(super) static ALL: &[Shape] = &[
@@ -127,12 +137,21 @@ pub(super) static ALL: &[Shape] = &[
     run("gitlab-token", "glrt-", Dotted, 20),
     run("gitlab-token", "glcbt-", Dotted, 20),
     run("gitlab-token", "glptt-", Dotted, 20),
+    run("gitlab-token", "glrtr-", Dotted, 20),
+    run("gitlab-token", "glft-", Dotted, 20),
+    run("gitlab-token", "glimt-", Dotted, 20),
+    run("gitlab-token", "glagent-", Dotted, 20),
+    run("gitlab-token", "glsoat-", Dotted, 20),
+    run("gitlab-token", "glffct-", Dotted, 20),
+    run("gitlab-secret", "gloas-", Dotted, 20),
     run("slack-token", "xoxb-", Word, 10),
     run("slack-token", "xoxp-", Word, 10),
     run("slack-token", "xoxa-", Word, 10),
     run("slack-token", "xoxr-", Word, 10),
     run("slack-token", "xoxs-", Word, 10),
     run("slack-token", "xoxe-", Word, 10),
+    run("slack-token", "xoxc-", Word, 10),
+    run("slack-token", "xoxd-", Word, 10),
     run("slack-token", "xapp-", Word, 10),
     run("slack-webhook", "hooks.slack.com/services/", Base64, 20),
     run("anthropic-key", "sk-ant-", Word, 20),
@@ -153,10 +172,41 @@ pub(super) static ALL: &[Shape] = &[
     run("google-secret", "GOCSPX-", Word, 20),
     run("huggingface-token", "hf_", Alphanumeric, 30),
     run("digitalocean-token", "dop_v1_", Alphanumeric, 60),
+    run("digitalocean-token", "doo_v1_", Alphanumeric, 60),
+    run("digitalocean-token", "dor_v1_", Alphanumeric, 60),
     run("sendgrid-key", "SG.", Dotted, 40),
     run("grafana-token", "glsa_", Word, 32),
     run("shopify-token", "shpat_", Alphanumeric, 32),
+    run("shopify-token", "shpca_", Alphanumeric, 32),
+    run("shopify-token", "shppa_", Alphanumeric, 32),
+    run("shopify-secret", "shpss_", Alphanumeric, 32),
     run("docker-token", "dckr_pat_", Word, 20),
+    run("docker-token", "dckr_oat_", Word, 20),
+    run("vault-token", "hvs.", Word, 24),
+    run("vault-token", "hvb.", Word, 24),
+    run("vault-token", "hvr.", Word, 24),
+    after("azure-key", "AccountKey=", Base64, 64),
+    after("azure-key", "SharedAccessKey=", Base64, 40),
+    Shape { name: "azure-sas", prefix: "sig=", rule: Rule::Signature },
+    run("atlassian-token", "ATATT3x", Bearer, 60),
+    run("atlassian-token", "ATCTT3x", Bearer, 60),
+    Shape { name: "telegram-token", prefix: ":AA", rule: Rule::Numbered { of: Word, count: 33 } },
+    exactly("twilio-key", "SK", Hex, 32),
+    exactly("databricks-token", "dapi", Hex, 32),
+    run("doppler-token", "dp.pt.", Alphanumeric, 40),
+    run("doppler-token", "dp.st.", Dotted, 40),
+    after("terraform-token", ".atlasv1.", Word, 60),
+    run("postman-key", "PMAK-", Word, 50),
+    exactly("newrelic-key", "NRAK-", Upper, 27),
+    run("sentry-token", "sntrys_", Base64, 60),
+    run("sentry-token", "sntryu_", Alphanumeric, 60),
+    run("tailscale-key", "tskey-", Word, 20),
+    run("rubygems-key", "rubygems_", Alphanumeric, 40),
+    run("planetscale-token", "pscale_tkn_", Word, 32),
+    run("planetscale-token", "pscale_pw_", Word, 32),
+    exactly("supabase-token", "sbp_", Hex, 40),
+    run("perplexity-key", "pplx-", Alphanumeric, 40),
+    run("circleci-token", "CCIPAT_", Word, 40),
     run("linear-key", "lin_api_", Alphanumeric, 32),
     run("groq-key", "gsk_", Alphanumeric, 40),
     run("xai-key", "xai-", Alphanumeric, 40),
@@ -215,6 +265,11 @@ impl Shape {
                 Verdict::No
             }
             Rule::Apart { of, least } => starting(at, run(of, from, least, true)),
+            Rule::Numbered { of, count } if before.is_some_and(|byte| byte.is_ascii_digit()) => {
+                starting(at + 1, exact(of, from, count, text, is_end))
+            }
+            Rule::Numbered { .. } => Verdict::No,
+            Rule::Signature => signature(text, from, is_end),
             Rule::Jwt => starting(at, jwt(text, from, is_end)),
             Rule::Pem => pem(text, at, is_end),
             Rule::Url => url(text, from, is_end),
@@ -275,6 +330,30 @@ fn exact(of: Class, from: usize, count: usize, text: &[u8], is_end: bool) -> Ver
         Some(byte) if byte.is_ascii_alphanumeric() => Verdict::No,
         Some(_) | None => Verdict::Found { start: from, end },
     }
+}
+
+/// 32 bytes in base64: 43 signs and one that fills up, each of which may be written as in URLs.
+fn signature(text: &[u8], from: usize, is_end: bool) -> Verdict {
+    const SIGNS: usize = 43;
+    let mut at = from;
+    for sign in 0..=SIGNS {
+        let rest = &text[at.min(text.len())..];
+        let written = |forms: &[&[u8]]| forms.iter().any(|form| rest.starts_with(form));
+        let is_escaped = if sign < SIGNS { written(&[b"%2B", b"%2b", b"%2F", b"%2f"]) } else { written(&[b"%3D", b"%3d"]) };
+        let is_plain = rest.first().is_some_and(|byte| match byte {
+            b'=' => sign == SIGNS,
+            byte => sign < SIGNS && (byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')),
+        });
+        if is_escaped {
+            at += 3;
+        } else if is_plain {
+            at += 1;
+        } else {
+            let is_open = rest.is_empty() || (rest.len() < 3 && rest[0] == b'%');
+            return if is_open && !is_end { Verdict::More } else { Verdict::No };
+        }
+    }
+    Verdict::Found { start: from, end: at }
 }
 
 fn is_between(byte: u8) -> bool {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, Means, NewCall, Plan, PlanTask, Selector, TaskId, TaskSpec, parse_plan};
+use taskpawl::model::{CallSpec, Means, NewCall, Plan, PlanTask, Refusal, Selector, TaskId, TaskSpec, parse_plan};
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
@@ -12,12 +12,26 @@ use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
 use crate::server::digest::after;
+use crate::server::options::ServerOptions;
 use crate::server::refusal::Refused;
 
 /// How a plan is called that has no name.
 const NAME: &str = "plan";
 
-pub(super) fn definition() -> Definition {
+pub(super) fn definition(within: bool) -> Definition {
+    let mut definition = whole();
+    if within {
+        definition.description = JOINING;
+        definition.input = schema(json!({"plan": {"type": "object", "description": "{tasks: [...]}"}}), &["plan"], true);
+        definition.hints = super::Hints { destroys: false, ..definition.hints };
+    }
+    definition
+}
+
+/// What it does within a call.
+const JOINING: &str = "Adds tasks to the plan of this call, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). The same tasks again change nothing.";
+
+fn whole() -> Definition {
     Definition {
         description: "Writes a plan, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). Tasks left out stay, listed as gone; merge: only adds and changes.",
         input: schema(
@@ -45,8 +59,17 @@ struct Arguments {
     dry_run: bool,
 }
 
-pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
-    let Arguments { plan, name, merge, dry_run } = arguments::read(arguments)?;
+pub(super) fn call(
+    caller: &Caller,
+    options: &ServerOptions,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Refused> {
+    let Arguments { plan, name, mut merge, dry_run } = arguments::read(arguments)?;
+    if options.within.is_some() {
+        refuse_dry_run(dry_run)?;
+        // Tasks that are left out stay, and the plan has its header.
+        merge = false;
+    }
     let manager = caller.manager();
     let plan = if merge { part(&manager, plan, name.as_deref())? } else { whole(&plan)? };
     let name = name.or_else(|| plan.name.clone());
@@ -85,6 +108,15 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
 /// What is said where a plan without a name met an earlier one.
 const WAS_THERE: &str = "no `name` was given, so this was written into the plan `plan`, which was there before: its tasks are \
                          unchanged, changed or gone as listed; give `name` for a plan of its own";
+
+/// What it would show is another plan than that of the call.
+fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
+    if dry_run {
+        let what = "what `dry_run` shows is another plan, and these tasks join that of the call".to_owned();
+        return Err(Refusal::BeyondAccess { access: None, what }.into());
+    }
+    Ok(())
+}
 
 /// Reads a plan, whether it is an object or a text.
 fn whole(plan: &Value) -> Result<Plan, Refused> {
@@ -131,10 +163,12 @@ pub(super) fn check_calls<'a>(
 
 fn problem(tools: &Registry, task: &str, call: &CallSpec) -> Option<String> {
     let tool = tools.get(&call.tool_name)?;
-    if call.args.values().any(has_expression) {
-        return None;
-    }
-    match tool.check_args(&Value::Object(call.args.clone())) {
+    let checked = call.plan_access.map_or(Ok(()), |_| tool.check_plan_access()).and_then(|()| {
+        // What is still to be evaluated has no type yet.
+        let is_fixed = !call.args.values().any(has_expression);
+        if is_fixed { tool.check_args(&Value::Object(call.args.clone())) } else { Ok(()) }
+    });
+    match checked {
         Err(ToolError::InvalidArgs { field, problem, .. }) => {
             Some(format!("task `{task}`: {}: {field}: {problem}", call.tool_name))
         }

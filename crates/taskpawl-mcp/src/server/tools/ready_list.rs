@@ -52,7 +52,7 @@ pub(super) fn call(
     if !claim {
         return list(caller, options, &only, limit);
     }
-    if options.read_only {
+    if options.claims_nothing() {
         return Err(Refused::NotHere {
             what: "this server only reads: it claims nothing".to_owned(),
             hint: Some("`taskpawl ready` shows what is ready".to_owned()),

@@ -1,0 +1,125 @@
+//! Variables of a program: templates in which secrets may be named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::template::{Template, Values};
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::secrets::is_name;
+
+/// What begins a placeholder of a secret.
+const OPEN: &str = "${secret:";
+
+/// The value of a variable.
+#[derive(Clone, Debug)]
+pub(super) struct Variable(Vec<Piece>);
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Template(Template),
+    Text(String),
+    Secret(String),
+}
+
+impl Variable {
+    /// Reads a template in which `${secret:NAME}` stands for a secret, and `$${secret:NAME}` for that text; or says what is wrong with
+    /// it, to be read after its place.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (mut pieces, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once(OPEN) {
+            let (name, after) = after.split_once('}').filter(|(name, _)| is_name(name)).ok_or(
+                "has a `${secret:` that names no secret: a name has 1 to 64 letters, digits, `_` and `-`, and a `}` stands behind it",
+            )?;
+            let (before, piece) = match before.strip_suffix('$') {
+                Some(before) => (before, Piece::Text(format!("{OPEN}{name}}}"))),
+                None => (before, Piece::Secret(name.to_owned())),
+            };
+            pieces.extend([Piece::Template(Template::parse(before)?), piece]);
+            rest = after;
+        }
+        pieces.push(Piece::Template(Template::parse(rest)?));
+        Ok(Self(pieces))
+    }
+
+    /// Returns the parameters that it names.
+    pub(super) fn params(&self) -> impl Iterator<Item = &str> {
+        let templates = self.0.iter().filter_map(|piece| match piece {
+            Piece::Template(template) => Some(template),
+            Piece::Text(_) | Piece::Secret(_) => None,
+        });
+        templates.flat_map(Template::params)
+    }
+
+    /// Returns the secrets that it names.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Secret(name) => Some(name.as_str()),
+            Piece::Template(_) | Piece::Text(_) => None,
+        })
+    }
+
+    /// Returns the text with all values in it, or nothing where that of a parameter is missing.
+    pub(super) fn fill(&self, values: &Values<'_>, secrets: &BTreeMap<String, String>) -> Option<String> {
+        let mut filled = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Template(template) => filled.push_str(&template.fill(values)?),
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Secret(name) => filled.push_str(secrets.get(name)?),
+            }
+        }
+        Some(filled)
+    }
+}
+
+/// Asks for the secrets that variables name.
+pub(super) async fn secrets_of(
+    variables: &BTreeMap<String, Variable>,
+    cx: &CallContext,
+) -> Result<BTreeMap<String, String>, ToolError> {
+    let names: BTreeSet<String> = variables.values().flat_map(Variable::secrets).map(str::to_owned).collect();
+    let Some(first) = names.first() else { return Ok(BTreeMap::new()) };
+    let Some(vault) = cx.secrets.clone() else {
+        return Err(ToolError::failed(format!(
+            "its `env` names the secret `{first}`, and secrets are there in runs alone"
+        )));
+    };
+    if vault.knows(&names) {
+        return Ok(vault.resolve(&names)?);
+    }
+    // Somebody may have to be asked, or a program to be waited for.
+    match tokio::task::spawn_blocking(move || vault.resolve(&names)).await {
+        Ok(values) => Ok(values?),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shut down before anything was asked.
+            Err(_) => Err(ToolError::Cancelled { result: None }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_stand_beside_parameters_in_a_variable() {
+        let secrets = BTreeMap::from([("KEY".to_owned(), "{value} ${secret:KEY}".to_owned())]);
+        let user = json!("ann ${secret:KEY} {user}");
+        let filled = |text: &str| {
+            let values = Values::from([("user", &user)]);
+            Variable::parse(text).map(|variable| variable.fill(&values, &secrets))
+        };
+        // Neither what a secret holds nor what somebody gives is looked through again.
+        let whole = "ann ${secret:KEY} {user}:{value} ${secret:KEY}!".to_owned();
+        assert_eq!(filled("{user}:${secret:KEY}!"), Ok(Some(whole)));
+        assert_eq!(filled("$${secret:KEY} {{x}}"), Ok(Some("${secret:KEY} {x}".to_owned())));
+        assert_eq!(filled("{other}${secret:KEY}"), Ok(None));
+        for wrong in ["${secret:}", "${secret:a b}", "${secret:KEY", "${secret:{user}}"] {
+            assert!(filled(wrong).unwrap_err().contains("names no secret"), "{wrong}");
+        }
+        assert!(filled("${KEY}").unwrap().is_none(), "a parameter that has no value");
+    }
+}
