@@ -40,7 +40,8 @@ impl McpServers {
     /// Reads what the configuration and the files of other programs say. Nothing is started.
     pub(crate) fn of(app: &App) -> Result<Self, CliError> {
         let root = root(app)?;
-        let mut reading = Reading { app, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
+        let mut reading =
+            Reading { app, root: &root, usable: Vec::new(), held: Vec::new(), disabled: Vec::new() };
         reading.own()?;
         for (file, of_project) in app.config()?.mcp().files() {
             reading.file(&place(app, &root, file), of_project)?;

@@ -172,11 +172,17 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     if !app.is_within_call() {
         return Ok(None);
     }
-    let flags =
-        [("--allow", args.allow.is_some()), ("--approve-elicited", args.approve_elicited), ("--http", args.http.is_some())];
-    if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
-        let what = format!("`mcp` serves it on standard input and output, and `{flag}` is for neither");
+    if args.http.is_some() {
+        let what = "`mcp` serves it on standard input and output, and `--http` is for neither".to_owned();
         return Err(Refusal::BeyondAccess { access: None, what }.into());
+    }
+    // Agents start it with the same words everywhere.
+    for (flag, is_set) in [("--allow", args.allow.is_some()), ("--approve-elicited", args.approve_elicited)] {
+        if is_set {
+            app.out().warn(&format!(
+                "`{flag}` changes nothing within a call: its run decides what runs, and asks"
+            ));
+        }
     }
     let Location::Call(door) = &app.place()?.location else { return Ok(None) };
     Ok(Some(door.access()?))

@@ -285,3 +285,141 @@ fn a_server_is_in_the_sandbox_also_when_it_is_only_asked_for_its_tools() {
     cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}", "--sandbox", "off"]).ok();
     assert!(cli.path("outside").exists());
 }
+
+/// The same server, with tools that end badly, and what its configuration says beside its program.
+fn with_bad_server(config: &str) -> Cli {
+    let cli = Cli::new().with_programs().with("KEY_VALUE", "canary-of-the-key");
+    let names = ["die", "flood", "deny", "mute", "hang"];
+    let tools =
+        names.map(|name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}},"#)).concat();
+    let greet = r#"*'"tools/call"'*) answer '{"content":[{"type":"text","text":"hello"}]}' ;;"#;
+    let calls = r#"*'"tools/call"'*) case $line in
+        *'"name":"die"'*) echo "starting" >&2; echo "cannot go on with $TOKEN" >&2; exit 7 ;;
+        *'"name":"flood"'*) head -c 9000000 /dev/zero | tr '\0' x; echo ;;
+        *'"name":"deny"'*) text=$( { echo x > "$HOME/outside"; } 2>&1 ); answer "{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"$text\"}]}" ;;
+        *'"name":"mute"'*) { echo x > "$HOME/outside"; }; answer '{"isError":true,"content":[{"type":"text","text":"it did not work"}]}' ;;
+        *'"name":"hang"'*) ;;
+        *) answer '{"content":[{"type":"text","text":"hello"}]}' ;;
+      esac ;;"#;
+    assert!(SERVER.contains(greet));
+    let script = SERVER.replace(greet, calls).replace("{\"tools\":[", &format!("{{\"tools\":[{tools}"));
+    let script = cli.file("server.sh", &script);
+    let secret = "[secrets.KEY]\nenv = \"KEY_VALUE\"\n";
+    let server = format!(
+        "[mcpServers.hi]\ncommand = \"sh\"\nargs = [{script:?}]\nenv = {{ TOKEN = \"${{secret:KEY}}\" }}\n"
+    );
+    user_file(&cli, &format!("{secret}{server}{config}"));
+    cli
+}
+
+/// Makes a task that calls a tool without arguments, and runs it.
+fn run_call(cli: &Cli, tool: &str) -> crate::harness::Run {
+    cli.run(&["create", tool, "--id", tool]).ok();
+    cli.run(&["add-tool-call", tool, "--tool", &format!("hi/{tool}")]).ok();
+    cli.run(&["run", tool])
+}
+
+#[test]
+fn what_a_server_said_last_before_it_died_is_kept_and_told() {
+    let cli = with_bad_server("");
+    let words = "MCP server `hi` was lost during the call, and nobody knows how far it came: it ended with exit code 7; \
+                 its last words: starting | cannot go on with [redacted:KEY]";
+    let run = run_call(&cli, "die");
+    assert_eq!(run.code, Some(3), "{run}");
+    assert!(format!("{run}").contains(words), "{run}");
+    let shown = cli.run(&["show", "die", "--json"]).ok().json()["data"].clone();
+    let call = &shown["metadata"]["toolCalls"][0];
+    assert_eq!((&call["status"], &call["error"]), (&json!("interrupted"), &json!(words)), "{shown}");
+    assert_eq!(shown["blockedReason"]["type"], "interrupted", "{shown}");
+    for args in [&["show", "die"][..], &["history", "die", "--json"]] {
+        let told = cli.run(args).ok();
+        assert!(told.stdout.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_why_its_call_is_lost() {
+    let cli = with_bad_server("");
+    let run = run_call(&cli, "flood");
+    assert_eq!(run.code, Some(3), "{run}");
+    let shown = cli.run(&["show", "flood", "--json"]).ok().json()["data"].clone();
+    let error = shown["metadata"]["toolCalls"][0]["error"].as_str().unwrap();
+    assert!(error.ends_with("it sent a message of more than 8 MiB"), "{error}");
+    assert!(format!("{run}").contains("it sent a message of more than 8 MiB"), "{run}");
+}
+
+#[test]
+fn a_call_that_failed_by_the_sandbox_of_its_server_says_so() {
+    let cli = with_bad_server("");
+    for tool in ["deny", "mute"] {
+        run_call(&cli, tool);
+        let shown = cli.run(&["show", tool, "--json"]).ok().json()["data"].clone();
+        let error = shown["metadata"]["toolCalls"][0]["error"].as_str().unwrap();
+        for words in [
+            "`--allow-write ",
+            "for this server alone `sandbox` in `[mcpServers.hi]` of your own `config.toml` does it",
+        ] {
+            assert!(error.contains(words), "{tool}: {error}");
+        }
+    }
+    assert!(!cli.path("outside").exists());
+    // The control: what the sandbox did not do is not put down to it.
+    let off = cli.run(&["tools", "call", "hi/mute", "--sandbox", "off"]);
+    assert!(off.stderr.contains("it did not work") && !off.stderr.contains("--allow-write"), "{off}");
+}
+
+#[test]
+fn a_program_that_the_sandbox_hides_is_said_to_be_hidden() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".ssh")).unwrap();
+    let program = cli.path(".ssh/server");
+    fs::write(&program, format!("#!/bin/sh\n{SERVER}")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    user_file(&cli, &format!("[mcpServers.hi]\ncommand = {program:?}\n"));
+    let failed = cli.run(&["tools", "list", "--connect"]);
+    for words in ["is hidden in the sandbox", "--allow-read", "`[mcpServers.hi]`"] {
+        assert!(failed.stderr.contains(words), "{failed}");
+    }
+    user_file(&cli, &format!("[mcpServers.hi]\ncommand = \"sh\"\nargs = [{program:?}]\n"));
+    let failed = cli.run(&["tools", "list", "--connect"]);
+    assert!(failed.stderr.contains("is hidden in the sandbox"), "{failed}");
+}
+
+#[test]
+fn a_call_that_is_over_says_that_it_was_the_timeout_of_the_server() {
+    let cli = with_bad_server("timeout = 400\n");
+    let failed = cli.run(&["tools", "call", "hi/hang"]);
+    assert_eq!(failed.code, Some(1), "{failed}");
+    assert!(failed.stderr.contains("the `timeout` of MCP server `hi` is 400ms"), "{failed}");
+}
+
+#[test]
+fn a_server_of_a_run_has_no_access_to_the_plan_of_one_call() {
+    let cli = with_server();
+    cli.run(&["tools", "list", "--connect"]).ok();
+    let plan = |call: &str| format!("tasks: [{{id: a, calls: [{{{call}, planAccess: read}}]}}]");
+    for call in [
+        "toolName: hi/greet, args: {name: x}",
+        "toolName: read_file, args: {path: x}",
+        "toolName: log, args: {message: x}",
+    ] {
+        let refused = cli.run_with(&["apply", "-"], &plan(call));
+        assert_eq!(refused.code, Some(7), "{refused}");
+        assert!(
+            refused.stderr.contains("planAccess") && refused.stderr.contains("`shell`, `exec`"),
+            "{refused}"
+        );
+    }
+    cli.run_with(&["apply", "-"], &plan("toolName: exec, args: {argv: [date]}")).ok();
+}
+
+#[test]
+fn a_server_that_is_switched_off_is_said_to_be() {
+    let cli = with_bad_server("disabled = true\n");
+    cli.run(&["create", "a", "--id", "a"]).ok();
+    let added = cli.run(&["add-tool-call", "a", "--tool", "hi/greet", "--args", "{\"name\": \"x\"}"]).ok();
+    let words = "config.toml` switches MCP server `hi` off";
+    assert!(added.stderr.contains(words), "{added}");
+    let explained = cli.run(&["explain", "a"]).ok();
+    assert!(explained.stdout.contains(words), "{explained}");
+}

@@ -72,6 +72,9 @@ fn a_tool_of_the_user_is_a_tool_everywhere() {
 #[test]
 fn a_call_by_hand_leaves_the_plan_alone_and_tells_how_it_ended() {
     let cli = Cli::new().with_programs();
+    let left = cli.path("tmp");
+    fs::create_dir(&left).unwrap();
+    let cli = cli.with("TMPDIR", left.to_str().unwrap());
     cli.run(&["create", "a"]).ok();
     let failed =
         cli.run(&["tools", "call", "exec", "--args", r#"{"argv": ["sh", "-c", "echo out; exit 3"]}"#]);
@@ -85,9 +88,11 @@ fn a_call_by_hand_leaves_the_plan_alone_and_tells_how_it_ended() {
     assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", "hello\n"));
     let args = r#"{"argv": ["sh", "-c", "echo $TASKPAWL_CALL; seq 1 100000"]}"#;
     let long = cli.run(&["tools", "call", "exec", "--args", args, "--json"]).ok().json();
-    let file = long["data"]["result"]["outputFile"].as_str().unwrap();
-    assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 100_001, "{file}");
-    fs::remove_dir_all(file.split_once("/output/").unwrap().0).unwrap();
+    let result = &long["data"]["result"];
+    assert_eq!(result["stdout"].as_str().unwrap().lines().count(), 100_001);
+    assert_eq!((&result["truncated"], result.get("outputFile")), (&json!(false), None));
+    let files: Vec<_> = fs::read_dir(&left).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.is_empty(), "{files:?}");
     assert_eq!(cli.run(&["list", "--json"]).ok().json()["data"].as_array().unwrap().len(), 1);
 
     let alone = Cli::without_store();
@@ -139,6 +144,13 @@ fn a_project_redefines_nothing_and_is_not_trusted_by_itself() {
     ]));
     let run = cli.run(&["run-all-ready"]);
     assert_eq!(run.code, Some(4), "{run}");
+    let explained = cli.run(&["explain", "hi"]).ok();
+    for words in [
+        "`[HOME]/work/taskpawl.toml` of the project describes it, and is not trusted as it is now",
+        "\n  taskpawl trust\n",
+    ] {
+        assert!(explained.stdout.contains(words), "{explained}");
+    }
     let listed = cli.run(&["tools", "list", "--json"]).ok().json();
     let greet = listed["data"].as_array().unwrap().iter().find(|tool| tool["name"] == "greet").unwrap();
     assert_eq!(greet["usable"], false);

@@ -111,3 +111,47 @@ fn only_the_user_says_where_secrets_come_from() {
         insta::assert_snapshot!(what, cli.run(&["list"]));
     }
 }
+
+#[test]
+fn a_failed_command_shows_the_names_of_secrets_as_they_were_written() {
+    let cli = with_config("[secrets.API]\nenv = \"API\"\n[secrets.DB]\nenv = \"API\"\n");
+    let commands = [
+        "test x = '${secret:API}'",
+        "test ${secret:DB} = \"x ${secret:API}\"",
+        "echo ${secret:API} >&2; echo '$TASKPAWL_SECRET_0' >&2; exit 3",
+    ];
+    for (number, command) in commands.iter().enumerate() {
+        let id = format!("t{number}");
+        cli.run(&["create", &id, "--id", &id, "--run", command]).ok();
+    }
+    cli.run(&["run-all-ready"]);
+    let error =
+        |id: &str| cli.run(&["show", id, "--json"]).ok().json()["data"]["error"].as_str().unwrap().to_owned();
+    for id in ["t0", "t1", "t2"] {
+        assert!(!error(id).contains("TASKPAWL_SECRET_"), "{}", error(id));
+        assert!(error(id).contains("${secret:API}"), "{}", error(id));
+    }
+    assert!(error("t0").contains("`test x = '${secret:API}'` exited with code 1"), "{}", error("t0"));
+    assert!(error("t1").contains("${secret:DB}"), "{}", error("t1"));
+}
+
+#[test]
+fn a_tool_of_ones_own_gets_secrets_in_its_variables() {
+    let tool = "[tools.ask]\ndescription = \"Asks.\"\nargv = [\"sh\", \"-c\", \"test \\\"$TOKEN\\\" = \\\"ann value-of-api-0123\\\" && echo $TOKEN\"]\n\
+                env = { TOKEN = \"{user} ${secret:API}\" }\n[tools.ask.params.user]\n[secrets.API]\nenv = \"API\"\n";
+    let cli = with_config(tool);
+    cli.run(&["create", "a", "--id", "a"]).ok();
+    cli.run(&["add-tool-call", "a", "--tool", "ask", "--args", "{\"user\": \"ann\"}"]).ok();
+    cli.run(&["run", "a"]).ok();
+    let shown = cli.run(&["show", "a", "--json"]).ok();
+    assert_eq!(shown.json()["data"]["result"]["stdout"], "ann [redacted:API]\n");
+    assert!(!shown.stdout.contains("value-of-api-0123"), "{shown}");
+
+    let missing = with_config(&tool.replace("[secrets.API]\nenv = \"API\"\n", ""));
+    let failed = missing.run(&["tools", "call", "ask", "--args", "{\"user\": \"ann\"}"]);
+    assert!(failed.code == Some(1) && failed.stderr.contains("API"), "{failed}");
+
+    let wrong = with_config(&tool.replace("secret:API", "secret:no name"));
+    let refused = wrong.run(&["tools", "list"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("names no secret"), "{refused}");
+}

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::harness::Cli;
 
 const PLAN: &str = "
@@ -108,4 +110,108 @@ fn what_a_call_leaves_running_has_no_part_in_its_plan() {
     let late = read(&cli, "late.txt");
     assert!(late.is_empty() || late.contains("the call is over"), "{late}");
     assert_eq!(cli.run(&["show", "late"]).code, Some(6));
+}
+
+/// Says the requests to `taskpawl mcp` within a call, each when the one before is answered.
+fn talk(access: &str, requests: &[(&str, &str)]) -> (Cli, Vec<Value>) {
+    let beginning =
+        r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
+    let mut script = "ask() { printf '%s\\n' \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$1,\\\"method\\\":\\\"$2\\\",\\\"params\\\":$3}\"; \
+                      for i in $(seq 400); do grep -q \"\\\"id\\\":$1[,}]\" said.txt 2>/dev/null && return; sleep 0.05; done; }\n\
+                      { "
+        .to_owned();
+    script += &format!("ask 0 initialize '{beginning}'\n");
+    script += "printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}'\n";
+    for (number, (method, params)) in requests.iter().enumerate() {
+        script += &format!("ask {} {method} '{params}'\n", number + 1);
+    }
+    script += "} | taskpawl mcp > said.txt 2> errors.txt\n";
+    let cli = run(access, &script);
+    let said = read(&cli, "said.txt");
+    let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = |number: usize| answers.iter().find(|answer| answer["id"] == number).cloned();
+    let all = (1..=requests.len()).map(|number| {
+        answer(number).unwrap_or_else(|| panic!("{number}: {said}{}", read(&cli, "errors.txt")))["result"]
+            .clone()
+    });
+    let all = all.collect();
+    (cli, all)
+}
+
+fn tool_names(listed: &Value) -> Vec<&str> {
+    listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn an_mcp_server_within_a_call_that_adds_serves_what_adds() {
+    let (cli, said) = talk(
+        "add",
+        &[
+            ("tools/list", "{}"),
+            (
+                "tools/call",
+                r#"{"name":"task_add","arguments":{"name":"Found","id":"found","run":"echo found"}}"#,
+            ),
+            (
+                "tools/call",
+                r#"{"name":"plan_write","arguments":{"plan":{"tasks":[{"id":"more","name":"More","run":"echo more"}]}}}"#,
+            ),
+            ("tools/call", r#"{"name":"plan_show","arguments":{}}"#),
+            ("tools/call", r#"{"name":"task_get","arguments":{"id":"found"}}"#),
+            ("tools/call", r#"{"name":"task_update","arguments":{"id":"by-hand","action":"claim"}}"#),
+            ("tools/call", r#"{"name":"task_add","arguments":{"name":"X","request_id":"r"}}"#),
+            ("tools/call", r#"{"name":"plan_write","arguments":{"plan":{"tasks":[]},"dry_run":true}}"#),
+        ],
+    );
+    assert_eq!(tool_names(&said[0]), ["plan_show", "plan_write", "task_add", "task_get", "ready_list"]);
+    assert!(!said[0].to_string().contains("request_id"), "{}", said[0]);
+    for answer in &said[1..5] {
+        assert_ne!(answer["isError"], true, "{answer}");
+        assert!(!answer.to_string().contains("run_ready"), "{answer}");
+    }
+    assert_eq!(said[1]["structuredContent"]["task"]["id"], "found");
+    assert_eq!(said[2]["structuredContent"]["created"][0], "more");
+    for (answer, words) in
+        said[5..].iter().zip(["`task_update` is for neither", "leave it out", "join that of the call"])
+    {
+        assert!(answer["isError"] == true && answer.to_string().contains(words), "{answer}");
+    }
+    let states = cli.run(&["list", "--fields", "id,status", "--json"]).ok().stdout;
+    for id in ["found", "more"] {
+        let shown = cli.run(&["show", id, "--json"]).ok().json()["data"].clone();
+        assert_eq!(shown["status"], "done", "{states}");
+        assert_eq!(shown["plan"], "demo", "{shown}");
+    }
+    let history = cli.run(&["history", "found"]).ok();
+    assert!(history.stdout.contains("user@host"), "{history}");
+}
+
+#[test]
+fn an_mcp_server_within_a_call_that_reads_serves_what_reads() {
+    let (cli, said) = talk(
+        "read",
+        &[
+            ("tools/list", "{}"),
+            ("tools/call", r#"{"name":"ready_list","arguments":{}}"#),
+            ("tools/call", r#"{"name":"task_add","arguments":{"name":"Found","id":"found"}}"#),
+            ("tools/call", r#"{"name":"ready_list","arguments":{"claim":true}}"#),
+        ],
+    );
+    assert_eq!(tool_names(&said[0]), ["plan_show", "task_get", "ready_list"]);
+    assert_ne!(said[1]["isError"], true, "{}", said[1]);
+    assert!(said[2]["isError"] == true && said[2].to_string().contains("planAccess: add"), "{}", said[2]);
+    assert!(said[3]["isError"] == true, "{}", said[3]);
+    assert_eq!(cli.run(&["show", "found"]).code, Some(6));
+}
+
+#[test]
+fn an_mcp_server_within_a_call_opens_no_other_door() {
+    let cli = run("add", "try mcp --http 0\ntry mcp --allow sandboxed </dev/null\n");
+    let tried = read(&cli, "tried.txt");
+    let lines: Vec<&str> = tried.lines().collect();
+    assert!(lines[0].starts_with("7 mcp: ") && lines[0].contains("`--http` is for neither"), "{tried}");
+    assert!(
+        lines[1].starts_with("0 mcp: ") && lines[1].contains("`--allow` changes nothing within a call"),
+        "{tried}"
+    );
 }

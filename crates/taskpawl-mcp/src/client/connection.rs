@@ -52,6 +52,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How much of what a server wrote to its standard error is looked at when it has ended.
 const LAST_WORDS_BYTES: usize = 4096;
 
+/// How long what a server wrote to its standard error before it answered may be on its way.
+const LAG: Duration = Duration::from_millis(50);
+
 /// Under which name a server finds the key by which it can tell a repetition.
 const KEY: &str = "taskpawl/idempotencyKey";
 
@@ -322,7 +325,7 @@ impl Connection {
             answer = handle.answer() => {
                 handle.0.take();
                 match answer {
-                    Ok(answer) => Ok(self.explained(answered(answer)?, written)),
+                    Ok(answer) => Ok(self.explained(answered(answer)?, written).await),
                     Err(error) => Err(self.failure(error, written).await),
                 }
             }
@@ -345,7 +348,7 @@ impl Connection {
                     plain(&error.message, 1000),
                     error.code.0
                 );
-                let message = with_hint(message, self.hint(&error.message, written));
+                let message = with_hint(message, self.hint(&error.message, written).await);
                 let result = Box::new(error.data.clone().unwrap_or_default());
                 Failure::Call(ToolError::Answered { message, result })
             }
@@ -372,13 +375,20 @@ impl Connection {
 
     /// Returns which denial of its sandbox made the server fail that says this, or has written to its standard error since so much
     /// of that was there.
-    fn hint(&self, said: &str, written: u64) -> Option<String> {
-        let program = self.program.as_ref()?;
-        program.held.hint(said).or_else(|| program.held.hint(&program.last_words(written).ok()?))
+    async fn hint(&self, said: &str, written: u64) -> Option<String> {
+        let program = self.program.as_ref().filter(|program| program.held.is_on())?;
+        if let Some(hint) = program.held.hint(said) {
+            return Some(hint);
+        }
+        tokio::time::sleep(LAG).await;
+        program.held.hint(&program.last_words(written).ok()?)
     }
 
-    fn explained(&self, result: CallToolResult, written: u64) -> Answered {
-        let hint = error_text(&result).and_then(|said| self.hint(&said, written));
+    async fn explained(&self, result: CallToolResult, written: u64) -> Answered {
+        let hint = match error_text(&result) {
+            Some(said) => self.hint(&said, written).await,
+            None => None,
+        };
         Answered { result, hint }
     }
 }

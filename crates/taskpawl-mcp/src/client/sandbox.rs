@@ -74,6 +74,11 @@ impl Held {
         Self { server: config.name.clone(), denials: Denials::of(cx, program) }
     }
 
+    /// Returns whether anything holds it.
+    pub(super) fn is_on(&self) -> bool {
+        self.denials.are_possible()
+    }
+
     /// Returns which denial the server speaks of, and what would let it through.
     pub(super) fn hint(&self, said: &str) -> Option<String> {
         Some(self.with_own_way(self.denials.hint(said)?))
@@ -85,7 +90,10 @@ impl Held {
     }
 
     fn with_own_way(&self, hint: String) -> String {
-        format!("{hint}; for this server alone `sandbox` in `[mcpServers.{}]` of your own `config.toml` does it", self.server)
+        format!(
+            "{hint}; for this server alone `sandbox` in `[mcpServers.{}]` of your own `config.toml` does it",
+            self.server
+        )
     }
 }
 

@@ -144,7 +144,8 @@ impl McpServer {
 
     /// Refuses a tool that is there outside of a call alone.
     fn beyond(&self, name: &str) -> Option<Refused> {
-        let access = self.options().within.filter(|_| self.options().has_plan && !self.options().read_only)?;
+        let access =
+            self.options().within.filter(|_| self.options().has_plan && !self.options().read_only)?;
         Some(Core::of_name(name)?.beyond(access).into())
     }
 

@@ -36,9 +36,7 @@ impl Living {
     pub(super) fn end(self, random: &mut Random) -> Event {
         let StartedCall { key, attempt, call, .. } = self.call;
         let end = match self.outcome {
-            _ if self.is_killed && random.chance(75) => {
-                CallEnd::interrupted(is_repeatable(&call))
-            }
+            _ if self.is_killed && random.chance(75) => CallEnd::interrupted(is_repeatable(&call)),
             Ok(result) => CallEnd::Succeeded(result),
             Err(class) => {
                 CallEnd::Failed { error: CallError { class, message: "as told".to_owned() }, result: None }

@@ -339,7 +339,11 @@ fn signature(text: &[u8], from: usize, is_end: bool) -> Verdict {
     for sign in 0..=SIGNS {
         let rest = &text[at.min(text.len())..];
         let written = |forms: &[&[u8]]| forms.iter().any(|form| rest.starts_with(form));
-        let is_escaped = if sign < SIGNS { written(&[b"%2B", b"%2b", b"%2F", b"%2f"]) } else { written(&[b"%3D", b"%3d"]) };
+        let is_escaped = if sign < SIGNS {
+            written(&[b"%2B", b"%2b", b"%2F", b"%2f"])
+        } else {
+            written(&[b"%3D", b"%3d"])
+        };
         let is_plain = rest.first().is_some_and(|byte| match byte {
             b'=' => sign == SIGNS,
             byte => sign < SIGNS && (byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')),

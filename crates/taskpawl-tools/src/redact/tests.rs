@@ -31,9 +31,22 @@ fn tokens() -> Vec<(&'static str, String)> {
         ("sendgrid-key", format!("{}.{}", run("SG.", 22), run("", 43))),
         ("vault-token", run("hvs.CAES", 90)),
         ("vault-token", run("hvb.AAAA", 120)),
-        ("azure-key", format!("DefaultEndpointsProtocol=https;AccountName=x;AccountKey={}==;EndpointSuffix=y", run("", 86))),
+        (
+            "azure-key",
+            format!(
+                "DefaultEndpointsProtocol=https;AccountName=x;AccountKey={}==;EndpointSuffix=y",
+                run("", 86)
+            ),
+        ),
         ("azure-key", format!("SharedAccessKey={}=", run("", 43))),
-        ("azure-sas", format!("https://x.blob.example/c?sv=2024-01-01&sig={}%2B%2f{}%3D&se=2030", run("", 20), run("", 21))),
+        (
+            "azure-sas",
+            format!(
+                "https://x.blob.example/c?sv=2024-01-01&sig={}%2B%2f{}%3D&se=2030",
+                run("", 20),
+                run("", 21)
+            ),
+        ),
         ("azure-sas", format!("?sig={}=", run("", 43))),
         ("atlassian-token", format!("{}=0A1B2C3D", run("ATATT3xFfGF0", 170))),
         ("telegram-token", format!("https://api.telegram.example/bot123456789:{}/getMe", run("AA", 33))),

@@ -20,7 +20,7 @@ const DENIED: [&str; 6] = [
 ];
 /// What programs say that put another file in the place of one that a mount covers, as `git config` does.
 const COVERED: [&str; 2] = ["device or resource busy", "ebusy"];
-const MISSING: [&str; 3] = ["no such file or directory", "enoent", "cannot find module"];
+const MISSING: [&str; 3] = ["no such file", "enoent", "cannot find module"];
 /// What programs say that cannot start another one.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
 /// What programs say that cannot open another file.
@@ -90,6 +90,11 @@ impl Denials {
     pub fn of(cx: &CallContext, program: &Program) -> Self {
         let (sandbox, cwd) = (program.sandbox.clone(), program.cwd.clone());
         Self { sandbox, cwd, own: cx.closed.own().to_owned() }
+    }
+
+    /// Returns whether anything holds it.
+    pub fn are_possible(&self) -> bool {
+        matches!(self.sandbox, Sandbox::On(_))
     }
 
     /// Returns which denial a program speaks of, in the last lines of what it says, and what would let it through.
@@ -359,7 +364,8 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("p")).unwrap();
         std::fs::create_dir_all(dir.path().join("srv")).unwrap();
         let profile = Profile { write: vec![dir.path().join("p")], ..Profile::default() };
-        let held = |sandbox| Denials { sandbox, cwd: dir.path().join("p"), own: vec!["/state/taskpawl".into()] };
+        let held =
+            |sandbox| Denials { sandbox, cwd: dir.path().join("p"), own: vec!["/state/taskpawl".into()] };
         let said = |denials: &Denials, text: &str| {
             let top = dir.path().to_str().unwrap();
             denials.hint(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
@@ -369,6 +375,7 @@ mod tests {
         insta::assert_snapshot!(said(&on, "Error: Cannot find module '[]/srv'"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
         assert_eq!(said(&on, "TypeError: fetch failed"), NO_NETWORK);
         assert_eq!(said(&on, "httpx.ConnectError: All connection attempts failed"), NO_NETWORK);
+        insta::assert_snapshot!(said(&on, "sh: 0: cannot open []/srv: No such file"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
         assert_eq!(said(&on, "Error: Cannot find module 'left-pad'"), "");
         assert_eq!(said(&held(Sandbox::Off), "Error: EACCES: permission denied, open '[]/srv/a'"), "");
     }

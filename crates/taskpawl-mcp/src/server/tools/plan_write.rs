@@ -22,7 +22,8 @@ pub(super) fn definition(within: bool) -> Definition {
     let mut definition = whole();
     if within {
         definition.description = JOINING;
-        definition.input = schema(json!({"plan": {"type": "object", "description": "{tasks: [...]}"}}), &["plan"], true);
+        definition.input =
+            schema(json!({"plan": {"type": "object", "description": "{tasks: [...]}"}}), &["plan"], true);
         definition.hints = super::Hints { destroys: false, ..definition.hints };
     }
     definition
