@@ -1,6 +1,9 @@
 //! The calls of one task.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::json;
+use taskpawl_engine::{Observer, RunEvent, RunOptions};
 use taskpawl_model::CallStatus;
 use tokio::join;
 
@@ -144,4 +147,56 @@ async fn the_idempotency_key_stays_until_the_task_is_reopened() {
     lab.manager.reopen(&["a".to_owned()], false).unwrap();
     lab.run().await;
     assert_eq!(lab.task("a").result.unwrap()["key"], "project/a/c1/1");
+}
+
+/// Keeps how calls ended.
+#[derive(Debug, Default)]
+struct Ends(Mutex<Vec<String>>);
+
+impl Observer for Ends {
+    fn event(&self, event: &RunEvent) {
+        if let RunEvent::CallEnded { task, status, error, .. } = event {
+            self.0.lock().unwrap().push(format!("{task} {status}: {}", error.as_deref().unwrap_or("-")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_known_of_how_a_call_was_lost_is_kept_with_it() {
+    let lab =
+        Lab::new("tasks: [{id: a, call: {lost: {}}}, {id: b, calls: [{toolName: lost, idempotent: true}]}]");
+    let ends = Arc::new(Ends::default());
+    let options = RunOptions { jobs: Some(1), observer: Some(ends.clone()), ..RunOptions::default() };
+    let summary = lab.run_with(options).await;
+    assert_eq!((summary.exit, lab.states()), (3, "a=blocked{interrupted} b=done".into()));
+    let reason = "call `c1` was interrupted: its server ended: no disk; look, then `done`, `fail`, or `unblock` to start it again";
+    assert_eq!(summary.waiting[0].reason, reason);
+    let call = &lab.task("a").metadata.tool_calls[0];
+    assert_eq!(
+        (call.status, call.error.as_deref()),
+        (CallStatus::Interrupted, Some("its server ended: no disk"))
+    );
+    // What may be repeated is, and has nothing of it left when it went well.
+    let call = &lab.task("b").metadata.tool_calls[0];
+    assert_eq!((call.status, call.attempts, call.error.as_deref()), (CallStatus::Succeeded, 2, None));
+    let mut ends = ends.0.lock().unwrap().clone();
+    ends.sort();
+    let lost = "interrupted: its server ended: no disk";
+    assert_eq!(ends, [format!("a {lost}"), format!("b {lost}"), "b succeeded: -".to_owned()]);
+    let history = lab.manager.history(None, 0, 1000).unwrap();
+    let told = serde_json::to_string(&history).unwrap().matches("its server ended: no disk").count();
+    assert!(told >= 2, "{history:?}");
+}
+
+#[tokio::test]
+async fn access_to_the_plan_is_refused_to_a_tool_that_has_no_use_for_it() {
+    let lab = Lab::new(
+        "tasks: [{id: a, calls: [{toolName: log, planAccess: read, args: {message: hi}}]}, {id: b, calls: [{toolName: ok, planAccess: read}]}]",
+    );
+    lab.run().await;
+    assert_eq!(lab.states(), "a=failed b=done");
+    let call = &lab.task("a").metadata.tool_calls[0];
+    assert_eq!(call.error_class.as_deref(), Some("invalid_args"));
+    let error = call.error.as_deref().unwrap();
+    assert!(error.contains("`planAccess` is for tools that start a program for each call"), "{error}");
 }

@@ -15,7 +15,7 @@ use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSp
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
 /// Says each start; `ok`, `bad`, `panic`, `quits`, `deep`, `big` and `spend` end at once as they are called, `hold` waits for a release, `flaky` fails
-/// the first time.
+/// the first time, and `lost` is lost then.
 #[derive(Debug)]
 struct Told {
     spec: ToolSpec,
@@ -60,6 +60,7 @@ impl Tool for Told {
                 Ok(Value::Null)
             }
             "quits" => Err(ToolError::Cancelled { result: None }),
+            "lost" if count == 1 => Err(ToolError::Lost { message: "its server ended: no disk".to_owned() }),
             "deep" => Ok((0..100).fold(Value::Null, |value, _| json!([value]))),
             "big" => Ok(json!({"text": "x".repeat(300 * 1024)})),
             _ => Ok(json!({"key": cx.idempotency_key})),
@@ -178,7 +179,7 @@ impl Lab {
 
 fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &str) -> Engine {
     let mut tools = Registry::builtin();
-    for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "deep", "big", "spend"] {
+    for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "lost", "deep", "big", "spend"] {
         let spec = ToolSpec::new(name, "Does as it is told.", json!({"type": "object"}));
         tools.register(Arc::new(Told { spec, bench: Arc::clone(bench) })).unwrap();
     }
