@@ -6,7 +6,7 @@ use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
     BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase, Query, RunId,
-    Status, Task, TaskId, TaskState, Timestamp, UNKNOWN_END, View, ViewResult, Work, explain, read_task,
+    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, why_interrupted,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -410,10 +410,8 @@ fn add_blocked_behind(view: &dyn View, key: Key, seen: &mut BTreeSet<Key>) -> Vi
 /// Returns why a task is blocked, where a call of it was interrupted and something is known of how that came.
 pub(crate) fn interruption(view: &dyn View, key: Key, reason: &BlockedReason) -> ViewResult<Option<String>> {
     let BlockedReason::Interrupted { call } = reason else { return Ok(None) };
-    let calls = view.calls(key)?;
-    let error = calls.iter().find(|other| other.id == *call).and_then(|call| call.body.error.as_ref());
-    let known = error.filter(|error| error.message != UNKNOWN_END);
-    Ok(known.map(|error| format!("call `{call}` was interrupted: {}; {DECIDE}", error.message)))
+    let why = why_interrupted(view, key, call)?;
+    Ok(why.map(|why| format!("call `{call}` was interrupted: {why}; {DECIDE}")))
 }
 
 /// What there is to be done about an interrupted call.

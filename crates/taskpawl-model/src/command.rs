@@ -606,7 +606,7 @@ pub struct Paused {
 }
 
 /// What is kept of an interrupted call of which nothing else is known.
-pub const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
+pub(crate) const UNKNOWN_END: &str = "it was stopped while it ran, and nobody knows how far it came";
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]

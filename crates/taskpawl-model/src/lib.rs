@@ -52,7 +52,7 @@ pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
     Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
-    StartedCall, TaskRef, UNKNOWN_END, Undone,
+    StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, decide};
 pub use durations::{DurationSource, Durations};
@@ -83,7 +83,7 @@ pub use plan::{
     plan_from_json, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall};
-pub use read::{blocked_reason, ending, resolve};
+pub use read::{blocked_reason, ending, resolve, why_interrupted};
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanRecord, Progress,
     RunRecord, TakenAway, TaskBody, TaskRecord, Work,

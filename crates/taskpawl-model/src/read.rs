@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::DecideError;
+use crate::command::{DecideError, UNKNOWN_END};
 use crate::gate::{Entry, Gate, GateState, Outcome};
 use crate::record::Node;
 use crate::refusal::Refusal;
 use crate::spec::Trigger;
 use crate::status::BlockedReason;
 use crate::view::{View, ViewError, ViewResult};
-use crate::{Key, MAX_ID_BYTES, RunId, TaskId};
+use crate::{CallId, Key, MAX_ID_BYTES, RunId, TaskId};
 
 /// What these rules need to see: a plain view or a draft.
 pub(crate) trait Edges {
@@ -56,6 +56,16 @@ impl Edges for ViewEdges<'_> {
 /// The view cannot be read.
 pub fn blocked_reason(view: &dyn View, key: Key, kept: &BlockedReason) -> Result<BlockedReason, ViewError> {
     full_reason(&ViewEdges(view), key, kept)
+}
+
+/// Returns what is known of how a call was interrupted, beyond that it was.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn why_interrupted(view: &dyn View, key: Key, call: &CallId) -> Result<Option<String>, ViewError> {
+    let calls = view.calls(key)?;
+    let error = calls.iter().find(|other| other.id == *call).and_then(|call| call.body.error.as_ref());
+    Ok(error.filter(|error| error.message != UNKNOWN_END).map(|error| error.message.clone()))
 }
 
 pub(crate) fn full_reason<E: Edges>(

@@ -331,7 +331,7 @@ fn what_a_server_said_last_before_it_died_is_kept_and_told() {
     let call = &shown["metadata"]["toolCalls"][0];
     assert_eq!((&call["status"], &call["error"]), (&json!("interrupted"), &json!(words)), "{shown}");
     assert_eq!(shown["blockedReason"]["type"], "interrupted", "{shown}");
-    for args in [&["show", "die"][..], &["history", "die", "--json"]] {
+    for args in [&["show", "die"][..], &["history", "die", "--json"], &["explain", "die"]] {
         let told = cli.run(args).ok();
         assert!(told.stdout.contains(words), "{told}");
     }

@@ -153,6 +153,9 @@ pub enum Reason {
     Interrupted {
         /// The call.
         call: CallId,
+        /// What is known of how that came, beyond that it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// Somebody blocked it.
     Blocked {
@@ -333,7 +336,11 @@ impl std::fmt::Display for Reason {
                 let amount = Amount { units: *needs, of: *there_is };
                 write!(f, "no run takes it: {}", too_much_text(resource, amount))
             }
-            Self::Interrupted { call } => write!(
+            Self::Interrupted { call, why: Some(why) } => write!(
+                f,
+                "call `{call}` was interrupted: {why}; look, then say `done` or `fail`, or `unblock` to start it again"
+            ),
+            Self::Interrupted { call, why: None } => write!(
                 f,
                 "call `{call}` was stopped while it ran and nobody knows how far it came: look, then say `done` or `fail`, or \
                  `unblock` to start it again"

@@ -9,6 +9,7 @@ use crate::command::Amount;
 use crate::decide::on_expiry_word;
 use crate::means::{self, Means};
 use crate::paths;
+use crate::read::why_interrupted;
 use crate::record::{CallRecord, Node, RunRecord, TaskRecord, Work};
 use crate::status::{BlockedReason, CallStatus, Claim, Status, TaskState};
 use crate::view::{Query, View, ViewResult};
@@ -25,6 +26,9 @@ pub(super) fn reason_of_state(view: &dyn View, facts: &Facts<'_>, node: &Node) -
         TaskState::InProgress { claim } => reason_of_claim(view, facts, node.key, &task, claim)?,
         TaskState::Blocked { reason } => {
             let mut found = reason_of_block(reason);
+            if let Reason::Interrupted { call, why } = &mut found {
+                *why = why_interrupted(view, node.key, call)?;
+            }
             if let Reason::Approval { call, why, expires_at: Some(end), over, .. } = &mut found
                 && *end <= facts.now
             {
@@ -59,7 +63,7 @@ fn reason_of_block(reason: &BlockedReason) -> Reason {
             over: None,
         },
         BlockedReason::MissingTool { name } => Reason::MissingTool { name: name.clone() },
-        BlockedReason::Interrupted { call } => Reason::Interrupted { call: call.clone() },
+        BlockedReason::Interrupted { call } => Reason::Interrupted { call: call.clone(), why: None },
         BlockedReason::Manual { text } => Reason::Blocked { text: text.clone() },
     }
 }
