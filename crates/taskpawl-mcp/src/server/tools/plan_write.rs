@@ -2,7 +2,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, Means, NewCall, Plan, PlanTask, Refusal, Selector, TaskId, TaskSpec, parse_plan};
+use taskpawl::model::{
+    CallSpec, Means, NewCall, Plan, PlanTask, Refusal, Selector, TaskId, TaskSpec, parse_plan,
+};
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
