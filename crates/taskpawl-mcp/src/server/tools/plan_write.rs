@@ -74,7 +74,7 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let plan = if merge { part(&manager, plan, name.as_deref())? } else { whole(&plan)? };
+    let plan = if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(&plan)? };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     check_calls(
@@ -122,7 +122,7 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
 }
 
 /// Reads a plan, whether it is an object or a text.
-fn whole(plan: &Value) -> Result<Plan, Refused> {
+fn whole_plan(plan: &Value) -> Result<Plan, Refused> {
     match plan.as_str() {
         Some(text) => parse_plan(text).map_err(Refused::Text),
         None => Ok(parse_plan(&plan.to_string())?),
