@@ -252,7 +252,7 @@ fn a_flag_may_name_the_home_as_people_do() {
     assert_eq!(written["status"], "succeeded", "{written}");
     let refused = cli.run(&["run-all-ready", "--allow-read=~/nothing"]);
     assert_eq!(refused.code, Some(2), "{refused}");
-    assert!(refused.stderr.contains("/nothing`, which does not exist"), "{refused}");
+    assert!(refused.stderr.contains("/nothing, which does not exist"), "{refused}");
     assert!(!refused.stderr.contains('~'), "{refused}");
 }
 

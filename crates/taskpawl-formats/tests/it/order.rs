@@ -109,10 +109,11 @@ fn what_is_new_stands_behind_the_last_issue() {
 
 #[test]
 fn a_list_of_what_is_below_stays_and_follows() {
-    let above =
-        "---\nid: TASK-1\nsubtasks: [task-1.2, TASK-1.1]\ntitle: First\ncreated_date: 2026-01-01\n---\n";
+    let above = "---\nid: TASK-1\nsubtasks: [task-1.2, TASK-1.1]\ntitle: First\ncreated_date: 2026-01-01\nstatus: To Do\n---\n";
     let below = |id: &str| {
-        format!("---\nid: {id}\ntitle: Below\ncreated_date: 2026-01-01\nparent_task_id: TASK-1\n---\n")
+        format!(
+            "---\nid: {id}\ntitle: Below\ncreated_date: 2026-01-01\nparent_task_id: TASK-1\nstatus: To Do\n---\n"
+        )
     };
     let mut before = Files::single("tasks/a.md", above);
     before.insert("tasks/b.md", below("TASK-1.1"));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskpawl_manager::Manager;
-use taskpawl_model::{Query, Status};
+use taskpawl_manager::{ApplyOptions, Manager};
+use taskpawl_model::{Query, Status, parse_plan};
 use taskpawl_todo::{Dialect, Item, ScopeRule, promote};
 use taskpawl_tools::{CallContext, Registry, Tool, call_guarded};
 
@@ -90,6 +90,7 @@ fn a_model_promotes_what_is_in_memory() {
     let items = json!([{"item": "a", "name": "do a"}, {"item": "c", "name": "do c"}]);
     assert_eq!((&seen["tasks"], &seen["dryRun"], ids(&plan).len()), (&items, &json!(true), 0));
 
+    plan.apply(parse_plan("tasks: []").unwrap(), "later", ApplyOptions::default()).unwrap();
     let one =
         json!({"session_id": "s", "items": ["do c"], "plan": "later", "agent": "ann", "request_id": "r"});
     let made = ask(&host, &tool, one).unwrap();

@@ -65,8 +65,8 @@ async fn what_lists_is_short_and_says_which_call_goes_on() {
     let call = |n: usize| json!({"id": format!("c{n:03}"), "name": name, "call": {"log": {"message": "x"}}});
     let lost = |n: usize| json!({"id": format!("u{n:03}"), "name": name, "call": {"nonsense": {}}});
     let tasks: Vec<Value> = (0..60).flat_map(|n| [hand(n), call(n), lost(n)]).collect();
-    client.call("plan_write", json!({"name": "my plan", "plan": {"tasks": tasks}})).await;
-    let uri = "taskpawl://plan/my%20plan";
+    client.call("plan_write", json!({"name": "my.plan", "plan": {"tasks": tasks}})).await;
+    let uri = "taskpawl://plan/my.plan";
     for uri in ["taskpawl://digest", "taskpawl://ready", uri] {
         assert!(size(&client, uri).await <= 8_000, "{uri}");
     }
@@ -74,7 +74,7 @@ async fn what_lists_is_short_and_says_which_call_goes_on() {
     let shown = plan["tasks"].as_array().unwrap().len();
     assert_eq!((&plan["total"], &plan["leftOut"]["tasks"]), (&json!(180), &json!(180 - shown)), "{plan}");
     let next = &plan["nextActions"][0];
-    assert_eq!(*next, json!({"tool": "plan_show", "arguments": {"plan": "my plan", "offset": shown}}));
+    assert_eq!(*next, json!({"tool": "plan_show", "arguments": {"plan": "my.plan", "offset": shown}}));
     let rest = client.call("plan_show", next["arguments"].clone()).await;
     assert_eq!(rest["tasks"][0]["id"], tasks[shown]["id"]);
     assert_eq!(rest["nextActions"][0]["arguments"]["offset"], rest["nextOffset"]);
@@ -104,14 +104,14 @@ async fn every_plan_is_listed_page_by_page() {
     let client = connect(&scene.server(), ERAS[0]).await;
     for n in 0..60 {
         let plan = json!({"tasks": [{"id": format!("t{n}")}]});
-        client.call("plan_write", json!({"name": format!("p {n:02}"), "plan": plan})).await;
+        client.call("plan_write", json!({"name": format!("p.{n:02}"), "plan": plan})).await;
     }
     let first = client.running.list_resources(None).await.unwrap();
     assert!(serde_json::to_string(&first).unwrap().len() <= 8_000, "{first:?}");
     let all = client.running.list_all_resources().await.unwrap();
     let plans: Vec<&str> =
         all.iter().filter_map(|found| found.uri.strip_prefix("taskpawl://plan/")).collect();
-    assert_eq!((plans.len(), plans[7]), (60, "p%2007"));
+    assert_eq!((plans.len(), plans[7]), (60, "p.07"));
     let wrong = PaginatedRequestParams::default().with_cursor(Some("x".to_owned()));
     client.running.list_resources(Some(wrong)).await.unwrap_err();
 }

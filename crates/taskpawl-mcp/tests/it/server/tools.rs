@@ -257,7 +257,7 @@ async fn a_plan_without_a_name_that_meets_an_earlier_one_is_told() {
 async fn a_plan_as_a_text_is_wrong_at_a_place() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[0]).await;
-    for text in ["tasks: [", "{\"tasks\": [", "tasks:\n  - {id: a, colour: red}"] {
+    for text in ["tasks: [", "{\"tasks\": [", "tasks:\n  - {id: [a]}"] {
         let refused = client.refused("plan_write", json!({"plan": text})).await;
         assert_eq!(refused["error"]["kind"], "invalid_plan", "{refused}");
         let problem = refused["error"]["problems"][0].as_str().unwrap();
