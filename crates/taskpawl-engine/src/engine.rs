@@ -24,6 +24,7 @@ use crate::notify::{Notifier, Place};
 use crate::observer::{Observer, RunEvent};
 use crate::output::Output;
 use crate::recovery;
+use crate::secrets::Reported;
 use crate::summary::RunSummary;
 
 /// Runs plans: what is ready, in parallel, until nothing more can be done.
@@ -180,13 +181,15 @@ impl Engine {
     pub fn of_another(manager: Manager, tools: Arc<Registry>, project: Project) -> Self {
         let secrets: Arc<dyn SecretSource> = Arc::new(NoSecrets);
         let sandbox = Arc::new((SandboxSettings::off(), SandboxPlaces::default()));
+        let manager = manager.with_redaction(Reported::by(&secrets));
         Self { manager, tools, project, secrets, finder: None, supervision: Supervision::default(), sandbox }
     }
 
     /// Sets where the values of secrets come from that arguments name as `${secret:NAME}`. Without it there are none.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Arc<dyn SecretSource>) -> Self {
-        self.manager = recovery::watchful(self.manager, &self.tools, &self.project.files, &secrets);
+        let manager = recovery::watchful(self.manager, &self.tools, &self.project.files, &secrets);
+        self.manager = manager.with_redaction(Reported::by(&secrets));
         self.secrets = secrets;
         self
     }

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use taskpawl_manager::Redact;
 use taskpawl_model::expr::with_secret_variables;
 use taskpawl_model::{SecretPiece, mentions_secret, secret_names, secret_pieces};
 use taskpawl_tools::{
-    OutputFilter, Redactor, RegisteredTool, SecretError, StreamFilter, ToolError, Vault, filter_file,
+    OutputFilter, Redactor, RegisteredTool, SecretError, SecretSource, StreamFilter, ToolError, Vault,
+    filter_file,
 };
 
 use crate::engine::Engine;
@@ -26,6 +28,23 @@ impl Engine {
     /// Returns a vault of the secrets that can be had here, with what is at hand.
     pub fn vault(&self) -> Vault {
         Vault::open(Arc::clone(&self.secrets))
+    }
+}
+
+/// Takes secrets out of what people and agents report. It knows what is at hand when somebody reports: a value that a command would have to
+/// print is not asked for.
+#[derive(Debug)]
+pub(crate) struct Reported(Arc<dyn SecretSource>);
+
+impl Reported {
+    pub(crate) fn by(secrets: &Arc<dyn SecretSource>) -> Arc<dyn Redact> {
+        Arc::new(Self(Arc::clone(secrets)))
+    }
+}
+
+impl Redact for Reported {
+    fn redact(&self, value: &mut Value) {
+        redactor(&Vault::open(Arc::clone(&self.0))).value(value);
     }
 }
 

@@ -10,6 +10,7 @@ mod liveness;
 mod manager;
 mod pruned;
 mod reads;
+mod redaction;
 mod source;
 
 pub use error::Error;
@@ -17,4 +18,5 @@ pub use history::{HistoryEntry, HistoryFilter};
 pub use liveness::{Liveness, RunState};
 pub use manager::{ApplyOptions, Approving, Ending, Manager};
 pub use reads::{Page, ReadyPage, RunFilter};
+pub use redaction::Redact;
 pub use source::{FixedSource, Source, SystemSource};

@@ -12,6 +12,7 @@ use taskpawl_store::{Outcome, Store};
 
 use crate::error::Error;
 use crate::liveness::Liveness;
+use crate::redaction::{Redact, without_secrets};
 use crate::source::{Source, SystemSource};
 
 /// Offers every command on a plan, in the name of one actor.
@@ -28,6 +29,7 @@ pub struct Manager {
     liveness: Option<Arc<dyn Liveness>>,
     capacities: BTreeMap<String, u32>,
     gatekeeper: Option<Arc<dyn Gatekeeper>>,
+    redact: Option<Arc<dyn Redact>>,
     request: Option<Arc<Asked>>,
 }
 
@@ -81,6 +83,7 @@ impl Manager {
             liveness: None,
             capacities: BTreeMap::new(),
             gatekeeper: None,
+            redact: None,
             request: None,
         }
     }
@@ -118,6 +121,13 @@ impl Manager {
     #[must_use]
     pub fn with_gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeeper = Some(gatekeeper);
+        self
+    }
+
+    /// Takes secrets out of what people and agents report of tasks, with `redact`, before it is kept.
+    #[must_use]
+    pub fn with_redaction(mut self, redact: Arc<dyn Redact>) -> Self {
+        self.redact = Some(redact);
         self
     }
 
@@ -181,8 +191,12 @@ impl Manager {
         self.run.is_none()
     }
 
-    /// Returns a request with who asks and when.
+    /// Returns a request with who asks and when, without secrets in what it reports.
     pub fn request(&self, command: Command) -> Request {
+        let command = match &self.redact {
+            Some(redact) => without_secrets(redact.as_ref(), command),
+            None => command,
+        };
         let context = Context {
             now: self.source.now(),
             actor: self.actor.clone(),

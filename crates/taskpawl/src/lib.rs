@@ -40,7 +40,7 @@ pub use taskpawl_engine::{
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,
-    Page, ReadyPage, RunFilter, RunState, Source, SystemSource,
+    Page, ReadyPage, Redact, RunFilter, RunState, Source, SystemSource,
 };
 pub use taskpawl_model as model;
 pub use taskpawl_store as store;

@@ -1,12 +1,14 @@
 //! Each method does what its name says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl::model::{
     CallSpec, EventKind, Map, NewCall, NewTask, Priority, Query, Status, TaskId, TaskSpec,
 };
-use taskpawl::{ApplyOptions, Error, RunOptions, StatusChange, Taskpawl};
+use taskpawl::tools::{ConfiguredSecrets, SecretFrom};
+use taskpawl::{ApplyOptions, Ending, Error, RunOptions, StatusChange, Taskpawl};
 
 use crate::support::{block_on, memory, with_plan};
 
@@ -203,4 +205,43 @@ fn events_are_waited_for() {
         let events = waiting.join().unwrap();
         assert!(matches!(&events[0].kind, EventKind::Created { name, .. } if name == "The task a"));
     });
+}
+
+#[test]
+fn what_is_reported_is_kept_without_secrets() {
+    let secrets = [(
+        "PASSWORD",
+        SecretFrom::Variable { name: "V".to_owned(), value: Some("correct-horse".to_owned()) },
+    )];
+    let never = SecretFrom::Command { argv: vec!["/no/such/program".to_owned()], directory: "/".into() };
+    let secrets = secrets.into_iter().chain([("ASKED", never)]).map(|(name, from)| (name.to_owned(), from));
+    let plans = memory().secrets(Arc::new(ConfiguredSecrets::new(secrets.collect(), ""))).open().unwrap();
+    for id in ["done", "failed", "skipped", "cancelled", "blocked", "noted"] {
+        plans.create_task(new_task(id)).unwrap();
+    }
+    let token = format!("ghp_{}", "aB3dE6gH9".repeat(4));
+    let said = format!("it is correct-horse, and {token}");
+    let ids = |id: &str| vec![id.to_owned()];
+    let ending = Ending { result: Some(json!({"a": [said]})), note: Some(said.clone()), attempt: None };
+    let manager = plans.manager();
+    manager.done(&ids("done"), ending.clone()).unwrap();
+    manager.fail(&ids("failed"), ending).unwrap();
+    manager.skip(&ids("skipped"), Some(said.clone())).unwrap();
+    manager.cancel(&ids("cancelled"), Some(said.clone())).unwrap();
+    manager.block(&ids("blocked"), said.clone()).unwrap();
+    let request = manager.clone().with_request("r", "d");
+    request.note("noted", said).unwrap();
+
+    let done = plans.get_task("done").unwrap();
+    let clean = "it is [redacted:PASSWORD], and [redacted:github-token]";
+    assert_eq!(done.result, Some(json!({"a": [clean]})));
+    let kept = ["done", "failed", "skipped", "cancelled", "blocked", "noted"].map(|id| {
+        let task = serde_json::to_string(&plans.get_task(id).unwrap()).unwrap();
+        assert!(task.contains("[redacted:PASSWORD]"), "{task}");
+        task
+    });
+    let events = format!("{:?}", manager.history(None, 0, 1000).unwrap());
+    for text in kept.iter().chain([&events]) {
+        assert!(!text.contains("correct-horse") && !text.contains(&token), "{text}");
+    }
 }
