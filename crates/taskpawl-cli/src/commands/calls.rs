@@ -112,3 +112,16 @@ fn has_expression(value: &Value) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
+
+/// Fails where no run here has a tool of this name, nor may find one.
+pub(crate) fn require_tool(app: &App, name: &str) -> Result<(), CliError> {
+    let is_known = app.toolbox()?.registry().get(name).is_some();
+    // The tools of a server that never ran become known when the run starts it.
+    if is_known || app.servers()?.finder().may_find(name) { Ok(()) } else { Err(unknown_tool(app, name)?) }
+}
+
+/// Says that there is no tool of this name.
+pub(crate) fn unknown_tool(app: &App, name: &str) -> Result<CliError, CliError> {
+    let message = app.toolbox()?.unknown(app.servers()?, name);
+    Ok(CliError::usage_with(message, "`taskpawl tools list` shows all"))
+}

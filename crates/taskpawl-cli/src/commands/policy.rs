@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use taskpawl::model::{CallSpec, Origin, asks_by_itself};
 use taskpawl::tools::{
     CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
 };
 
 use crate::app::App;
-use crate::commands::parse;
+use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::text::{Cell, Table, clean, style};
 
@@ -110,6 +111,17 @@ impl OriginWord {
             Self::Agent => CallOrigin::Agent,
         }
     }
+
+    /// Returns the same as the plan has it.
+    fn of_calls(self) -> Origin {
+        match self {
+            Self::Cli => Origin::Cli,
+            Self::Library => Origin::Library,
+            Self::Plan => Origin::Plan,
+            Self::Mcp => Origin::Mcp,
+            Self::Agent => Origin::Agent,
+        }
+    }
 }
 
 /// Shows the policy, or what it says about a call.
@@ -120,20 +132,46 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
 }
 
+/// What would be decided about a call.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked {
+    #[serde(flatten)]
+    explained: Explained,
+    /// Why somebody is asked although every file allows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_itself: Option<&'static str>,
+}
+
+impl Checked {
+    /// As a run decides: what the files allow may ask by itself.
+    fn of(mut explained: Explained, origin: Origin, spec: &CallSpec) -> Self {
+        let is_allowed = explained.decision == Decision::Allow;
+        let by_itself = asks_by_itself(origin, spec).filter(|_| is_allowed);
+        if by_itself.is_some() {
+            explained.decision = Decision::Ask;
+        }
+        Self { explained, by_itself }
+    }
+}
+
 fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
     let (tool, with) = call(args);
+    calls::require_tool(app, &tool)?;
     let need = SandboxNeed { net: args.net, read: args.read.clone(), write: args.write.clone() };
     let sandbox = (need != SandboxNeed::default()).then_some(&need);
     let call = PolicyCall { tool: &tool, args: &with, origin: args.origin.origin(), sandbox };
     let policy = app.policy()?.clone().with_tools(app.toolbox()?.registry().clone());
     let explained = policy.explain(&call);
+    let spec = CallSpec { tool_name: tool, args: with, ..CallSpec::default() };
+    let checked = Checked::of(explained, args.origin.of_calls(), &spec);
     let out = app.out();
     if out.is_json {
-        out.data(&explained)?;
+        out.data(&checked)?;
     } else {
-        out.print(&text(app, &tool, &explained))?;
+        out.print(&text(app, &spec.tool_name, &checked))?;
     }
-    Ok(ExitCode::from(match explained.decision {
+    Ok(ExitCode::from(match checked.explained.decision {
         Decision::Allow => 0,
         Decision::Ask => 3,
         Decision::Deny => 7,
@@ -149,8 +187,8 @@ fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
     }
 }
 
-fn text(app: &App, tool: &str, explained: &Explained) -> String {
-    let out = app.out();
+fn text(app: &App, tool: &str, checked: &Checked) -> String {
+    let (out, explained) = (app.out(), &checked.explained);
     let look = match explained.decision {
         Decision::Allow => style::DIM,
         Decision::Ask => style::WARNING,
@@ -161,6 +199,9 @@ fn text(app: &App, tool: &str, explained: &Explained) -> String {
     for step in &explained.steps {
         let cells = [step.layer.as_str(), step.decision.as_str(), step.why.as_str()];
         table.row(cells.into_iter().map(Cell::new).collect());
+    }
+    if let Some(why) = checked.by_itself {
+        table.row(["call", "ask", why].into_iter().map(Cell::new).collect());
     }
     text.push_str(&table.render(out.paint, None));
     match &explained.commands {

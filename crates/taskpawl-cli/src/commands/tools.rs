@@ -185,7 +185,7 @@ fn hints(hints: Hints) -> String {
 fn show(app: &App, name: &str) -> Result<ExitCode, CliError> {
     let (tools, out) = (all(app)?, app.out());
     let Some(tool) = tools.iter().find(|tool| tool.spec.name == name) else {
-        return Err(unknown(app, name)?);
+        return Err(calls::unknown_tool(app, name)?);
     };
     if out.is_json {
         return out.data(tool);
@@ -247,19 +247,10 @@ fn kind(field: &Value) -> String {
     }
 }
 
-fn unknown(app: &App, name: &str) -> Result<CliError, CliError> {
-    let message = app.toolbox()?.unknown(app.servers()?, name);
-    Ok(CliError::usage_with(message, "`taskpawl tools list` shows all"))
-}
-
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
-    let known = app.toolbox()?.registry().get(name);
-    let is_known = known.is_some();
-    // The tools of a server that never ran become known when the run starts it.
-    if !is_known && !app.servers()?.finder().may_find(name) {
-        return Err(unknown(app, name)?);
-    }
+    calls::require_tool(app, name)?;
+    let is_known = app.toolbox()?.registry().get(name).is_some();
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
     let new = NewCall { id: None, spec };
     // One that answers wrong arguments itself is tried with whatever there is: the answer is what somebody wants to see.

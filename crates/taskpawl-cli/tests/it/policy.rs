@@ -210,3 +210,29 @@ fn what_stands_behind_sudo_is_suspected_of_nothing_else() {
     assert!(!run.stdout.contains("`rm`"), "{run}");
     assert_eq!(cli.run(&["policy", "check", "sudo $X"]).code, Some(7));
 }
+
+#[test]
+fn a_check_decides_as_a_run_does() {
+    let cli = Cli::new();
+    cli.policy(
+        "[[rules]]\ndecision = \"allow\"\ntool = \"http_request\"\n\n[[rules]]\ndecision = \"allow\"\nargv = \"echo\"\n",
+    );
+    let args = "{\"url\": \"https://x.y\", \"headers\": {\"A\": \"${secret:S1}\"}}";
+    let with = |origin: &str| {
+        cli.run(&["policy", "check", "--origin", origin, "--tool", "http_request", "--args", args])
+    };
+    let run = with("mcp");
+    assert_eq!(run.code, Some(3), "{run}");
+    assert!(run.stdout.starts_with("ask\n"), "{run}");
+    assert!(run.stdout.contains("a model wrote it, and it names secrets"), "{run}");
+    assert_eq!(with("plan").code, Some(0));
+    let run = cli.run(&["policy", "check", "--json", "--origin", "agent", "echo", "${secret:S1}"]);
+    assert_eq!(run.code, Some(3), "{run}");
+    assert_eq!(run.json()["data"]["decision"], "ask", "{run}");
+    assert_eq!(run.json()["data"]["byItself"], "a model wrote it, and it names secrets", "{run}");
+    let run = cli.run(&["policy", "check", "echo ${{ params.a | raw }}"]);
+    assert_eq!(run.code, Some(3), "{run}");
+    let run = cli.run(&["policy", "check", "--tool", "nosuch"]);
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("no tool `nosuch` is known here"), "{run}");
+}

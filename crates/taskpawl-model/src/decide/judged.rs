@@ -13,20 +13,20 @@ use crate::gatekeeper::{Judgement, Proposed, requested};
 use crate::question::hash;
 use crate::record::{CallRecord, Granted, Item, TaskRecord};
 use crate::secret::asks_for_secrets;
-use crate::spec::Map;
+use crate::spec::{CallSpec, Map, Origin};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
 
 /// Who decided where nobody did: nothing that the rules ask about is approved so.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
 
-/// Returns why somebody is asked about a call whatever the policy says.
-pub(crate) fn asks_by_itself(call: &CallRecord) -> Option<&'static str> {
-    if is_raw(&call.spec) {
+/// Returns why somebody is asked about a call that `origin` added, although the policy allows it.
+pub fn asks_by_itself(origin: Origin, spec: &CallSpec) -> Option<&'static str> {
+    if is_raw(spec) {
         // Nobody but a reader can tell what it does.
         return Some("a value stands in its command line without quotes (`| raw`)");
     }
     // An approval of what it does is none of what it is given.
-    asks_for_secrets(call.origin, &call.spec).then_some("a model wrote it, and it names secrets")
+    asks_for_secrets(origin, spec).then_some("a model wrote it, and it names secrets")
 }
 
 impl Draft<'_> {
@@ -64,7 +64,7 @@ impl Draft<'_> {
             Judgement::Ask { why } => Some(why),
             // It fails, and nobody is asked.
             Judgement::Deny { .. } => None,
-            Judgement::Allow => asks_by_itself(call).map(str::to_owned),
+            Judgement::Allow => asks_by_itself(call.origin, &call.spec).map(str::to_owned),
         }
     }
 
@@ -99,8 +99,8 @@ impl Draft<'_> {
 
     fn list_asks(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<String>> {
         let calls = self.known_calls(key)?;
-        let is_judged =
-            self.context.gatekeeper.is_some() || calls.iter().any(|call| asks_by_itself(call).is_some());
+        let asks = |call: &CallRecord| asks_by_itself(call.origin, &call.spec).is_some();
+        let is_judged = self.context.gatekeeper.is_some() || calls.iter().any(asks);
         let Some(for_each) = record.spec.for_each.as_ref().filter(|_| is_judged) else { return Ok(None) };
         let mut item = unanswered(record);
         // A list that cannot be had fails the task when it is opened.

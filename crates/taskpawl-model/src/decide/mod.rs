@@ -25,10 +25,10 @@ mod run;
 mod step;
 mod undo;
 
-pub(crate) use judged::asks_by_itself;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
+pub use judged::asks_by_itself;
 pub(crate) use approval::on_expiry_word;
 
 use crate::command::{Answer, Command, Context, DecideError, Decision, Once, RequestRecord};
