@@ -1,6 +1,8 @@
 //! What a command line would run, read in two ways: exactly, for rules that allow, and with suspicion, for rules that ask or deny.
 
 mod alias;
+mod filled;
+mod git;
 mod reader;
 mod suspect;
 

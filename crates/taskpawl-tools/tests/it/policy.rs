@@ -476,3 +476,81 @@ proptest! {
         prop_assert_eq!(shell(&policy, &format!("{before}{joint} rm x"), CallOrigin::Plan), Decision::Deny);
     }
 }
+
+/// What `xargs` and the like put behind a command is not known.
+#[test]
+fn words_that_come_from_elsewhere_may_be_what_a_rule_says() {
+    let deny = |argv: &str| policy(&format!("[[rules]]\ndecision = 'deny'\nargv = '{argv}'\n"));
+    let push = deny("git push");
+    let denied = [
+        "printf push | xargs git",
+        "printf push | sudo xargs -n1 git",
+        "printf push | timeout 5 xargs git -C .",
+        "printf push | xargs -I % git %",
+        "printf push | xargs -I% sh -c 'git %'",
+        "echo git push | xargs env",
+        "echo git push | xargs sudo -u x",
+        "echo push | parallel git",
+        "parallel git ::: push",
+        "parallel < lines",
+        "fd push -x git",
+        "prlimit --nofile=10 git push",
+        "setarch x86_64 git push",
+        "linux64 git push",
+        "numactl -N 0 git push",
+        "dbus-run-session -- git push",
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
+        "/lib/ld-musl-x86_64.so.1 /usr/bin/git push",
+        "direnv exec . git push",
+        "git rebase -x 'git push' main",
+        "git rebase --exec='a && git push' main",
+        "git submodule foreach git push",
+        "git submodule foreach --recursive 'git push'",
+        "git bisect run git push",
+        "sudo git bisect run sh -c 'git push'",
+        "timeout 5 git -c alias.x='!git push' x",
+        "git -c alias.x='!git push' x",
+        "git -c alias.x=push x",
+        "git -c alias.x=\"$A\" x",
+        "git config alias.x 'push --force'",
+        "git -c core.pager='git push' log",
+    ];
+    for line in denied {
+        assert_eq!(shell(&push, line, CallOrigin::Cli), Decision::Deny, "{line}");
+    }
+    for argv in [
+        &["xargs", "git"][..],
+        &["find", "push", "-exec", "git", "{}", "+"],
+        &["find", ".", "-exec", "sh", "-c", "git {}", ";"],
+        &["xargs", "-I", "{}", "git", "{}"],
+    ] {
+        assert_eq!(exec(&push, argv, CallOrigin::Cli), Decision::Deny, "{argv:?}");
+    }
+    assert_eq!(exec(&deny("rm"), &["find", ".", "-exec", "{}", ";"], CallOrigin::Cli), Decision::Deny);
+    let with_input = json!({"argv": ["xargs", "git"], "stdin": "push"});
+    assert_eq!(judge(&push, "exec", with_input, CallOrigin::Cli).0, Decision::Deny);
+    assert_eq!(shell(&deny("rm -rf"), "echo -rf x | xargs rm", CallOrigin::Cli), Decision::Deny);
+    assert_eq!(shell(&deny("rm"), "ls | xargs rm", CallOrigin::Cli), Decision::Deny);
+}
+
+/// Only what may follow is unknown: the command that stands there is itself.
+#[test]
+fn a_command_with_words_from_elsewhere_is_no_other_command() {
+    let policy = policy("[[rules]]\ndecision = 'deny'\nargv = 'git push'\n");
+    for line in [
+        "ls | xargs cat",
+        "ls | xargs -n1 git add",
+        "ls | xargs sh -c 'cat x'",
+        "ls | parallel cat",
+        "git clean -x push",
+        "git rebase main",
+        "git -c user.name=a commit -m 'git push'",
+        "git commit -m 'alias.x=push'",
+        "numactl -N 0 git status",
+    ] {
+        assert_eq!(shell(&policy, line, CallOrigin::Cli), Decision::Allow, "{line}");
+    }
+    for argv in [&["find", ".", "-exec", "cat", "{}", "+"][..], &["xargs", "-I", "{}", "cat", "{}"]] {
+        assert_eq!(exec(&policy, argv, CallOrigin::Cli), Decision::Allow, "{argv:?}");
+    }
+}

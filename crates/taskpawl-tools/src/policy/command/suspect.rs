@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::alias;
+use super::filled::{filled, is_argument};
+use super::git::{self, is_git};
 use super::reader::Reader;
 use super::{Certainty, KEYWORDS, Word, is_plain, is_variable};
 
@@ -17,52 +19,89 @@ const RUNNERS: &[&str] = &[
     "builtin",
     "busybox",
     "bwrap",
+    "capsh",
+    "catchsegv",
+    "cgexec",
+    "choom",
     "chroot",
     "chrt",
     "command",
     "coproc",
     "csh",
+    "daemonize",
     "dash",
+    "dbus-launch",
+    "dbus-run-session",
+    "direnv",
     "doas",
+    "dumb-init",
+    "eatmydata",
+    "entr",
     "env",
     "eval",
     "exec",
+    "fakeroot",
+    "faketime",
     "fd",
+    "fdfind",
     "find",
     "firejail",
     "fish",
     "flock",
+    "gosu",
+    "i386",
     "ionice",
     "ksh",
+    "linux32",
+    "linux64",
     "ltrace",
     "nice",
     "nohup",
     "nsenter",
+    "numactl",
     "parallel",
+    "perf",
     "pkexec",
+    "prlimit",
     "proxychains",
+    "rlwrap",
     "runuser",
+    "schedtool",
     "script",
+    "setarch",
     "setpriv",
     "setsid",
+    "sg",
     "sh",
     "source",
     "ssh",
+    "ssh-agent",
+    "sshpass",
+    "start-stop-daemon",
     "stdbuf",
     "strace",
     "su",
+    "su-exec",
     "sudo",
     "systemd-run",
     "taskset",
     "tcsh",
     "time",
     "timeout",
+    "tini",
+    "torify",
+    "torsocks",
     "toybox",
     "trap",
+    "uclampset",
+    "uname26",
     "unbuffer",
     "unshare",
+    "valgrind",
     "watch",
+    "x86_64",
     "xargs",
+    "xvfb-run",
     "zsh",
 ];
 
@@ -169,8 +208,32 @@ impl Suspicion {
             from += 1;
             self.found.push(Suspect { list: Arc::clone(&words), from });
         }
-        if is_runner(&words[from]) {
-            self.add_run(&words, from, depth);
+        if is_git(&words[from]) {
+            self.add_git(&words, from, depth);
+        } else if is_runner(&words[from]) {
+            match filled(&words[from..]) {
+                Some(filled) => {
+                    if filled.is_open {
+                        self.add_unknown();
+                    }
+                    self.add_run(&filled.words.into(), 0, depth);
+                }
+                None => self.add_run(&words, from, depth),
+            }
+        }
+    }
+
+    /// Looks at what the git at `from` runs because its arguments say so.
+    fn add_git(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
+        if depth > DEPTH {
+            return self.add_unknown();
+        }
+        for run in git::runs(&words[from + 1..]) {
+            match run {
+                git::Run::Line(line) => self.read(&line, depth + 1),
+                git::Run::Behind(at) => self.add_run(words, from + 1 + at, depth + 1),
+                git::Run::Unknown => self.add_unknown(),
+            }
         }
     }
 
@@ -181,7 +244,14 @@ impl Suspicion {
             // What it runs comes through a pipe.
             self.add_unknown();
         }
+        if let Some(at) = words[from + 1..].iter().position(is_git) {
+            self.add_git(words, from + 1 + at, depth);
+        }
         for (position, word) in words.iter().enumerate().skip(from + 1) {
+            // Behind a command there are unknown words alone where something puts them.
+            if is_argument(&words[position - 1], word) || is_appended(word) {
+                continue;
+            }
             self.found.push(Suspect { list: Arc::clone(words), from: position });
             if word.certainty == Certainty::Literal && word.text.contains(|char: char| !is_plain(char)) {
                 self.read(&word.text, depth + 1);
@@ -196,6 +266,11 @@ impl Suspicion {
             }
         }
     }
+}
+
+/// Returns whether a word stands for all those that a program puts behind a command.
+fn is_appended(word: &Word) -> bool {
+    word.certainty == Certainty::AnyWords && word.text.is_empty()
 }
 
 /// Returns whether a program reads the word behind `before` as a line.
@@ -219,8 +294,14 @@ fn is_program(word: &Word) -> bool {
         && !word.text.starts_with('-')
 }
 
-fn is_runner(program: &Word) -> bool {
-    program.certainty != Certainty::Literal || RUNNERS.contains(&name_of(program))
+pub(super) fn is_runner(program: &Word) -> bool {
+    let name = name_of(program);
+    program.certainty != Certainty::Literal || RUNNERS.contains(&name) || is_loader(name)
+}
+
+/// Returns whether a program is one that loads programs, as `ld-linux-x86-64.so.2`.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld") && name.contains(".so")
 }
 
 fn is_shell(program: &Word) -> bool {
@@ -228,7 +309,7 @@ fn is_shell(program: &Word) -> bool {
 }
 
 /// Returns the name of a program without its directory, and without a version, as in `bash5`.
-fn name_of(program: &Word) -> &str {
+pub(super) fn name_of(program: &Word) -> &str {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if RUNNERS.contains(&name) {
         return name;

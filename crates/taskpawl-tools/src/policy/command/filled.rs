@@ -1,0 +1,102 @@
+//! Programs that run a command with words that they get elsewhere: from their input, or from what they find.
+
+use super::suspect::{is_runner, name_of};
+use super::{Certainty, Word, is_plain, is_variable};
+
+/// Programs that put words behind the command that they run.
+const APPENDING: &[&str] = &["fd", "fdfind", "parallel", "xargs"];
+
+/// The words of a command line with those that nobody knows here.
+pub(super) struct Filled {
+    /// The words.
+    pub(super) words: Vec<Word>,
+    /// What is run may be anything.
+    pub(super) is_open: bool,
+}
+
+/// Returns the words of a command with unknown ones where a program puts in what it gets elsewhere; `None` where none does.
+pub(super) fn filled(words: &[Word]) -> Option<Filled> {
+    let at = words.iter().position(|word| is_filling(name_of(word)))?;
+    let (name, before) = (name_of(&words[at]), &words[..=at]);
+    // `parallel COMMAND ::: WORDS`: these are put behind the command as those of its input are.
+    let is_list = |word: &Word| name == "parallel" && word.text.starts_with(":::");
+    let end = words.iter().position(is_list).unwrap_or(words.len());
+    let args = words.get(at + 1..end).unwrap_or_default();
+    let mark = mark(name, args);
+    let mut filled = Filled { words: before.to_vec(), is_open: false };
+    for word in args {
+        filled.push(word, mark.as_deref());
+    }
+    if APPENDING.contains(&name) {
+        filled.is_open |= is_open(name, args);
+        filled.words.push(Word { text: String::new(), certainty: Certainty::AnyWords });
+    }
+    Some(filled)
+}
+
+impl Filled {
+    fn push(&mut self, word: &Word, mark: Option<&str>) {
+        let mut word = word.clone();
+        let is_told = |mark: &str| word.text.contains(mark) && !word.text.starts_with('-');
+        if let Some(mark) = mark.filter(|mark| word.certainty == Certainty::Literal && is_told(mark)) {
+            // More than a word: a line in which a word is put.
+            self.is_open |= word.text.replace(mark, "").chars().any(|char| char != '}' && !is_plain(char));
+            word.certainty = Certainty::OneWord;
+        }
+        self.words.push(word);
+    }
+}
+
+/// Returns whether a word is only known to be an argument: something is put in its place, and it is not that which is run.
+pub(super) fn is_argument(before: &Word, word: &Word) -> bool {
+    let is_filled = word.certainty == Certainty::OneWord && !word.text.contains(['$', '`', '<']);
+    is_filled && (before.text == "-I" || !before.text.starts_with('-'))
+}
+
+fn is_filling(name: &str) -> bool {
+    APPENDING.contains(&name) || name == "find"
+}
+
+/// Returns what such a program replaces in its arguments.
+fn mark(name: &str, args: &[Word]) -> Option<String> {
+    if name != "xargs" {
+        return Some("{".to_owned());
+    }
+    let mut args = args.iter().map(|word| word.text.as_str());
+    while let Some(arg) = args.next() {
+        if let Some(mark) = arg.strip_prefix("-I").or_else(|| arg.strip_prefix("--replace=")) {
+            return Some(if mark.is_empty() { args.next()? } else { mark }.to_owned());
+        }
+        if let Some(mark) = arg.strip_prefix("-i") {
+            return Some(if mark.is_empty() { "{}" } else { mark }.to_owned());
+        }
+        if arg == "--replace" {
+            return Some("{}".to_owned());
+        }
+    }
+    None
+}
+
+/// Returns whether what is appended may be the program: of `parallel` without a command, and behind one that runs its arguments.
+fn is_open(name: &str, args: &[Word]) -> bool {
+    if let Some(runner) = args.iter().rposition(is_runner) {
+        return !ends_with_program(&args[runner + 1..]);
+    }
+    name == "parallel" && !ends_with_program(args)
+}
+
+/// Returns whether there is a program among the words behind another one, so that what follows are arguments of it.
+fn ends_with_program(args: &[Word]) -> bool {
+    let is_value = |text: &str| {
+        text.starts_with(|char: char| char.is_ascii_digit())
+            && text.chars().all(|char| char.is_ascii_digit() || ".smhd".contains(char))
+    };
+    let is_assignment = |text: &str| text.split_once('=').is_some_and(|(name, _)| is_variable(name));
+    (0..args.len()).any(|at| {
+        let text = args[at].text.as_str();
+        let before = at.checked_sub(1).map_or("", |before| args[before].text.as_str());
+        // The value of an option looks like a program, but for that of `-c`, which is one.
+        let is_of_option = before.starts_with('-') && !before.ends_with('c');
+        !text.is_empty() && !text.starts_with('-') && !is_of_option && !is_value(text) && !is_assignment(text)
+    })
+}
