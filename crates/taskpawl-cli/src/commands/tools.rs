@@ -250,7 +250,8 @@ fn kind(field: &Value) -> String {
 /// Runs a task with this one call in a store of its own: so everything holds that holds for calls of plans.
 fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitCode, CliError> {
     calls::require_tool(app, name)?;
-    let is_known = app.toolbox()?.registry().get(name).is_some();
+    let known = app.toolbox()?.registry().get(name);
+    let is_known = known.is_some();
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
     let new = NewCall { id: None, spec };
     // One that answers wrong arguments itself is tried with whatever there is: the answer is what somebody wants to see.
