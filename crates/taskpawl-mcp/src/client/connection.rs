@@ -65,6 +65,13 @@ pub(super) enum Failure {
     Gone(String),
     /// The call did not get as far as the server.
     Unreached(String),
+    /// The server answered this call with something by HTTP that is no answer of the protocol. That says nothing about other calls.
+    Refused {
+        /// What it answered.
+        problem: String,
+        /// Whether it may have done what it was asked to.
+        may_have_arrived: bool,
+    },
     /// Everything that says nothing about the connection.
     Call(ToolError),
 }
@@ -353,6 +360,9 @@ impl Connection {
                 Failure::Call(ToolError::Answered { message, result })
             }
             ServiceError::TransportSend(sent) => match http::find(sent.error.as_ref()) {
+                Some(error) if error.is_answer() => {
+                    Failure::Refused { problem: chain(error), may_have_arrived: error.may_have_arrived() }
+                }
                 Some(error) if !error.may_have_arrived() => Failure::Unreached(chain(error)),
                 Some(error) => Failure::Gone(chain(error)),
                 None if self.program.is_none() => Failure::Unreached(chain(sent.error.as_ref())),

@@ -70,6 +70,17 @@ fn told(text: &str) -> String {
 }
 
 impl HttpError {
+    /// Returns whether the server answered, so that others of its calls may go well.
+    pub(super) fn is_answer(&self) -> bool {
+        match self {
+            Self::Status { .. }
+            | Self::Unauthorized { .. }
+            | Self::Redirect { .. }
+            | Self::ContentType(_) => true,
+            Self::Connect(_) | Self::Broken(_) | Self::Request(_) | Self::TooLarge(_) => false,
+        }
+    }
+
     /// Returns whether the server may have done what it was asked to.
     pub(super) fn may_have_arrived(&self) -> bool {
         match self {

@@ -17,6 +17,9 @@ use super::secrets::{hidden, hidden_in};
 /// How often a server may fail to start, or end by itself, without having answered a call in between.
 const MOST_FAILURES: u32 = 3;
 
+/// What is said of a call of which nobody knows how far it came.
+const LOST: &str = "was lost during the call, and nobody knows how far it came";
+
 /// A server that can be called.
 pub(super) struct Server {
     pub(super) config: ServerConfig,
@@ -112,6 +115,10 @@ impl Server {
                 }
                 Err(error)
             }
+            Err(Failure::Refused { problem, may_have_arrived }) => {
+                self.succeeded(cx);
+                Err(self.refused(&hidden(&problem, cx), may_have_arrived))
+            }
             Err(Failure::Unreached(problem)) => {
                 let problem = hidden(&problem, cx);
                 let message = self.message("cannot be reached", &problem);
@@ -120,11 +127,19 @@ impl Server {
             }
             Err(Failure::Gone(problem)) => {
                 let problem = hidden(&problem, cx);
-                let message =
-                    self.message("was lost during the call, and nobody knows how far it came", &problem);
+                let message = self.message(LOST, &problem);
                 self.failed(cx, &connection, problem);
                 Err(ToolError::Lost { message })
             }
+        }
+    }
+
+    /// Returns the failure of one call that says nothing about the server.
+    fn refused(&self, problem: &str, may_have_arrived: bool) -> ToolError {
+        if may_have_arrived {
+            ToolError::Lost { message: self.message(LOST, problem) }
+        } else {
+            ToolError::Server { message: self.message("did not take the call", problem) }
         }
     }
 

@@ -192,5 +192,26 @@ async fn a_call_that_did_not_arrive_has_failed_and_one_that_may_have_is_lost() {
     let web = Web::serve(server(true, |_| (500, "text/plain", "oops".to_owned(), "")));
     let bench = web.bench();
     bench.learn().await;
-    insta::assert_snapshot!(bench.refusal("echo", json!({})).await, @"server: MCP server `s` cannot be reached: the server answered with status 500: oops");
+    insta::assert_snapshot!(bench.refusal("echo", json!({})).await, @"server: MCP server `s` did not take the call: the server answered with status 500: oops");
+}
+
+#[tokio::test]
+async fn an_error_by_http_is_that_of_one_call_alone() {
+    let web = Web::serve(server(true, |message| {
+        let location = "Location: http://127.0.0.1:1/\r\n";
+        match message["params"]["arguments"]["how"].as_str() {
+            Some("fails") => (500, "text/plain", "oops".to_owned(), ""),
+            Some("token") => (401, "text/plain", String::new(), ""),
+            Some("moved") => (307, "text/plain", String::new(), location),
+            Some("page") => (200, "text/html", "<html>".to_owned(), ""),
+            _ => json_of(message, &text("hello")),
+        }
+    }));
+    let bench = web.bench();
+    assert_eq!(bench.learn().await, None);
+    for how in ["fails", "token", "moved", "page"].into_iter().cycle().take(12) {
+        let refusal = bench.refusal("echo", json!({"how": how})).await;
+        assert!(!refusal.contains("in a row"), "{refusal}");
+    }
+    assert_eq!(bench.call("echo", json!({})).await.unwrap(), "hello");
 }
