@@ -5,6 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -325,7 +326,15 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    runtime.block_on(plans.execute_task(task.id.as_str(), RunOptions::default()))?;
+    runtime.block_on(async {
+        let mut learning = std::pin::pin!(plans.execute_task(task.id.as_str(), RunOptions::default()));
+        if let Ok(learned) = tokio::time::timeout(PATIENCE, &mut learning).await {
+            return learned;
+        }
+        let all = learner.names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        app.out().remark(&format!("waiting for MCP servers ({all}): each has 2 minutes until it is ready"));
+        learning.await
+    })?;
     runtime.shutdown_background();
     for error in learner.failed.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         app.out().warn(&error);
@@ -334,6 +343,9 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
 }
 
 const LEARN: &str = "learn-mcp-servers";
+
+/// How long servers are waited for without a word.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Starts servers to learn their tools.
 #[derive(Debug)]

@@ -423,3 +423,12 @@ fn a_server_that_is_switched_off_is_said_to_be() {
     let explained = cli.run(&["explain", "a"]).ok();
     assert!(explained.stdout.contains(words), "{explained}");
 }
+
+#[test]
+fn a_server_that_lets_wait_is_named_while_it_does() {
+    let cli = Cli::new().with_programs();
+    user_file(&cli, "[mcpServers.slow]\ncommand = \"sleep\"\nargs = [\"4\"]\n");
+    let run = cli.run(&["tools", "list", "--connect"]);
+    let said = "waiting for MCP servers (`slow`): each has 2 minutes until it is ready\n";
+    assert!(run.stderr.starts_with(said), "{run}");
+}
