@@ -345,7 +345,7 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
 const LEARN: &str = "learn-mcp-servers";
 
 /// How long servers are waited for without a word.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts servers to learn their tools.
 #[derive(Debug)]

@@ -427,7 +427,9 @@ fn a_server_that_is_switched_off_is_said_to_be() {
 #[test]
 fn a_server_that_lets_wait_is_named_while_it_does() {
     let cli = Cli::new().with_programs();
-    user_file(&cli, "[mcpServers.slow]\ncommand = \"sleep\"\nargs = [\"4\"]\n");
+    // One that ends without an answer is started once more.
+    let script = "[ -e begun ] || { touch begun; sleep 6; }";
+    user_file(&cli, &format!("[mcpServers.slow]\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\n"));
     let run = cli.run(&["tools", "list", "--connect"]);
     let said = "waiting for MCP servers (`slow`): each has 2 minutes until it is ready\n";
     assert!(run.stderr.starts_with(said), "{run}");
