@@ -82,7 +82,7 @@ pub use plan::{
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     plan_from_json, task_from_json,
 };
-pub use question::{ApprovalRequest, AskedCall};
+pub use question::{ApprovalRequest, AskedCall, revealed};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanRecord, Progress,

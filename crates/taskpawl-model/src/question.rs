@@ -145,3 +145,56 @@ fn canonical(value: &Value, text: &mut String) {
         }
     }
 }
+
+/// Returns `text` with its lines and tabs, and with everything else escaped that does not show, or shows as what it is not: what somebody
+/// approves has to be what runs.
+pub fn revealed(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_kept = matches!(c, '\n' | '\t');
+        if !is_kept && (c.is_control() || is_invisible(c)) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Returns whether a character takes no place where it is shown, or looks like a space or an end of a line that it is not.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2000}'..='\u{200f}'
+            | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}'
+            | '\u{3000}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_show_is_revealed() {
+        let text = "rm \u{202e}a\u{200b}b\u{a0}\u{feff}\u{1b}[2J\n\tü 漢 👍";
+        let shown = "rm \\u{202e}a\\u{200b}b\\u{a0}\\u{feff}\\u{1b}[2J\n\tü 漢 👍";
+        assert_eq!(revealed(text), shown);
+    }
+}

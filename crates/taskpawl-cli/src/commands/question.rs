@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, format_time};
+use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, format_time, revealed};
 use taskpawl::{Error, Manager};
 
 use crate::app::App;
 use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
-use crate::text::{Paint, clean, clean_block, cut, quoted, style};
+use crate::text::{Paint, clean, cut, quoted, style};
 
 /// How many characters of an argument are shown where not all of it is.
 const SHOWN: usize = 200;
@@ -91,14 +91,14 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
 fn add_call(text: &mut String, request: &ApprovalRequest, call: &AskedCall, extent: Extent, paint: Paint) {
     let task = if call.task == request.task { String::new() } else { format!("{}/", call.task) };
     let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
-    let _ = writeln!(text, "  {}", paint.style(style::HINT, &clean(&line)));
+    let _ = writeln!(text, "  {}", paint.style(style::HINT, &one_line(&line)));
     if let Some(sandbox) = &call.sandbox {
-        let _ = writeln!(text, "    asks of the sandbox: {}", clean(&wishes(sandbox)));
+        let _ = writeln!(text, "    asks of the sandbox: {}", one_line(&wishes(sandbox)));
     }
     for (name, value) in &call.args {
         let is_unknown = call.unknown.contains(name);
         let note = if is_unknown { " (not known yet)" } else { "" };
-        argument(text, &format!("{}{note}", clean(name)), value, extent);
+        argument(text, &format!("{}{note}", one_line(name)), value, extent);
     }
 }
 
@@ -119,7 +119,7 @@ fn argument(text: &mut String, name: &str, value: &Value, extent: Extent) {
         Extent::Full => (shown, 0),
         Extent::Short => shortened(&shown),
     };
-    let shown = clean_block(&shown);
+    let shown = revealed(&shown);
     if shown.contains('\n') {
         let _ = writeln!(text, "    {name}:");
         for line in shown.lines() {
@@ -133,6 +133,11 @@ fn argument(text: &mut String, name: &str, value: &Value, extent: Extent) {
     }
 }
 
+/// Returns what is about to run on one line, with everything in it that does not show.
+fn one_line(text: &str) -> String {
+    revealed(text).replace(['\n', '\t'], " ")
+}
+
 fn shortened(text: &str) -> (String, usize) {
     let length = text.chars().count();
     if length <= SHOWN { (text.to_owned(), 0) } else { (text.chars().take(SHOWN).collect(), length - SHOWN) }
@@ -143,7 +148,7 @@ fn items(text: &mut String, request: &ApprovalRequest, extent: Extent) {
     let _ = writeln!(text, "  for each of {}:", super::print::count(items.len() as u64, "element"));
     let shown = if extent == Extent::Full { items.len() } else { items.len().min(LISTED) };
     for item in &items[..shown] {
-        let line = clean(&item.to_string());
+        let line = one_line(&item.to_string());
         let _ = writeln!(text, "    {}", if extent == Extent::Full { line } else { cut(&line, SHOWN) });
     }
     if shown < items.len() {
@@ -160,4 +165,20 @@ pub(crate) fn commands(id: &str, options: &[String]) -> Vec<String> {
     }
     commands.push(format!("taskpawl reject {id}"));
     commands
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_would_run_hides_nothing() {
+        let mut text = String::new();
+        argument(&mut text, "command", &json!("echo a\u{202e}b\u{200b}"), Extent::Full);
+        argument(&mut text, "stdin", &json!("one\ntw\u{2066}o"), Extent::Full);
+        let shown = "    command: \"echo a\\u{202e}b\\u{200b}\"\n    stdin:\n      one\n      tw\\u{2066}o\n";
+        assert_eq!(text, shown);
+    }
 }

@@ -7,7 +7,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use taskpawl::Verdict;
-use taskpawl::model::{ApprovalRequest, RunId};
+use taskpawl::model::{ApprovalRequest, RunId, revealed};
 
 use super::handler::McpServer;
 use super::runs::key_of;
@@ -122,6 +122,6 @@ fn message(request: &ApprovalRequest) -> String {
         lines.push(format!("for each of {}", Value::Array(items.clone())));
     }
     // Nothing in it may look like something else than it is.
-    let plain = |line: String| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    let plain = |line: String| revealed(&line.replace(['\n', '\t', '\r'], " "));
     lines.into_iter().map(plain).collect::<Vec<_>>().join("\n")
 }
