@@ -28,6 +28,7 @@ pub(super) fn tool() -> Blocking {
             "bytes": {"type": "integer", "description": "Bytes in `content`."},
             "lines": {"type": "integer", "description": "Lines in `content`."},
             "truncated": {"type": "boolean", "description": "Whether the file goes on after `content`."},
+            "notUtf8": {"type": "boolean", "description": "Whether bytes were no UTF-8: U+FFFD stands for them in `content`."},
         },
         "required": ["content", "bytes", "lines", "truncated"],
         "additionalProperties": false,
@@ -72,8 +73,15 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         return Err(ToolError::failed(format!("`{}` is a binary file: it contains a NUL byte", args.path)));
     }
     let bytes = content.len();
+    // Where the content was cut, a character may be cut, too.
+    let is_wrong = |error: std::str::Utf8Error| error.error_len().is_some() || !truncated;
+    let not_utf8 = std::str::from_utf8(&content).is_err_and(is_wrong);
     let content = String::from_utf8_lossy(&content);
-    Ok(json!({"content": content, "bytes": bytes, "lines": count, "truncated": truncated}))
+    let mut result = json!({"content": content, "bytes": bytes, "lines": count, "truncated": truncated});
+    if not_utf8 {
+        result["notUtf8"] = Value::Bool(true);
+    }
+    Ok(result)
 }
 
 struct Lines<'a> {

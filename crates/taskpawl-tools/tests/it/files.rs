@@ -296,3 +296,14 @@ async fn a_line_without_end_can_be_left() {
     let refusal = project.refusal("read_file", json!({"path": "hole", "offset": 2})).await;
     assert!(refusal.starts_with("timeout:"), "{refusal}");
 }
+
+#[tokio::test]
+async fn bytes_that_are_no_utf_8_are_told_of() {
+    let project = Project::new();
+    project.write("latin1", b"caf\xe9\n");
+    project.write("utf8", "café\n");
+    let read = project.call("read_file", json!({"path": "latin1"})).await.unwrap();
+    assert_eq!((&read["content"], &read["notUtf8"]), (&json!("caf\u{fffd}\n"), &json!(true)));
+    let read = project.call("read_file", json!({"path": "utf8"})).await.unwrap();
+    assert_eq!((&read["content"], read.get("notUtf8")), (&json!("café\n"), None));
+}
