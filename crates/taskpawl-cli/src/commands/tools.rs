@@ -227,10 +227,38 @@ fn fields(schema: &Value) -> Option<Table> {
                 if is_required { "required".to_owned() } else { default.unwrap_or_default() },
                 style::DIM,
             ),
-            Cell::new(field["description"].as_str().unwrap_or_default()),
+            Cell::new(described(field)),
         ]);
     }
     Some(table)
+}
+
+/// Keywords of a schema that say which values there are.
+const BOUNDS: &[&str] = &[
+    "pattern",
+    "format",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+];
+
+/// Returns what a field means, and what its values are bound to.
+fn described(field: &Value) -> String {
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let bound = |name: &&str| Some(format!("{name} {}", value(field.get(*name)?)));
+    let bounds: Vec<String> = BOUNDS.iter().filter_map(bound).collect();
+    match (field["description"].as_str().unwrap_or_default(), bounds.join(", ")) {
+        (description, bounds) if bounds.is_empty() => description.to_owned(),
+        ("", bounds) => bounds,
+        (description, bounds) => format!("{description} ({bounds})"),
+    }
 }
 
 fn kind(field: &Value) -> String {

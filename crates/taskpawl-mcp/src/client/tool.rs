@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
+use taskpawl::tools::{CallContext, Progress, Tool, ToolError, ToolSpec, check_foreign};
 
 use super::catalogue::Entry;
 use super::pool::Server;
@@ -26,6 +26,34 @@ impl McpTool {
     }
 }
 
+impl McpTool {
+    /// Returns how a structured result breaks what the server says about the results of the tool, as far as that is understood.
+    fn problem_of(&self, result: &Value) -> Option<String> {
+        let schema = self.spec.result_schema.as_ref()?;
+        match check_foreign(&self.spec.name, schema, result) {
+            Err(ToolError::InvalidArgs { field, problem, .. }) => {
+                let at = field.strip_prefix("args").unwrap_or(&field);
+                Some(format!("it does not fit the `outputSchema` of its tool: `result{at}` {problem}"))
+            }
+            Err(other) => Some(other.to_string()),
+            Ok(()) => None,
+        }
+    }
+}
+
+/// Says what is wrong with a result to whoever started the run and, of an object, in the result: it is taken all the same.
+fn warn(cx: &CallContext, result: &mut Value, problem: String) {
+    if let Some(progress) = &cx.progress {
+        progress(Progress::Warning(problem.clone()));
+    }
+    if let Value::Object(result) = result {
+        result.entry(WARNING).or_insert(Value::String(problem));
+    }
+}
+
+/// The field that says what is wrong with a result.
+const WARNING: &str = "_warning";
+
 #[async_trait]
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
@@ -45,7 +73,12 @@ impl Tool for McpTool {
             });
         };
         let answer = self.server.call(&cx, &self.spec.name, &self.name, args).await?;
-        result_of(&self.spec.name, answer.result, answer.hint.as_deref())
+        let is_structured = answer.result.structured_content.is_some();
+        let mut result = result_of(&self.spec.name, answer.result, answer.hint.as_deref())?;
+        if let Some(problem) = is_structured.then(|| self.problem_of(&result)).flatten() {
+            warn(&cx, &mut result, problem);
+        }
+        Ok(result)
     }
 
     fn is_foreign(&self) -> bool {

@@ -215,3 +215,27 @@ async fn an_error_by_http_is_that_of_one_call_alone() {
     }
     assert_eq!(bench.call("echo", json!({})).await.unwrap(), "hello");
 }
+
+#[tokio::test]
+async fn a_result_that_breaks_its_schema_says_so() {
+    let structured =
+        |n: Value| json!({"resultType": "complete", "content": [], "structuredContent": {"n": n}});
+    let inner = server(true, move |message| {
+        json_of(message, &structured(message["params"]["arguments"]["n"].clone()))
+    });
+    let web = Web::serve(move |message| {
+        if message["method"] != "tools/list" {
+            return inner(message);
+        }
+        let output = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let tool = json!({"name": "echo", "inputSchema": {"type": "object"}, "outputSchema": output});
+        json_of(message, &json!({"resultType": "complete", "tools": [tool]}))
+    });
+    let bench = web.bench();
+    assert_eq!(bench.learn().await, None);
+    assert_eq!(bench.call("echo", json!({"n": 1})).await.unwrap(), json!({"n": 1}));
+    let wrong = bench.call("echo", json!({"n": "one"})).await.unwrap();
+    assert_eq!(wrong["n"], "one");
+    let warning = wrong["_warning"].as_str().unwrap();
+    assert!(warning.starts_with("it does not fit the `outputSchema` of its tool: `result.n`"), "{warning}");
+}
