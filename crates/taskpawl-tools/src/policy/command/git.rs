@@ -23,7 +23,7 @@ pub(super) fn is_git(word: &Word) -> bool {
 pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     let mut found = Vec::new();
     let has = |name: &str| args.iter().any(|word| word.text == name);
-    let takes_commands = has("rebase") || has("difftool");
+    let (takes_commands, is_config) = (has("rebase") || has("difftool"), has("config"));
     for (at, word) in args.iter().enumerate() {
         let (text, next) = (word.text.as_str(), args.get(at + 1));
         let before = at.checked_sub(1).map_or("", |before| args[before].text.as_str());
@@ -31,7 +31,9 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
             found.push(Run::Behind(at));
             return found;
         }
-        if (takes_commands && is_exec(text)) || (text.starts_with("--") && text.ends_with("-filter")) {
+        // `filter-branch --tree-filter COMMAND`, but not `clone --filter`.
+        let is_filter = text.strip_prefix("--").is_some_and(|name| name.ends_with("-filter"));
+        if (takes_commands && is_exec(text)) || is_filter {
             found.extend(next.map(line));
         } else if let Some(command) = text.strip_prefix("--exec=").filter(|_| takes_commands) {
             found.push(Run::Line(command.to_owned()));
@@ -44,7 +46,7 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
             of_setting(key, &value)
         }));
         // `git config alias.x VALUE`
-        found.extend(next.filter(|_| !text.contains('=')).and_then(|value| of_setting(text, value)));
+        found.extend(next.filter(|_| is_config).and_then(|value| of_setting(text, value)));
     }
     found
 }
