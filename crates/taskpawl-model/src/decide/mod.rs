@@ -28,8 +28,8 @@ mod undo;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
-pub use judged::asks_by_itself;
 pub(crate) use approval::on_expiry_word;
+pub use judged::asks_by_itself;
 
 use crate::command::{Answer, Command, Context, DecideError, Decision, Once, RequestRecord};
 use crate::draft::{Decided, Draft};

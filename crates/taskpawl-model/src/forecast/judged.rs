@@ -67,7 +67,9 @@ fn judge(
 fn note_question(verdict: &mut Verdict, record: &TaskRecord, call: &CallRecord, judged: Judgement) {
     let why = match judged {
         Judgement::Ask { why } => Some(why),
-        Judgement::Allow | Judgement::Deny { .. } => asks_by_itself(call.origin, &call.spec).map(str::to_owned),
+        Judgement::Allow | Judgement::Deny { .. } => {
+            asks_by_itself(call.origin, &call.spec).map(str::to_owned)
+        }
     };
     let by_author = call.spec.approval.is_some();
     if record.spec.for_each.is_some() {
