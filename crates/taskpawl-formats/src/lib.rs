@@ -22,6 +22,7 @@ pub mod acp;
 mod backlog;
 mod beads;
 mod claude;
+mod derived;
 mod error;
 mod files;
 mod format;
@@ -39,6 +40,7 @@ mod tasks;
 mod taskwarrior;
 mod times;
 
+pub use derived::keep_states;
 pub use error::FormatError;
 pub use files::Files;
 pub use format::{Format, LeftOut, Options, Reading, Written, detect, read, write};

@@ -1,6 +1,8 @@
 //! Checklists in Markdown: `- [ ] something`, nested by how far they are set in. What is no item of a list stays as it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod layout;
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Status, Task, TaskId};
@@ -262,14 +264,8 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
-    let (mut lines, shown, names) = in_place(tasks, text);
-    let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains(&task.id)).collect();
-    if !left.is_empty() {
-        lines.extend(open_at_end(text).map(Aside::end));
-        append(&mut lines, &left, names);
-    }
     let end = end_of_lines(text);
-    let mut out = lines.join(end);
+    let mut out = rendered(&layout::lines(tasks, text)).join(end);
     if !out.is_empty() {
         out.push_str(end);
     }
@@ -283,58 +279,52 @@ fn end_of_lines(text: &str) -> &'static str {
     if is_dos { "\r\n" } else { "\n" }
 }
 
-/// Writes the tasks that a text has into its lines, and returns which these are, and the names that are taken then.
-fn in_place(tasks: &[Task], text: &str) -> (Vec<String>, BTreeSet<TaskId>, BTreeSet<String>) {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let own = |task: &Task| kept(task, FORMAT).get("id").and_then(Value::as_str).map(str::to_owned);
-    let by_id: BTreeMap<String, &Task> =
-        tasks.iter().map(|task| (own(task).unwrap_or_else(|| task.id.to_string()), task)).collect();
-    let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
-    let (mut shown, mut names) = (BTreeSet::new(), BTreeSet::new());
-    for item in &items(text) {
-        // An id that is none, or that an item before has, counts as little as in reading.
-        let ours = item.ours.id.as_deref().and_then(|id| with_id.get(id)).copied();
-        let ours = ours.filter(|task| !shown.contains(&task.id));
-        let task = ours.or_else(|| by_id.get(&item.theirs).copied());
-        let Some(task) = task.filter(|task| !shown.contains(&task.id)) else {
-            name_of(&item.text, &mut names);
-            continue;
-        };
-        // Numbers of equal names are those that the new text has, where one was renamed.
-        let name = name_of(&one_line(&task.name), &mut names);
-        let is_named = name == own(task).unwrap_or_else(|| task.id.to_string());
-        lines[item.line] = line_of(task, item.lead, is_named && ours.is_none());
-        shown.insert(task.id.clone());
-    }
-    (lines, shown, names)
+/// A line that is to be written.
+enum Line<'t> {
+    /// One that is no item.
+    Text(String),
+    /// An item that is no task here.
+    Other { line: String, text: String },
+    /// A task.
+    Task { task: &'t Task, lead: String, known_by: KnownBy },
 }
 
-/// Adds tasks at the end, what is below another one below it.
-fn append(lines: &mut Vec<String>, tasks: &[&Task], mut names: BTreeSet<String>) {
-    if lines.last().is_some_and(|line| !line.trim().is_empty()) {
-        lines.push(String::new());
-    }
-    let present: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
-    let mut below: BTreeMap<Option<&TaskId>, Vec<&Task>> = BTreeMap::new();
-    for task in tasks {
-        let parent = task.parent.as_ref().filter(|parent| present.contains(parent));
-        below.entry(parent).or_default().push(task);
-    }
-    let mut section = String::new();
-    let mut open: Vec<(&Task, usize)> =
-        below.remove(&None).into_iter().flatten().rev().map(|task| (task, 0)).collect();
-    while let Some((task, depth)) = open.pop() {
-        let kept = kept(task, FORMAT);
-        let wanted = kept.get("section").and_then(Value::as_str).unwrap_or_default();
-        if depth == 0 && wanted != section {
-            lines.extend([format!("## {wanted}"), String::new()]);
-            wanted.clone_into(&mut section);
+/// How a task is known by its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KnownBy {
+    /// Its text, as it was before.
+    Text,
+    /// A comment of ours.
+    Comment,
+    /// Neither: it is new there.
+    Nothing,
+}
+
+/// Returns lines as they are written. Numbers of equal names are those that the new text has.
+fn rendered(lines: &[Line<'_>]) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let one = |line: &Line<'_>| match line {
+        Line::Text(line) => line.clone(),
+        Line::Other { line, text } => {
+            name_of(text, &mut names);
+            line.clone()
         }
-        let lead = format!("{}- ", "  ".repeat(depth));
-        let is_named = name_of(&one_line(&task.name), &mut names) == task.id.as_str();
-        lines.push(line_of(task, &lead, is_named));
-        open.extend(below.remove(&Some(&task.id)).into_iter().flatten().rev().map(|task| (task, depth + 1)));
-    }
+        Line::Task { task, lead, known_by } => {
+            let name = name_of(&one_line(&task.name), &mut names);
+            let is_named = match known_by {
+                KnownBy::Text => own_name(task) == name,
+                KnownBy::Comment => false,
+                KnownBy::Nothing => task.id.as_str() == name,
+            };
+            line_of(task, lead, is_named)
+        }
+    };
+    lines.iter().map(one).collect()
+}
+
+/// Returns what a task was called in the file that it came from.
+fn own_name(task: &Task) -> String {
+    kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
 }
 
 fn line_of(task: &Task, lead: &str, has_id: bool) -> String {

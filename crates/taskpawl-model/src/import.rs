@@ -54,6 +54,8 @@ pub struct ImportReport {
     pub apart: Vec<Apart>,
     /// Tasks that came from there before and are gone from it; they stay.
     pub gone: Vec<TaskId>,
+    /// Those of them that are here in another way than they were there last.
+    pub gone_changed: Vec<TaskId>,
 }
 
 /// Something that an import left as it is here.

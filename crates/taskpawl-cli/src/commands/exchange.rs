@@ -270,6 +270,13 @@ pub(super) fn remark_again(app: &App, list: &[TaskId]) {
     remark_some(app, "written again", list.iter().map(|id| format!("{id}: it was gone there")));
 }
 
+/// Says which tasks stay out of a file.
+pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
+    let line =
+        |id| format!("{id}: somebody took it out of the file, and it stays so; `--again` writes it again");
+    remark_some(app, "gone", list.iter().map(line));
+}
+
 fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {
     const SHOWN: usize = 10;
     let more = lines.len().saturating_sub(SHOWN);

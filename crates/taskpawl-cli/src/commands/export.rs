@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use taskpawl::Manager;
 use taskpawl::model::{Apart, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
-use taskpawl_formats::{Files, Format, Options, Reading, Written, read, write};
+use taskpawl_formats::{Files, Format, Options, Reading, Written, keep_states, read, write};
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
@@ -19,7 +19,8 @@ use crate::error::CliError;
 #[command(after_help = "\
 A file that exists is written only if everything in it is here: what is new in it is imported first.
 What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an
-import, is overwritten, and that is said; `import --adopt` takes it over instead.
+import, is overwritten, and that is said; `import --adopt` takes it over instead. A task that is
+gone from the file stays out of it unless it changed here since, or `--again` is given.
 `import --help` lists the formats, `docs/formats.md` what each has room for.
 
 Examples:
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Write over a file that has something that is not here, or that cannot be read
     #[arg(long)]
     force: bool,
+    /// Write tasks again that somebody took out of the file, also where nothing changed in them here since
+    #[arg(long)]
+    again: bool,
 }
 
 /// Exports.
@@ -87,7 +91,9 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let source = exchange::source(app, args.format, &root, args.prefix.as_ref())?;
     let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
     let known = known(app, args, &manager, before.as_ref(), &source)?;
-    let tasks = tasks(&manager, args, &known.ids)?;
+    let mut tasks = tasks(&manager, args, &known.ids)?;
+    let gone = Gone::of(&known, &mut tasks, args.again);
+    let lost = keep_states(&mut tasks, &known.reading);
     let files = before.as_ref().map(|found| &found.files);
     // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
     let list = Files::single(root.to_string_lossy(), "[]");
@@ -97,14 +103,14 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let changed = changed(&written, files);
     exchange::check_size(&root, &written.files)?;
     let reading = read_again(app, args, files, &written);
-    let overwritten = overwritten(known.apart, reading.as_ref().map_or(&[], |reading| &reading.tasks));
-    let again = known.gone.into_iter().filter(|id| tasks.iter().any(|task| task.id == *id)).collect();
+    let apart = with_states(known.apart, &lost, &tasks, &known.reading);
+    let overwritten = overwritten(apart, reading.as_ref().map_or(&[], |reading| &reading.tasks));
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
         // What the file says now, so that the next import knows what changed in it.
         manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
-    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, again })
+    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, gone })
 }
 
 /// What a file has that is there.
@@ -116,6 +122,10 @@ struct Known {
     apart: Vec<Apart>,
     /// The tasks that were in it and are not any more.
     gone: Vec<TaskId>,
+    /// Those of them that changed here since.
+    gone_changed: Vec<TaskId>,
+    /// What it says.
+    reading: Reading,
 }
 
 /// What an export did or would do.
@@ -125,8 +135,39 @@ struct Done {
     changed: Vec<String>,
     /// What stood there and was known, and was not taken over.
     overwritten: Vec<Apart>,
-    /// The tasks that somebody had taken out of it.
+    gone: Gone,
+}
+
+/// Tasks that somebody had taken out of a file.
+struct Gone {
+    /// They stay out of it: nobody changed them here.
+    left: Vec<TaskId>,
+    /// They are in it again.
     again: Vec<TaskId>,
+}
+
+impl Gone {
+    /// Takes those out of the tasks that are not to be written. What changed here, or has something below it that is to be
+    /// written, is.
+    fn of(known: &Known, tasks: &mut Vec<Task>, all: bool) -> Self {
+        let gone: BTreeSet<&TaskId> = known.gone.iter().collect();
+        let changed: BTreeSet<&TaskId> = known.gone_changed.iter().collect();
+        let is_wanted = |task: &&Task| all || !gone.contains(&task.id) || changed.contains(&task.id);
+        let parents: BTreeMap<&TaskId, &TaskId> =
+            tasks.iter().filter_map(|task| Some((&task.id, task.parent.as_ref()?))).collect();
+        let mut wanted: BTreeSet<TaskId> = BTreeSet::new();
+        for task in tasks.iter().filter(is_wanted) {
+            let mut above = Some(&task.id);
+            while let Some(id) = above.filter(|id| wanted.insert((*id).clone())) {
+                above = parents.get(id).copied();
+            }
+        }
+        let written = |id: &&TaskId| wanted.contains(*id) && tasks.iter().any(|task| task.id == **id);
+        let (again, left): (Vec<&TaskId>, Vec<&TaskId>) = known.gone.iter().partition(written);
+        let (again, left) = (again.into_iter().cloned().collect(), left.into_iter().cloned().collect());
+        tasks.retain(|task| wanted.contains(&task.id));
+        Self { left, again }
+    }
 }
 
 /// Returns what is there before.
@@ -167,7 +208,7 @@ fn known(
         Err(error) => return Err(error),
     };
     let ids = reading.tasks.iter().map(|task| task.id.to_string()).collect();
-    let import = import::import_of(reading, source.to_owned(), ImportMode::Merge);
+    let import = import::import_of(reading.clone(), source.to_owned(), ImportMode::Merge);
     let refuse = |why: String| {
         let path = found.path.display();
         let hint = format!(
@@ -179,7 +220,10 @@ fn known(
     match manager.preview_import(import) {
         Ok(report) => match news(&report) {
             Some(why) if !args.force => Err(refuse(why)),
-            _ => Ok(Known { ids, apart: report.apart, gone: report.gone }),
+            _ => {
+                let ImportReport { apart, gone, gone_changed, .. } = report;
+                Ok(Known { ids, apart, gone, gone_changed, reading })
+            }
         },
         Err(_) if args.force => Ok(Known { ids, ..Known::default() }),
         Err(error) => Err(refuse(CliError::from(error).message())),
@@ -275,6 +319,20 @@ fn read_again(
     read(args.format, &files, &options).map_err(|error| import::foreign(args.format, error))
 }
 
+/// Adds the states that a file says of tasks whose state here follows from what changed below them.
+fn with_states(mut apart: Vec<Apart>, lost: &[TaskId], tasks: &[Task], there: &Reading) -> Vec<Apart> {
+    let status = |tasks: &[Task], id: &TaskId| {
+        tasks.iter().find(|task| task.id == *id).map_or(Value::Null, |task| json!(task.status))
+    };
+    for id in lost {
+        if !apart.iter().any(|apart| apart.task == *id && apart.field == "status") {
+            let (here, there) = (status(tasks, id), status(&there.tasks, id));
+            apart.push(Apart { task: id.clone(), field: "status".to_owned(), here, there });
+        }
+    }
+    apart
+}
+
 /// Returns what the tasks that are written do not say any more.
 fn overwritten(apart: Vec<Apart>, tasks: &[Task]) -> Vec<Apart> {
     let is_still_there = |apart: &Apart| {
@@ -294,12 +352,14 @@ fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Res
         let left_out = exchange::left_out(&done.written.left_out);
         return out.data(&json!({
             "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks, "written": done.changed,
-            "overwritten": done.overwritten, "writtenAgain": done.again, "leftOut": left_out,
+            "overwritten": done.overwritten, "writtenAgain": done.gone.again, "gone": done.gone.left,
+            "leftOut": left_out,
         }));
     }
     exchange::remark_left_out(app, &done.written.left_out);
     exchange::remark_overwritten(app, &done.overwritten);
-    exchange::remark_again(app, &done.again);
+    exchange::remark_again(app, &done.gone.again);
+    exchange::remark_gone(app, &done.gone.left);
     if args.dry_run {
         out.remark("dry run: nothing was written");
     }

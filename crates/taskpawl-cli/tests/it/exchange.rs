@@ -148,18 +148,61 @@ fn a_name_that_changed_here_and_there_stays_as_it_is_here() {
 }
 
 #[test]
-fn what_is_gone_there_is_written_again_and_that_is_said() {
+fn what_is_gone_there_stays_so_unless_it_changed_here_or_that_is_asked_for() {
     let cli = Cli::new();
-    let path = place(&cli, "checklist.md");
-    cli.run(&["import", "checklist.md"]).ok();
+    let path = cli.file("c.md", "## One\n\n- [ ] a\n\n## Two\n\n- [ ] b\n");
+    cli.run(&["import", "c.md"]).ok();
+    let without = "## One\n\n- [ ] a\n\n## Two\n";
+    fs::write(&path, without).unwrap();
+    cli.run(&["import", "c.md"]).ok();
+    let look = cli.run(&["export", "markdown", "c.md", "--json"]).ok();
+    let data = &look.json()["data"];
+    assert_eq!((&data["gone"], &data["writtenAgain"]), (&json!(["b"]), &json!([])), "{look}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), without);
+    let run = cli.run(&["export", "markdown", "c.md"]).ok();
+    assert!(run.stderr.contains("gone: b: somebody took it out of the file"), "{run}");
+    let look = cli.run(&["export", "markdown", "c.md", "--again", "--dry-run", "--json"]).ok();
+    assert_eq!(look.json()["data"]["writtenAgain"], json!(["b"]), "{look}");
+    cli.run(&["done", "b"]).ok();
+    let run = cli.run(&["export", "markdown", "c.md"]).ok();
+    assert!(run.stderr.contains("written again: b: it was gone there"), "{run}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "## One\n\n- [ ] a\n\n## Two\n- [x] b\n");
+    assert!(!cli.run(&["export", "markdown", "c.md"]).ok().stderr.contains("written again"));
+}
+
+#[test]
+fn what_is_above_a_change_comes_back_with_it() {
+    let cli = Cli::new();
+    let path = cli.file("c.md", "- [ ] a\n- [ ] p\n  - [ ] q\n  - [ ] r\n");
+    cli.run(&["import", "c.md"]).ok();
+    fs::write(&path, "- [ ] a\n").unwrap();
+    cli.run(&["import", "c.md"]).ok();
+    cli.run(&["update", "q", "--name", "q now"]).ok();
+    let run = cli.run(&["export", "markdown", "c.md", "--json"]).ok();
+    assert_eq!(run.json()["data"]["gone"], json!(["r"]), "{run}");
+    assert_eq!(run.json()["data"]["writtenAgain"].as_array().unwrap().len(), 2, "{run}");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("+ [ ] Ship it\n", "")).unwrap();
-    let look = cli.run(&["export", "markdown", "checklist.md", "--dry-run", "--json"]).ok();
-    assert_eq!(look.json()["data"]["writtenAgain"], json!(["ship-it"]), "{look}");
-    let run = cli.run(&["export", "markdown", "checklist.md"]).ok();
-    assert!(run.stderr.contains("written again: ship-it: it was gone there"), "{run}");
-    assert!(fs::read_to_string(&path).unwrap().contains("[ ] Ship it"));
-    assert!(!cli.run(&["export", "markdown", "checklist.md"]).ok().stderr.contains("written again"));
+    assert!(text.contains("- [ ] p\n  - [ ] q now"), "{text}");
+}
+
+#[test]
+fn an_export_leaves_the_state_of_a_parent_that_nobody_changed() {
+    let cli = Cli::new();
+    let text = "- [ ] Compile\n  - [x] deep\n- [x] Ship\n  - [ ] open\n  - [ ] other\n";
+    let path = cli.file("c.md", text);
+    cli.run(&["import", "c.md"]).ok();
+    assert_eq!(cli.run(&["show", "compile", "--json"]).ok().json()["data"]["status"], "done");
+    let run = cli.run(&["export", "markdown", "c.md", "--json"]).ok();
+    assert_eq!((count(&run, "overwritten"), count(&run, "written")), (0, 0), "{run}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    cli.run(&["import", "c.md"]).ok();
+    cli.run(&["export", "markdown", "c.md"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    cli.run(&["done", "open"]).ok();
+    let run = cli.run(&["export", "markdown", "c.md"]).ok();
+    assert!(run.stderr.contains("overwritten: ship: status: `done` there, `todo` here"), "{run}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("- [ ] Compile\n  - [x] deep\n- [ ] Ship\n  - [x] open"), "{text}");
 }
 
 #[test]

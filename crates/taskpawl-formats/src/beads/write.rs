@@ -25,9 +25,10 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let mut issues: Vec<(String, Map)> = Vec::new();
+    let (mut issues, mut next): (Vec<(String, Map)>, i64) = (Vec::new(), next_comment(tasks, text));
     for task in tasks {
-        issues.push((theirs[&task.id].clone(), issue_of(task, &theirs, &mut written.left_out)));
+        let issue = issue_of(task, &theirs, &mut next, &mut written.left_out);
+        issues.push((theirs[&task.id].clone(), issue));
     }
     let lines = lines_of(&issues, text);
     written.files.insert(name, lines.into_iter().map(|line| line + "\n").collect::<String>());
@@ -84,7 +85,12 @@ fn their_id(task: &Task) -> String {
     kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
 }
 
-fn issue_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<LeftOut>) -> Map {
+fn issue_of(
+    task: &Task,
+    theirs: &BTreeMap<&TaskId, String>,
+    next_comment: &mut i64,
+    left_out: &mut Vec<LeftOut>,
+) -> Map {
     let (mut kept, mut out) = (kept(task, FORMAT), Map::new());
     let own = states::own(task);
     kept.remove("id");
@@ -119,7 +125,7 @@ fn issue_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<
         put(&mut out, &mut kept, field, json!(text), |raw| raw.as_str().and_then(rfc3339) == at);
     }
     write_links(task, theirs, &mut out, &mut kept, left_out);
-    write_comments(task, theirs, &mut out, &mut kept);
+    write_comments(task, theirs, next_comment, &mut out, &mut kept);
     put_rest(&mut out, kept);
     out
 }
@@ -219,23 +225,40 @@ fn is_mapped(kind: &str) -> bool {
         || LINKS.iter().any(|(theirs, _)| *theirs == kind)
 }
 
-fn write_comments(task: &Task, theirs: &BTreeMap<&TaskId, String>, out: &mut Map, kept: &mut Map) {
+/// Writes the remarks: those that beads knows as they are, and new ones behind them, with the next numbers.
+fn write_comments(
+    task: &Task,
+    theirs: &BTreeMap<&TaskId, String>,
+    next: &mut i64,
+    out: &mut Map,
+    kept: &mut Map,
+) {
     let raw = kept.remove("comments");
     let raw = raw.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
-    let is_same = |raw: &&Value, note: &Note| {
+    let is_same = |raw: &Value, note: &Note| {
         let at = raw["created_at"].as_str().and_then(rfc3339).unwrap_or(task.created_at);
         raw["text"].as_str().unwrap_or_default() == note.text && at == note.at
     };
-    let comment = |(number, note): (usize, &Note)| {
-        raw.iter().find(|raw| is_same(raw, note)).cloned().unwrap_or_else(|| {
-            json!({
-                "id": format!("{}-{}", theirs[&task.id], number + 1), "issue_id": theirs[&task.id], "author": note.actor,
-                "text": note.text, "created_at": format_time(note.at),
-            })
-        })
-    };
-    let comments: Vec<Value> = task.notes.iter().enumerate().map(comment).collect();
+    let known = raw.iter().filter(|raw| task.notes.iter().any(|note| is_same(raw, note)));
+    let mut comments: Vec<Value> = known.cloned().collect();
+    for note in task.notes.iter().filter(|note| !raw.iter().any(|raw| is_same(raw, note))) {
+        comments.push(json!({
+            "id": *next, "issue_id": theirs[&task.id], "author": note.actor, "text": note.text,
+            "created_at": format_time(note.at),
+        }));
+        *next = next.saturating_add(1);
+    }
     if !comments.is_empty() {
         out.insert("comments".to_owned(), Value::Array(comments));
     }
+}
+
+/// Returns the number that no comment has: neither of the tasks, nor of a line that is there.
+fn next_comment(tasks: &[Task], text: &str) -> i64 {
+    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let there = lines.filter_map(|line: Value| line.get("comments").cloned());
+    let here = tasks.iter().filter_map(|task| kept(task, FORMAT).remove("comments"));
+    let lists = there.chain(here).filter_map(|list| list.as_array().cloned());
+    let numbers = lists.flatten().filter_map(|comment| comment.get("id").and_then(Value::as_i64));
+    numbers.max().unwrap_or(0).saturating_add(1).max(1)
 }

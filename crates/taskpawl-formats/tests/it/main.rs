@@ -5,6 +5,7 @@
 mod detection;
 mod edges;
 mod errors;
+mod exports;
 mod fuzz;
 mod lost;
 mod order;

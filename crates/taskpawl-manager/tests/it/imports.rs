@@ -291,9 +291,11 @@ fn what_is_gone_there_stays_and_what_was_deleted_here_stays_so() {
     tasks.remove(2);
     tasks[6]["dependencies"] = json!([]);
     let report = desk.imported(&tasks);
-    assert_eq!(ids(&report.gone), ["c"]);
+    assert_eq!((ids(&report.gone), ids(&report.gone_changed)), (vec!["c"], vec![]));
     assert_eq!((report.kept[0].task.as_str(), report.kept[0].field.as_str()), ("e", "id"));
     assert_eq!(desk.status_of("c"), Status::Blocked);
+    desk.manager.note("c", "we need it").unwrap();
+    assert_eq!(ids(&desk.imported(&tasks).gone_changed), ["c"]);
 }
 
 #[test]

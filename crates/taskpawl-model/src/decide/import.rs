@@ -40,8 +40,8 @@ impl Draft<'_> {
             work.change_present(self)?;
             work.set_states(self)?;
             work.list_gone(self)?;
-            work.list_apart(self)?;
         }
+        work.list_apart(self)?;
         work.note_said(self)?;
         self.answer.tasks.extend(work.report.created.iter().chain(&work.report.changed).cloned());
         self.answer.imported = Some(work.report);
@@ -371,14 +371,47 @@ impl<'i> Importing<'i> {
     }
 
     /// Lists what came from there before and is gone; only tasks that no plan has made are looked at.
-    fn list_gone(&mut self, draft: &Draft<'_>) -> Decided<()> {
+    fn list_gone(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let present: BTreeSet<Key> = self.found.iter().filter_map(|found| found.key).collect();
         for key in draft.view.find(&Query::default())? {
-            if !present.contains(&key) && baseline::of(draft, key, &self.import.source)?.said.is_some() {
-                self.report.gone.push(draft.id(key)?);
+            if present.contains(&key) {
+                continue;
             }
+            let Some(before) = baseline::of(draft, key, &self.import.source)?.said else { continue };
+            let id = draft.id(key)?;
+            if self.is_changed_since(draft, key, &before)? {
+                self.report.gone_changed.push(id.clone());
+            }
+            self.report.gone.push(id);
         }
         Ok(())
+    }
+
+    /// Returns whether a task is here in another way than its source said it last.
+    fn is_changed_since(
+        &self,
+        draft: &mut Draft<'_>,
+        key: Key,
+        before: &BTreeMap<String, Value>,
+    ) -> Decided<bool> {
+        let fields: Vec<String> = before.keys().cloned().collect();
+        let here = said(&crate::wire::from_draft(draft, key)?, &fields);
+        let is_deleted = |id: &str| self.deleted.contains(&TaskId::from(id));
+        for (field, before) in before {
+            let now = here.get(field);
+            let is_same = match field.as_str() {
+                "status" => Self::is_state_as_said(draft, key, now, before)?,
+                "notes" => {
+                    now.and_then(Value::as_array).map_or(0, Vec::len) == before.as_array().map_or(0, Vec::len)
+                }
+                "metadata.toolCalls" => is_equal(field, now, before),
+                _ => merge::is_as_said(field, now, before, is_deleted),
+            };
+            if !is_same {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Lists in which fields here and there say different things; those that say the same again are no longer among them.
@@ -412,7 +445,11 @@ impl<'i> Importing<'i> {
     fn note_said(&self, draft: &mut Draft<'_>) -> Decided<()> {
         for (position, found) in self.found.iter().enumerate() {
             let is_written = self.import.mode == ImportMode::Record;
-            let apart = if is_written { BTreeSet::new() } else { found.apart.clone() };
+            let mut apart = found.apart.clone();
+            if is_written {
+                // But for a state that only follows from others here: the word that stands there is left to it.
+                apart.retain(|field| field == "status");
+            }
             if found.before.as_ref() != Some(&found.now) || found.apart_before != apart {
                 baseline::note(draft, self.key(position), &self.import.source, found.now.clone(), apart)?;
             }

@@ -52,6 +52,22 @@ impl Importing<'_> {
         Ok(true)
     }
 
+    /// Returns whether the state of a task is the one that its source said last, or only follows from others.
+    pub(super) fn is_state_as_said(
+        draft: &Draft<'_>,
+        key: Key,
+        here: Option<&Value>,
+        before: &Value,
+    ) -> Decided<bool> {
+        let record = draft.task(key)?;
+        let status = record.body.state.status();
+        // Nobody here runs what ran there: it became `todo` as it was imported.
+        let was_running = before == "in_progress" && record.body.attempt == 0 && status == Status::Todo;
+        let is_derived =
+            draft.node(key)?.work == Work::Automatic && matches!(status, Status::Todo | Status::Done);
+        Ok(here == Some(before) || was_running || is_derived)
+    }
+
     /// Puts every task into the state that its source says, what is below first.
     pub(super) fn set_states(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         for position in self.positions(true) {

@@ -1,0 +1,301 @@
+//! Where tasks stand in a checklist: those that it has where they are, others below what is above them, under their heading, or at
+//! the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use taskpawl_model::{Task, TaskId};
+
+use super::{Aside, FORMAT, Item, KnownBy, Line, bullet, heading, items, open_at_end, own_name, width};
+use crate::kept::kept;
+
+/// Returns the lines of a text with tasks in it.
+pub(super) fn lines<'t>(tasks: &'t [Task], text: &str) -> Vec<Line<'t>> {
+    let items = items(text);
+    let (mut lines, shown) = in_place(tasks, text, &items);
+    let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains_key(&task.id)).collect();
+    if left.is_empty() {
+        return lines;
+    }
+    let end = open_at_end(text).map(Aside::end);
+    let texts: Vec<&str> = text.lines().chain(end.as_deref()).collect();
+    lines.extend(end.as_deref().map(|end| Line::Text(end.to_owned())));
+    let page = Page { texts, items: &items };
+    let mut forest = Forest::of(&left, &shown);
+    let mut added = Added::default();
+    for (above, tasks) in std::mem::take(&mut forest.below_shown) {
+        let at = page.end_of(page.items[above].line);
+        added.put(at, &mut forest, &tasks, &page.lead_below(above));
+    }
+    for (section, tasks) in std::mem::take(&mut forest.in_sections) {
+        match page.section(&section) {
+            Some((at, lead)) => added.put(at, &mut forest, &tasks, &lead),
+            None => added.at_end.push((section, tasks)),
+        }
+    }
+    let roots = std::mem::take(&mut forest.roots);
+    let mut lines = added.into_lines(lines);
+    append(&mut lines, &mut forest, roots, added.at_end);
+    lines
+}
+
+/// Writes the tasks that a text has into its lines, and returns by which of its items they stand there.
+fn in_place<'t>(
+    tasks: &'t [Task],
+    text: &str,
+    items: &[Item<'_>],
+) -> (Vec<Line<'t>>, BTreeMap<&'t TaskId, usize>) {
+    let mut lines: Vec<Line<'t>> = text.lines().map(|line| Line::Text(line.to_owned())).collect();
+    let by_name: BTreeMap<String, &Task> = tasks.iter().map(|task| (own_name(task), task)).collect();
+    let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let mut shown: BTreeMap<&TaskId, usize> = BTreeMap::new();
+    for (position, item) in items.iter().enumerate() {
+        // An id that is none, or that an item before has, counts as little as in reading.
+        let ours = item.ours.id.as_deref().and_then(|id| with_id.get(id)).copied();
+        let ours = ours.filter(|task| !shown.contains_key(&task.id));
+        let task = ours.or_else(|| by_name.get(&item.theirs).copied());
+        let line = &mut lines[item.line];
+        let Some(task) = task.filter(|task| !shown.contains_key(&task.id)) else {
+            let Line::Text(whole) = line else { continue };
+            *line = Line::Other { line: std::mem::take(whole), text: item.text.clone() };
+            continue;
+        };
+        let known_by = if ours.is_some() { KnownBy::Comment } else { KnownBy::Text };
+        *line = Line::Task { task, lead: item.lead.to_owned(), known_by };
+        shown.insert(&task.id, position);
+    }
+    (lines, shown)
+}
+
+/// The tasks that a text does not have, by where they belong.
+struct Forest<'t> {
+    /// Below an item, by its position.
+    below_shown: BTreeMap<usize, Vec<&'t Task>>,
+    /// Below another one of them.
+    below: BTreeMap<&'t TaskId, Vec<&'t Task>>,
+    /// Under the heading that they stood under, in the order in which these come first.
+    in_sections: Vec<(String, Vec<&'t Task>)>,
+    /// At the end.
+    roots: Vec<&'t Task>,
+}
+
+impl<'t> Forest<'t> {
+    fn of(left: &[&'t Task], shown: &BTreeMap<&TaskId, usize>) -> Self {
+        let present: BTreeSet<&TaskId> = left.iter().map(|task| &task.id).collect();
+        let mut forest = Self {
+            below_shown: BTreeMap::new(),
+            below: BTreeMap::new(),
+            in_sections: Vec::new(),
+            roots: Vec::new(),
+        };
+        for task in left {
+            let parent = task.parent.as_ref();
+            if let Some(above) = parent.and_then(|parent| shown.get(parent)) {
+                forest.below_shown.entry(*above).or_default().push(task);
+            } else if let Some(parent) = parent.filter(|parent| present.contains(parent)) {
+                forest.below.entry(parent).or_default().push(task);
+            } else {
+                forest.add_root(task);
+            }
+        }
+        forest
+    }
+
+    fn add_root(&mut self, task: &'t Task) {
+        let kept = kept(task, FORMAT);
+        let section = kept.get("section").and_then(Value::as_str).unwrap_or_default();
+        if section.is_empty() {
+            self.roots.push(task);
+        } else if let Some((_, tasks)) = self.in_sections.iter_mut().find(|(known, _)| known == section) {
+            tasks.push(task);
+        } else {
+            self.in_sections.push((section.to_owned(), vec![task]));
+        }
+    }
+
+    /// Takes tasks out with all below them, as lines.
+    fn take(&mut self, tasks: &[&'t Task], lead: &Lead) -> Vec<Line<'t>> {
+        let mut lines = Vec::new();
+        let mut open: Vec<(&Task, usize)> = tasks.iter().rev().map(|task| (*task, 0)).collect();
+        let mut number = lead.number;
+        while let Some((task, depth)) = open.pop() {
+            let lead = if depth == 0 {
+                lead.text(number)
+            } else {
+                format!("{}{}- ", lead.inside(), "  ".repeat(depth - 1))
+            };
+            number += u64::from(depth == 0);
+            lines.push(Line::Task { task, lead, known_by: KnownBy::Nothing });
+            let below = self.below.remove(&task.id);
+            open.extend(below.into_iter().flatten().rev().map(|task| (task, depth + 1)));
+        }
+        lines
+    }
+}
+
+/// What stands before the box of an item.
+struct Lead {
+    /// How far it is set in.
+    blank: String,
+    /// What follows that, or what follows its number.
+    mark: String,
+    /// The number of the first one; 0 where it has none.
+    number: u64,
+    /// A line of text is before it, that a list is not to go on from.
+    follows_text: bool,
+}
+
+impl Lead {
+    fn plain() -> Self {
+        Self { blank: String::new(), mark: "- ".to_owned(), number: 0, follows_text: false }
+    }
+
+    /// Returns that of an item behind another one.
+    fn behind(lead: &str) -> Self {
+        let rest = lead.trim_start();
+        let blank = lead[..lead.len() - rest.len()].to_owned();
+        let mark = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = rest[..rest.len() - mark.len()].parse::<u64>();
+        let number = number.map_or(0, |number| number + 1);
+        Self { blank, mark: mark.to_owned(), number, follows_text: false }
+    }
+
+    fn text(&self, number: u64) -> String {
+        // A number has at most nine digits.
+        let number = if self.number == 0 { String::new() } else { number.min(999_999_999).to_string() };
+        format!("{}{number}{}", self.blank, self.mark)
+    }
+
+    /// Returns how far something below it is set in.
+    fn inside(&self) -> String {
+        let length = self.text(self.number).len() - self.blank.len();
+        format!("{}{}", self.blank, " ".repeat(length))
+    }
+}
+
+/// A text with its items.
+struct Page<'p> {
+    texts: Vec<&'p str>,
+    items: &'p [Item<'p>],
+}
+
+impl Page<'_> {
+    /// Returns the line behind an item and everything that is set in below it.
+    fn end_of(&self, line: usize) -> usize {
+        let depth = width(self.texts[line]);
+        let (mut end, mut aside) = (line + 1, None);
+        for (number, text) in self.texts.iter().enumerate().skip(line + 1) {
+            let (trimmed, is_aside) = (text.trim_start(), aside.is_some());
+            if !is_aside && trimmed.is_empty() {
+                continue;
+            }
+            if !is_aside && width(text) <= depth {
+                break;
+            }
+            aside = Aside::after(aside, trimmed);
+            end = number + 1;
+        }
+        end
+    }
+
+    /// Returns what stands before an item that is new below another one: as before the last one there.
+    fn lead_below(&self, above: usize) -> Lead {
+        if let Some(last) = self.items.iter().rev().find(|item| item.above == Some(above)) {
+            return Lead::behind(last.lead);
+        }
+        let lead = self.items[above].lead;
+        let rest = lead.trim_start();
+        let length = bullet(rest).unwrap_or(rest.len()).min(rest.len());
+        let blank = format!("{}{}", &lead[..lead.len() - rest.len()], " ".repeat(length));
+        Lead { blank, ..Lead::plain() }
+    }
+
+    /// Returns the line behind what stands under a heading, and what stands before an item there.
+    fn section(&self, title: &str) -> Option<(usize, Lead)> {
+        let last = self.items.iter().rev().find(|item| item.section == title);
+        if let Some(last) = last {
+            let mut root = last;
+            while let Some(above) = root.above {
+                root = &self.items[above];
+            }
+            return Some((self.end_of(root.line), Lead::behind(root.lead)));
+        }
+        let at = self.end_of_heading(title)?;
+        let is_heading = heading(self.texts[at - 1]) == Some(title);
+        Some((at, Lead { follows_text: !is_heading, ..Lead::plain() }))
+    }
+
+    /// Returns the line behind the last one that says something under a heading.
+    fn end_of_heading(&self, title: &str) -> Option<usize> {
+        let (mut aside, mut end) = (None, None);
+        for (number, text) in self.texts.iter().enumerate() {
+            let is_aside = aside.is_some();
+            aside = Aside::after(aside, text.trim_start());
+            match heading(text).filter(|_| !is_aside) {
+                Some(_) if end.is_some() => break,
+                Some(other) if other == title => end = Some(number + 1),
+                _ if end.is_some() && !text.trim().is_empty() => end = Some(number + 1),
+                _ => {}
+            }
+        }
+        end
+    }
+}
+
+/// What is put between the lines of a text.
+#[derive(Default)]
+struct Added<'t> {
+    /// By the line that it stands before.
+    by_line: BTreeMap<usize, Vec<Line<'t>>>,
+    /// What stands under headings that are not there.
+    at_end: Vec<(String, Vec<&'t Task>)>,
+}
+
+impl<'t> Added<'t> {
+    fn put(&mut self, at: usize, forest: &mut Forest<'t>, tasks: &[&'t Task], lead: &Lead) {
+        let mut lines = forest.take(tasks, lead);
+        if lead.follows_text {
+            lines.insert(0, Line::Text(String::new()));
+        }
+        let there = self.by_line.entry(at).or_default();
+        // What is set in further belongs to what stands before it.
+        let depth = width(&lead.blank);
+        let is_deeper = |line: &Line<'_>| matches!(line, Line::Task { lead, .. } if width(lead) > depth);
+        let place = there.iter().take_while(|line| is_deeper(line)).count();
+        there.splice(place..place, lines);
+    }
+
+    fn into_lines(&mut self, lines: Vec<Line<'t>>) -> Vec<Line<'t>> {
+        let mut all = Vec::with_capacity(lines.len());
+        for (number, line) in lines.into_iter().enumerate() {
+            all.extend(self.by_line.remove(&number).into_iter().flatten());
+            all.push(line);
+        }
+        all.extend(std::mem::take(&mut self.by_line).into_values().flatten());
+        all
+    }
+}
+
+/// Adds what has no place before the end.
+fn append<'t>(
+    lines: &mut Vec<Line<'t>>,
+    forest: &mut Forest<'t>,
+    roots: Vec<&'t Task>,
+    sections: Vec<(String, Vec<&'t Task>)>,
+) {
+    let blank = |lines: &mut Vec<Line<'t>>| {
+        let is_blank = |line: &Line<'_>| matches!(line, Line::Text(text) if text.trim().is_empty());
+        if lines.last().is_some_and(|line| !is_blank(line)) {
+            lines.push(Line::Text(String::new()));
+        }
+    };
+    if !roots.is_empty() {
+        blank(lines);
+        lines.extend(forest.take(&roots, &Lead::plain()));
+    }
+    for (section, tasks) in sections {
+        blank(lines);
+        lines.extend([Line::Text(format!("## {section}")), Line::Text(String::new())]);
+        lines.extend(forest.take(&tasks, &Lead::plain()));
+    }
+}

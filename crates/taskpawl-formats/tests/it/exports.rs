@@ -1,0 +1,205 @@
+//! What is written over a file that is there: states that only follow from others, and where what is new stands.
+
+use serde_json::{Value, json};
+use taskpawl_formats::{Files, Format, Reading, keep_states, write};
+use taskpawl_model::{Status, Task};
+
+use crate::support::{reading, task};
+
+/// Returns what is read of a text, and the tasks with what a store adds: what is below each, and states that follow from it.
+fn imported(format: Format, files: &Files) -> (Reading, Vec<Task>) {
+    let there = reading(format, files);
+    let mut tasks = there.tasks.clone();
+    derive(&mut tasks);
+    (there, tasks)
+}
+
+fn derive(tasks: &mut [Task]) {
+    for number in (0..tasks.len()).rev() {
+        let id = tasks[number].id.clone();
+        let below: Vec<&Task> = tasks.iter().filter(|task| task.parent.as_ref() == Some(&id)).collect();
+        let (subtasks, is_done) = (
+            below.iter().map(|task| task.id.clone()).collect(),
+            below.iter().all(|task| task.status == Status::Done),
+        );
+        if below.is_empty() {
+            continue;
+        }
+        let task = &mut tasks[number];
+        task.subtasks = subtasks;
+        task.status = if is_done { Status::Done } else { Status::Todo };
+        task.updated_at = "2031-01-01T00:00:00Z".parse().unwrap();
+        task.finished_at = is_done.then_some(task.updated_at);
+        task.claim = None;
+    }
+}
+
+fn find<'t>(tasks: &'t mut [Task], id: &str) -> &'t mut Task {
+    tasks.iter_mut().find(|task| task.id.as_str() == id).unwrap()
+}
+
+const PARENTS: &[(Format, &str, &str)] = &[
+    (
+        Format::Beads,
+        "i.jsonl",
+        "{\"id\":\"bd-1\",\"title\":\"Epic\",\"status\":\"open\",\"issue_type\":\"epic\",\"created_at\":\"2026-01-01T00:00:00Z\",\"updated_at\":\"2026-01-02T00:00:00Z\"}\n\
+         {\"id\":\"bd-2\",\"title\":\"Child\",\"status\":\"closed\",\"created_at\":\"2026-01-01T00:00:00Z\",\"updated_at\":\"2026-01-02T00:00:00Z\",\"closed_at\":\"2026-01-02T00:00:00Z\",\"dependencies\":[{\"issue_id\":\"bd-2\",\"depends_on_id\":\"bd-1\",\"type\":\"parent-child\"}]}\n",
+    ),
+    (
+        Format::Taskmaster,
+        "t.json",
+        "{\n  \"master\": {\n    \"tasks\": [\n      {\n        \"id\": 1,\n        \"title\": \"One\",\n        \"description\": \"\",\n        \"status\": \"pending\",\n        \"priority\": \"medium\",\n        \"dependencies\": [],\n        \"subtasks\": [\n          {\n            \"id\": 1,\n            \"title\": \"Sub\",\n            \"description\": \"\",\n            \"status\": \"done\",\n            \"dependencies\": [],\n            \"parentTaskId\": 1\n          }\n        ]\n      },\n      {\n        \"id\": 2,\n        \"title\": \"Two\",\n        \"description\": \"\",\n        \"status\": \"done\",\n        \"priority\": \"medium\",\n        \"dependencies\": [],\n        \"subtasks\": [\n          {\n            \"id\": 1,\n            \"title\": \"Sub\",\n            \"description\": \"\",\n            \"status\": \"pending\",\n            \"dependencies\": [],\n            \"parentTaskId\": 2\n          }\n        ]\n      }\n    ]\n  }\n}\n",
+    ),
+    (
+        Format::Backlog,
+        "tasks/task-1.md",
+        "---\nid: TASK-1\ntitle: Parent\nstatus: In Progress\nassignee: []\ncreated_date: '2026-01-01'\nlabels: []\ndependencies: []\n---\n",
+    ),
+    (Format::Markdown, "c.md", "- [ ] Compile\n  - [x] deep\n- [x] Ship\n  - [ ] open\n"),
+];
+
+fn parents(format: Format, name: &str, text: &str) -> Files {
+    let mut files = Files::single(name, text);
+    if format == Format::Backlog {
+        files.insert("config.yml", "statuses: [\"To Do\", \"In Progress\", \"Done\"]\n");
+        let child = "---\nid: TASK-1.1\ntitle: Child\nstatus: Done\nassignee: []\ncreated_date: '2026-01-01'\nlabels: []\ndependencies: []\nparent_task_id: TASK-1\n---\n";
+        files.insert("tasks/task-1.1.md", child);
+    }
+    files
+}
+
+#[test]
+fn a_state_that_only_follows_from_others_leaves_the_word_of_a_file_as_it_is() {
+    for (format, name, text) in PARENTS {
+        let files = parents(*format, name, text);
+        let (there, mut tasks) = imported(*format, &files);
+        let as_there = write(*format, &there.tasks, Some(&files)).files;
+        assert_ne!(
+            write(*format, &tasks, Some(&files)).files.get(name),
+            as_there.get(name),
+            "{}",
+            format.name()
+        );
+        assert!(keep_states(&mut tasks, &there).is_empty());
+        assert_eq!(
+            write(*format, &tasks, Some(&files)).files.get(name),
+            as_there.get(name),
+            "{}",
+            format.name()
+        );
+    }
+}
+
+#[test]
+fn a_state_follows_where_something_below_changed_here() {
+    let files = Files::single(
+        "c.md",
+        "- [ ] Compile\n  - [x] deep\n  - [ ] last\n- [x] Ship\n  - [ ] open\n  - [ ] other\n",
+    );
+    let (there, mut tasks) = imported(Format::Markdown, &files);
+    find(&mut tasks, "last").status = Status::Done;
+    find(&mut tasks, "other").status = Status::Done;
+    derive(&mut tasks);
+    let overwritten = keep_states(&mut tasks, &there);
+    // `Ship` was done there with open items below it, and is open here: that word is lost.
+    assert_eq!(overwritten.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["ship"]);
+    let text = write(Format::Markdown, &tasks, Some(&files)).files.get("c.md").unwrap().to_owned();
+    assert_eq!(text, "- [x] Compile\n  - [x] deep\n  - [x] last\n- [ ] Ship\n  - [ ] open\n  - [x] other\n");
+}
+
+fn added(text: &str, id: &str, change: impl FnOnce(&mut Task)) -> String {
+    let files = Files::single("c.md", text);
+    let mut tasks = reading(Format::Markdown, &files).tasks;
+    let one = reading(Format::Markdown, &Files::single("n.md", format!("- [ ] {id}\n"))).tasks.remove(0);
+    tasks.push(one);
+    change(tasks.last_mut().unwrap());
+    let written = write(Format::Markdown, &tasks, Some(&files)).files;
+    let again = reading(Format::Markdown, &written);
+    for task in &tasks {
+        let read = crate::support::task(&again, task.id.as_str());
+        assert_eq!((&read.parent, &read.name), (&task.parent, &task.name));
+    }
+    written.get("c.md").unwrap().to_owned()
+}
+
+#[test]
+fn a_new_subtask_stands_below_the_last_one_of_its_parent() {
+    let below = |task: &mut Task| task.parent = Some("build".into());
+    let text = added("# P\n\n- [ ] Build\n  - [ ] a\n- [ ] Ship\n", "sub here", below);
+    assert_eq!(text, "# P\n\n- [ ] Build\n  - [ ] a\n  - [ ] sub here\n- [ ] Ship\n");
+    // Its number goes on, and what is written below an item stays with it.
+    let text = added("1. [ ] Build\n   some words\n\n   more words\n2. [ ] Ship\n", "sub", below);
+    assert_eq!(text, "1. [ ] Build\n   some words\n\n   more words\n   - [ ] sub\n2. [ ] Ship\n");
+    let text = added("- [ ] Build\n\t1. [ ] a\n\t\t- [ ] deep\n", "sub", below);
+    assert_eq!(text, "- [ ] Build\n\t1. [ ] a\n\t\t- [ ] deep\n\t2. [ ] sub\n");
+}
+
+#[test]
+fn an_equal_name_before_another_one_takes_no_id_from_it() {
+    let text = added("- [ ] Build\n- [ ] sub\n", "sub", |task| {
+        task.id = "sub-9".into();
+        task.parent = Some("build".into());
+    });
+    assert_eq!(
+        text,
+        "- [ ] Build\n  - [ ] sub <!-- taskpawl id=sub-9 -->\n- [ ] sub <!-- taskpawl id=sub -->\n"
+    );
+}
+
+#[test]
+fn a_heading_is_there_once() {
+    let section = |name: &'static str| {
+        move |task: &mut Task| {
+            task.metadata.extra.insert("markdown".to_owned(), json!({ "section": name }));
+        }
+    };
+    let text = added("## One\n\n- [ ] a\n\n## Two\n", "b", section("Two"));
+    assert_eq!(text, "## One\n\n- [ ] a\n\n## Two\n- [ ] b\n");
+    let text = added("## One\n\n- [ ] a\n\n## Two\n\n* [ ] c\n", "b", section("One"));
+    assert_eq!(text, "## One\n\n- [ ] a\n- [ ] b\n\n## Two\n\n* [ ] c\n");
+    let text = added("## One\n\nWords.\n\n## Two\n\n* [ ] c\n", "b", section("One"));
+    assert_eq!(text, "## One\n\nWords.\n\n- [ ] b\n\n## Two\n\n* [ ] c\n");
+    let text = added("- [ ] a\n", "b", section("New"));
+    assert_eq!(text, "- [ ] a\n\n## New\n\n- [ ] b\n");
+}
+
+#[test]
+fn what_has_no_heading_makes_none() {
+    let mut tasks = reading(Format::Markdown, &Files::single("c.md", "## One\n\n- [ ] a\n")).tasks;
+    tasks.extend(reading(Format::Markdown, &Files::single("d.md", "- [ ] b\n")).tasks);
+    let text = write(Format::Markdown, &tasks, None).files.get("tasks.md").unwrap().to_owned();
+    assert_eq!(text, "- [ ] b\n\n## One\n\n- [ ] a\n");
+}
+
+#[test]
+fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
+    let text = "{\"id\":\"bd-1\",\"title\":\"A\",\"comments\":[{\"id\":7,\"issue_id\":\"bd-1\",\"author\":\"bo\",\"text\":\"later\",\"created_at\":\"2026-01-03T00:00:00Z\"}]}\n\
+        {\"id\":\"bd-2\",\"title\":\"B\",\"comments\":[{\"id\":9,\"issue_id\":\"bd-2\",\"author\":\"bo\",\"text\":\"other\",\"created_at\":\"2026-01-03T00:00:00Z\"}]}\n";
+    let files = Files::single("i.jsonl", text);
+    let mut tasks = reading(Format::Beads, &files).tasks;
+    let note = |text: &str| taskpawl_model::Note {
+        at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        actor: "us".to_owned(),
+        text: text.to_owned(),
+    };
+    tasks[0].notes.insert(0, note("first"));
+    tasks[1].notes.push(note("second"));
+    let written = write(Format::Beads, &tasks, Some(&files)).files;
+    let comments: Vec<Value> = written
+        .get("i.jsonl")
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["comments"].clone())
+        .collect();
+    let said = |list: &Value| -> Vec<(Option<i64>, String)> {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one["id"].as_i64(), one["text"].as_str().unwrap().to_owned()))
+            .collect()
+    };
+    assert_eq!(said(&comments[0]), [(Some(7), "later".to_owned()), (Some(10), "first".to_owned())]);
+    assert_eq!(said(&comments[1]), [(Some(9), "other".to_owned()), (Some(11), "second".to_owned())]);
+    let again = reading(Format::Beads, &written);
+    assert_eq!(task(&again, "bd-1").notes.len(), 2);
+}
