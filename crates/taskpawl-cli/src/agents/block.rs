@@ -29,7 +29,9 @@ impl Block {
             Some((before, "")) if before == self.head && !before.is_empty() => self.add(None),
             // So earlier versions wrote it where the file had no line break at its end.
             Some((_, "")) => self.add(self.remove(file)?.as_deref()),
-            Some((before, after)) => Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(file)))),
+            Some((before, after)) => {
+                Ok(format!("{before}{}{after}", self.lines(self.end_of_lines(&file[before.len()..]))))
+            }
             None => {
                 let end = Lines::of(file).end;
                 Ok(format!("{file}{end}{}{end}", self.lines(end)))
@@ -43,7 +45,7 @@ impl Block {
         if before == self.head && after == "\n" {
             return Ok(None);
         }
-        let end = self.end_of_lines(file);
+        let end = self.end_of_lines(&file[before.len()..]);
         let strip = |text: &str, times: usize| {
             (0..times).fold(text.to_owned(), |text, _| text.strip_suffix(end).unwrap_or(&text).to_owned())
         };
@@ -64,25 +66,26 @@ impl Block {
         if end == "\n" { text } else { text.replace('\n', end) }
     }
 
-    /// Returns what ends the lines of the block that is in the file.
-    fn end_of_lines(&self, file: &str) -> &'static str {
-        let is_long = file.split_once(self.begin).is_some_and(|(_, rest)| rest.starts_with("\r\n"));
+    /// Returns what ends the lines of the block that a text begins with.
+    fn end_of_lines(&self, text: &str) -> &'static str {
+        let is_long = text.strip_prefix(self.begin).is_some_and(|rest| rest.starts_with("\r\n"));
         if is_long { "\r\n" } else { "\n" }
     }
 
-    /// Returns what stands before the block and behind it.
+    /// Returns what stands before the block and behind it. A text that speaks of its marks within a line has no block.
     fn around<'f>(&self, file: &'f str) -> Result<Option<(&'f str, &'f str)>, Trouble> {
-        let begins = file.matches(self.begin).count();
-        let ends = file.matches(self.end).count();
-        if (begins, ends) == (0, 0) {
-            return Ok(None);
-        }
-        let start = file.find(self.begin);
-        let end = file.find(self.end).map(|end| end + self.end.len());
-        match (start, end) {
-            (Some(start), Some(end)) if (begins, ends) == (1, 1) && start < end => {
-                Ok(Some((&file[..start], &file[end..])))
+        let (mut begins, mut ends, mut at) = (Vec::new(), Vec::new(), 0);
+        for line in file.split_inclusive('\n') {
+            if line.trim_end_matches(['\r', '\n']) == self.begin {
+                begins.push(at);
+            } else if line.starts_with(self.end) {
+                ends.push(at + self.end.len());
             }
+            at += line.len();
+        }
+        match (begins.as_slice(), ends.as_slice()) {
+            ([], []) => Ok(None),
+            ([start], [end]) if start < end => Ok(Some((&file[..*start], &file[*end..]))),
             _ => Err(Trouble::Marks { begin: self.begin, end: self.end }),
         }
     }

@@ -1,6 +1,6 @@
 //! The files of a project as they are and as they are to be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -58,10 +58,25 @@ impl Changes {
     /// Returns what it takes to undo that.
     pub(crate) fn removing(root: &Path, agents: &[Agent]) -> Result<Self, CliError> {
         let mut changes = Self::default();
+        let now: BTreeSet<String> = agents
+            .iter()
+            .flat_map(|agent| agent.pieces(root, Wish::default()))
+            .map(|piece| piece.path)
+            .collect();
         for piece in agents.iter().flat_map(|agent| agent.all_pieces(root)) {
-            let has_it = read(&root.join(&piece.path))?.is_some_and(|text| piece.part.is_in(&text));
+            let text = read(&root.join(&piece.path))?;
+            let has_it = text.as_ref().is_some_and(|text| piece.part.is_in(text));
             // What is not ours may be a link to wherever.
             if !has_it && matches!(spot(root, &piece.path)?, Spot::Outside { .. }) {
+                continue;
+            }
+            // Nor does it matter what stands in a file that only might have been told.
+            if !has_it && matches!(piece.part, Part::Text(_)) && !now.contains(&piece.path) {
+                continue;
+            }
+            if text.is_some_and(|text| piece.part.is_others(&text)) {
+                let why = "its entry is not as `init` writes it";
+                changes.kept.push(format!("`{}` stays as it is: {why}", piece.path));
                 continue;
             }
             if has_it && let Some(other) = other_reader(root, &piece, agents)? {

@@ -9,6 +9,7 @@ use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
 use super::Trouble;
+use super::known::ALLOW;
 use super::lines::Lines;
 
 /// A value to write, its fields in order.
@@ -32,7 +33,7 @@ pub(super) struct Addition {
 /// What is put into an object or a list.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// An object as a field. Of one that is there the fields that differ are changed.
+    /// An object as a field. One of the same name that we did not write is left alone.
     Entry(&'static str, Vec<(&'static str, Json)>),
     /// An element, known by a text that nobody else's has.
     Element(Json, &'static str),
@@ -65,6 +66,11 @@ impl Addition {
     /// Returns whether the file has it, however it looks.
     pub(super) fn is_in(&self, text: &str) -> bool {
         Document::parse(marked(text).1).is_ok_and(|document| document.find(self).is_some())
+    }
+
+    /// Returns whether the file has an entry of that name that is not as we write it.
+    pub(super) fn is_others(&self, text: &str) -> bool {
+        Document::parse(marked(text).1).is_ok_and(|document| document.has_others(self))
     }
 
     /// Returns the addition within everything that leads to it, from this step of the path on.
@@ -227,20 +233,28 @@ impl<'t> Document<'t> {
     fn add_entry(
         &self,
         object: &Object<'_>,
-        name: &str,
+        name: &'static str,
         fields: &[(&'static str, Json)],
         addition: &Addition,
     ) -> Result<String, Trouble> {
-        let Some(entry) = object.get(name) else {
+        let Some(field) = object.get(name) else {
             return Ok(self.insert(
                 &Container::of_object(object),
                 Some(name),
                 &Json::Object(fields.to_vec()),
             ));
         };
-        let Value::Object(entry) = &entry.value else {
+        let Value::Object(entry) = &field.value else {
             return Err(Trouble::NoObject { path: format!("{}.{name}", addition.path.join(".")) });
         };
+        let there = plain(&field.value);
+        if fields.iter().all(|(name, wanted)| there.get(name) == Some(&wanted.to_value())) {
+            // Whoever wrote it: it starts the same program with the same words.
+            return Ok(self.text.to_owned());
+        }
+        if !is_ours(there, fields) {
+            return Err(self.taken(name, field.range.start));
+        }
         for (name, wanted) in fields {
             let changed = match entry.get(name) {
                 None => self.insert(&Container::of_object(entry), Some(name), wanted),
@@ -255,6 +269,24 @@ impl<'t> Document<'t> {
             return Document::parse(&changed)?.add(addition);
         }
         Ok(self.text.to_owned())
+    }
+
+    fn taken(&self, name: &'static str, at: usize) -> Trouble {
+        let before = &self.text[..at];
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let (line, column) = (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
+        Trouble::Taken { name, line, column }
+    }
+
+    /// Returns whether there is an entry of the name of the addition that is not as we write it.
+    fn has_others(&self, addition: &Addition) -> bool {
+        let What::Entry(name, fields) = &addition.what else { return false };
+        let mut object = &self.root;
+        for step in &addition.path {
+            let Some(Value::Object(next)) = object.get(step).map(|field| &field.value) else { return false };
+            object = next;
+        }
+        object.get(name).is_some_and(|field| !is_ours(plain(&field.value), fields))
     }
 
     fn value_of(&self, field: &ObjectProp<'_>) -> Option<serde_json::Value> {
@@ -284,7 +316,9 @@ impl<'t> Document<'t> {
     }
 
     fn remove(&self, addition: &Addition) -> Option<String> {
-        let Some(mut found) = self.find(addition) else { return Some(self.text.to_owned()) };
+        let Some(mut found) = self.find(addition).filter(|_| !self.has_others(addition)) else {
+            return Some(self.text.to_owned());
+        };
         loop {
             let (container, child) = found.pop().expect("BUG: something is found in something");
             let is_made = container.children.len() == 1 && self.is_made_for(&container, child);
@@ -386,6 +420,38 @@ impl<'t> Document<'t> {
         let line = &self.text[start..position];
         let blank = line.len() - line.trim_start().len();
         line[..blank].to_owned()
+    }
+}
+
+/// Returns whether an entry has exactly the fields that we write, whatever was asked for then.
+fn is_ours(there: serde_json::Value, fields: &[(&'static str, Json)]) -> bool {
+    without_wishes(there) == without_wishes(Json::Object(fields.to_vec()).to_value())
+}
+
+/// Takes the words out of lists that are there or not, as it was asked for.
+fn without_wishes(mut entry: serde_json::Value) -> serde_json::Value {
+    let fields = entry.as_object_mut().into_iter().flat_map(|fields| fields.values_mut());
+    for list in fields.filter_map(serde_json::Value::as_array_mut) {
+        let at = list.windows(ALLOW.len()).position(|words| words.iter().eq(&ALLOW));
+        if let Some(at) = at {
+            list.drain(at..at + ALLOW.len());
+        }
+    }
+    entry
+}
+
+/// Returns a value without its comments.
+fn plain(value: &Value<'_>) -> serde_json::Value {
+    match value {
+        Value::StringLit(text) => text.value.as_ref().into(),
+        Value::NumberLit(number) => serde_json::from_str(number.value).unwrap_or_default(),
+        Value::BooleanLit(value) => value.value.into(),
+        Value::NullKeyword(_) => serde_json::Value::Null,
+        Value::Array(array) => array.elements.iter().map(plain).collect(),
+        Value::Object(object) => {
+            let field = |field: &ObjectProp<'_>| (field.name.as_str().to_owned(), plain(&field.value));
+            object.properties.iter().map(field).collect()
+        }
     }
 }
 

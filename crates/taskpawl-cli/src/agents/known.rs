@@ -59,6 +59,9 @@ const NAME: &str = "taskpawl";
 
 const COMMAND: &str = "taskpawl";
 
+/// The words for [`Wish::allow_sandboxed`].
+pub(super) const ALLOW: [&str; 2] = ["--allow", "sandboxed"];
+
 impl Agent {
     /// Returns the word of the command line.
     pub(crate) fn word(self) -> &'static str {
@@ -133,7 +136,7 @@ impl Agent {
             words.extend(["--project", "${workspaceFolder}"]);
         }
         if wish.allow_sandboxed {
-            words.extend(["--allow", "sandboxed"]);
+            words.extend(ALLOW);
         }
         words
     }
@@ -230,6 +233,15 @@ impl Part {
                 parsed(file)?;
                 block.remove(file)
             }
+        }
+    }
+
+    /// Returns whether the file has an entry of the name of ours that is not as we write it.
+    pub(super) fn is_others(&self, file: &str) -> bool {
+        match self {
+            Self::Json(addition) => addition.is_others(file),
+            // What is ours stands between marks.
+            Self::Text(_) | Self::Toml(_) => false,
         }
     }
 

@@ -92,13 +92,64 @@ fn an_entry_looks_as_if_it_had_been_written_by_hand() {
 }
 
 #[test]
-fn fields_that_are_not_ours_stay_in_the_entry() {
-    let file = "{\"mcpServers\": {\"taskpawl\": {\"command\": \"old\", \"env\": {\"A\": \"b\"}}}}";
-    let changed = entry(&["mcpServers"], &["mcp"]).add(Some(file)).unwrap();
+fn an_entry_of_somebody_else_is_left_alone() {
+    let ours = entry(&["mcpServers"], &["mcp"]);
+    let file = |fields: &str| format!("{{\"mcpServers\": {{\n  \"taskpawl\": {{{fields}}}}}}}");
+    for fields in [
+        r#""command": "old", "env": {"A": "1"}, "args": ["x"]"#,
+        r#""command": "taskpawl", "args": ["mcp", "--read-only"]"#,
+        r#""command": "taskpawl""#,
+    ] {
+        let text = file(fields);
+        let error = ours.add(Some(&text)).unwrap_err().to_string();
+        assert!(error.starts_with("line 2, column 3: it has an entry `taskpawl`"), "{error}");
+        assert!(ours.is_others(&text));
+        assert_eq!(ours.remove(&text).unwrap().as_deref(), Some(text.as_str()));
+    }
+    // One that says the same is enough, and stays with what else it has.
+    let text = file(r#""command": "taskpawl", /* mine */ "env": {"A": "1"}, "args": ["mcp"]"#);
+    assert_eq!(ours.add(Some(&text)).unwrap(), text);
+    assert_eq!(ours.remove(&text).unwrap().as_deref(), Some(text.as_str()));
+    // One that was written with another wish is ours.
+    let wished = entry(&["mcpServers"], &["mcp", "--allow", "sandboxed"]);
+    let text = wished.add(Some("{}")).unwrap();
+    assert!(!ours.is_others(&text));
+    assert_eq!(ours.add(Some(&text)).unwrap(), text.replace(r#""mcp", "--allow", "sandboxed""#, r#""mcp""#));
+    assert_eq!(ours.remove(&text).unwrap().as_deref(), Some("{}"));
+}
+
+#[test]
+fn an_entry_of_somebody_else_outlives_the_agent() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let text = r#"{"mcpServers":{"taskpawl":{"command":"old","env":{"A":"1"},"args":["x"]}}}"#;
+    put(root, ".gemini/settings.json", text);
+    assert!(Changes::adding(root, &[Agent::Gemini], Wish::default()).is_err());
+    let changes = Changes::removing(root, &[Agent::Gemini]).unwrap();
     assert_eq!(
-        changed,
-        "{\"mcpServers\": {\"taskpawl\": {\"command\": \"taskpawl\", \"env\": {\"A\": \"b\"}, \"args\": [\"mcp\"]}}}"
+        changes.kept,
+        ["`.gemini/settings.json` stays as it is: its entry is not as `init` writes it"]
     );
+    changes.write(root).unwrap();
+    assert_eq!(files(root), [(".gemini/settings.json".to_owned(), text.to_owned())]);
+}
+
+#[test]
+fn a_text_that_speaks_of_the_marks_has_no_block() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let (rules, claude) = ("Be brief.\n", "It stands between `<!-- taskpawl:begin -->` and its end.\n");
+    let broken = "<!-- taskpawl:begin -->\nand no end\n";
+    for (name, text) in [(".rules", rules), ("CLAUDE.md", claude), ("GEMINI.md", broken)] {
+        put(root, name, text);
+    }
+    for agent in [Agent::Zed, Agent::Claude] {
+        Changes::adding(root, &[agent], Wish::default()).unwrap().write(root).unwrap();
+        Changes::removing(root, &[agent]).unwrap().write(root).unwrap();
+    }
+    let there = [(".rules", rules), ("CLAUDE.md", claude), ("GEMINI.md", broken)];
+    assert_eq!(files(root), there.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    assert!(Changes::removing(root, &[Agent::Gemini]).is_err(), "a file of its own is looked at");
 }
 
 #[test]
