@@ -186,6 +186,21 @@ fn what_is_above_a_change_comes_back_with_it() {
 }
 
 #[test]
+fn an_exported_list_of_tasks_is_a_store() {
+    let cli = Cli::new();
+    cli.run(&["create", "First", "--id", "first"]).ok();
+    cli.run(&["create", "Second", "--id", "second", "--needs", "first"]).ok();
+    cli.run(&["export", "tasks", "t.json"]).ok();
+    let run = cli.run(&["--store", "json:t.json", "list", "--json", "--fields", "id,dependencies"]).ok();
+    let there = json!([{"id": "first", "dependencies": []}, {"id": "second", "dependencies": ["first"]}]);
+    assert_eq!(run.json()["data"], there, "{run}");
+    cli.run(&["--store", "json:t.json", "done", "first"]).ok();
+    assert!(cli.path("work/t.json.v0.bak").is_file());
+    let run = cli.run(&["--store", "json:t.json", "ready", "--json", "--fields", "id"]).ok();
+    assert_eq!(run.json()["data"], json!([{"id": "second"}]), "{run}");
+}
+
+#[test]
 fn an_export_leaves_the_state_of_a_parent_that_nobody_changed() {
     let cli = Cli::new();
     let text = "- [ ] Compile\n  - [x] deep\n- [x] Ship\n  - [ ] open\n  - [ ] other\n";

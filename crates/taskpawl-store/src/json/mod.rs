@@ -4,6 +4,7 @@ mod document;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod load;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod upgrade;
@@ -134,10 +135,14 @@ impl JsonFile {
         let corrupt = |error: serde_json::Error| self.corrupt(error.to_string());
         let mut value: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
         let path = || self.path.clone();
-        let Some(found) = value.get("schemaVersion").and_then(Value::as_i64) else {
-            return Err(StoreError::NotAStore { path: path() });
-        };
         let known = upgrade::version(self.upgrades);
+        let Some(found) = value.get("schemaVersion").and_then(Value::as_i64) else {
+            let Some(content) = plain::content_of(&value, known) else {
+                return Err(StoreError::NotAStore { path: path() });
+            };
+            let document = serde_json::from_value(content).map_err(corrupt)?;
+            return Ok((document, Some(plain::VERSION)));
+        };
         match found {
             ..=0 => Err(self.corrupt(format!("schema version {found} does not exist"))),
             found if found > known => Err(StoreError::Newer { path: path(), found, known }),

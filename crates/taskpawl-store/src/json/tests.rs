@@ -281,6 +281,41 @@ fn other_files_and_newer_ones_are_refused() {
 }
 
 #[test]
+fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
+    let scene = Scene::new();
+    let task = |id: &str, status: &str, calls: Value| {
+        serde_json::json!({
+            "id": id, "name": id, "description": "", "status": status, "priority": "high", "dependencies": [], "subtasks": [],
+            "metadata": {"toolCalls": calls, "context": {}}, "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z",
+        })
+    };
+    let call = |status: &str| serde_json::json!([{"id": "c1", "toolName": "exec", "status": status, "origin": "cli"}]);
+    let mut tasks = vec![
+        task("p", "todo", serde_json::json!([])),
+        task("q", "blocked", serde_json::json!([])),
+        task("r", "in_progress", call("running")),
+        task("s", "todo", call("pending")),
+        task("t", "done", serde_json::json!([])),
+    ];
+    tasks[3]["dependencies"] = serde_json::json!(["t"]);
+    let text = serde_json::json!({ "tasks": tasks }).to_string();
+    fs::write(&scene.path, &text).unwrap();
+    let counts = scene.open().view(|view| view.counts()).unwrap();
+    let count = |status: Status| counts.get(&status).copied().unwrap_or_default();
+    assert_eq!((count(Status::Todo), count(Status::Blocked), count(Status::Done)), (2, 2, 1));
+    assert_eq!(fs::read_to_string(&scene.path).unwrap(), text, "a read changes nothing");
+    scene.create("later", &["p"]);
+    assert_eq!(fs::read_to_string(scene.path.with_file_name("plan.json.v0.bak")).unwrap(), text);
+    let content = scene.content();
+    assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 6));
+    assert_eq!(content["tasks"][3]["metadata"]["toolCalls"][0]["origin"], "agent");
+    assert_eq!(content["tasks"][2]["blockedReason"]["type"], "interrupted");
+    // What another program calls tasks is none of it.
+    fs::write(&scene.path, r#"{"tasks": [{"id": 1, "title": "A"}]}"#).unwrap();
+    assert!(matches!(scene.open().view(|view| view.counts()), Err(StoreError::NotAStore { .. })));
+}
+
+#[test]
 fn a_file_of_an_older_version_is_read_as_it_is_and_kept_before_it_is_written() {
     const UPGRADES: &[super::Upgrade] = &[|file| file["tasks"][0]["name"] = "upgraded".into()];
     let scene = Scene::new();
