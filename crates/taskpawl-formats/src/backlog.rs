@@ -278,11 +278,16 @@ fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> 
         keep_if_other(kept, field, json!(text), &json!(to_minutes(time)));
         Ok(Some(time))
     };
-    if let Some(at) = time(record, "created_date")? {
+    let created = time(record, "created_date")?;
+    if let Some(at) = created {
         (task.created_at, task.updated_at) = (at, at);
     }
     if let Some(at) = time(record, "due_date")? {
         set_option(task, "dueDate", format_time(at));
+    }
+    if created.is_none() {
+        // Nobody said when, and nobody has to.
+        kept.insert("created_date".to_owned(), Value::Null);
     }
     if let Some((at, text)) = record.time("updated_date", minutes)? {
         task.updated_at = at;

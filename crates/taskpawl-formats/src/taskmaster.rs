@@ -327,7 +327,9 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         out.insert("subtasks".to_owned(), Value::Array(below));
         lists.entry(&spot.tag).or_default().push(Value::Object(out));
     }
-    for (tag, list) in lists {
+    let before = envelope_with_tasks(text);
+    for (tag, mut list) in lists {
+        order_links(&mut list, before.get(tag).and_then(|tag| tag.get("tasks")));
         let entry = file.entry(tag).or_insert_with(|| Value::Object(of_tag(tag, tasks, &spots)));
         if let Value::Object(entry) = entry {
             entry.insert("tasks".to_owned(), Value::Array(list));
@@ -372,6 +374,37 @@ fn envelope(text: &str) -> Map {
         tag.insert("tasks".to_owned(), json!([]));
     }
     file
+}
+
+/// Returns the tags of a file with their tasks.
+fn envelope_with_tasks(text: &str) -> Map {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(file)) if is_without_tags(&file) => {
+            Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
+        }
+        Ok(Value::Object(file)) => file,
+        _ => Map::new(),
+    }
+}
+
+/// Puts the dependencies of tasks, and of those below them, into the order that they have in a file; new ones follow.
+fn order_links(tasks: &mut [Value], before: Option<&Value>) {
+    let Some(before) = before.and_then(Value::as_array) else { return };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let id = |task: &Value| task.get("id").map(text);
+    let by_id: BTreeMap<String, &Value> = before.iter().filter_map(|task| Some((id(task)?, task))).collect();
+    for task in tasks {
+        let Some(was) = id(task).and_then(|id| by_id.get(&id)) else { continue };
+        let order = was.get("dependencies").and_then(Value::as_array);
+        let order: Vec<String> = order.into_iter().flatten().map(text).collect();
+        if let Some(links) = task.get_mut("dependencies").and_then(Value::as_array_mut) {
+            let place = |link: &Value| order.iter().position(|other| *other == text(link));
+            links.sort_by_cached_key(|link| place(link).unwrap_or(order.len()));
+        }
+        if let Some(below) = task.get_mut("subtasks").and_then(Value::as_array_mut) {
+            order_links(below, was.get("subtasks"));
+        }
+    }
 }
 
 /// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.

@@ -215,7 +215,10 @@ fn write_times(task: &Task, head: &mut Map, kept: &mut Map) {
     for (field, at) in [("created_date", created), ("updated_date", updated), ("due_date", due)] {
         let text = at.map(to_minutes);
         let usual = text.as_ref().filter(|_| field != "updated_date" || updated != created);
-        put(head, kept, field, json!(usual), |raw| raw.as_str().and_then(minutes).map(to_minutes) == text);
+        put(head, kept, field, json!(usual), |raw| {
+            let is_unsaid = field == "created_date" && raw.is_null();
+            is_unsaid || raw.as_str().and_then(minutes).map(to_minutes) == text
+        });
     }
 }
 

@@ -203,3 +203,32 @@ fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
     let again = reading(Format::Beads, &written);
     assert_eq!(task(&again, "bd-1").notes.len(), 2);
 }
+
+#[test]
+fn links_of_task_master_keep_their_order() {
+    let record = |id: u64, on: Value, below: Value| {
+        json!({
+            "id": id, "title": "T", "description": "", "details": "", "testStrategy": "", "status": "pending", "priority": "medium",
+            "dependencies": on, "subtasks": below,
+        })
+    };
+    let below = json!([{"id": 1, "title": "S", "status": "pending", "dependencies": []}]);
+    let three = record(3, json!([99, "2.1", 2]), json!([]));
+    let tasks = [record(1, json!([]), json!([])), record(2, json!([]), below), three];
+    let files = Files::single("t.json", json!({"master": {"tasks": tasks}}).to_string());
+    let mut tasks = reading(Format::Taskmaster, &files).tasks;
+    let last = find(&mut tasks, "3");
+    last.dependencies = vec!["1".into(), "2".into(), "2.1".into()];
+    let written = write(Format::Taskmaster, &tasks, Some(&files)).files;
+    let value: Value = serde_json::from_str(written.get("t.json").unwrap()).unwrap();
+    assert_eq!(value["master"]["tasks"][2]["dependencies"], json!([99, "2.1", 2, 1]));
+}
+
+#[test]
+fn a_task_of_backlog_that_says_no_time_gets_none() {
+    let text = "---\nid: TASK-1\ntitle: A\nstatus: To Do\n# mine\nassignee: [ann]\nlabels: [a, b]\n\ndependencies: []\n---\n\nText\n";
+    let mut files = Files::single("tasks/task-1 - A.md", text);
+    files.insert("config.yml", "statuses: [\"To Do\", \"Done\"]\n");
+    let tasks = reading(Format::Backlog, &files).tasks;
+    assert_eq!(write(Format::Backlog, &tasks, Some(&files)).files.get("tasks/task-1 - A.md"), Some(text));
+}
