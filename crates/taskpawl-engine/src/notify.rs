@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
-use taskpawl_model::{ApprovalRequest, RunId, format_time};
-use taskpawl_tools::{CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs};
+use taskpawl_model::{ApprovalRequest, Judgement, Origin, PlanNotify, PlanRecord, RunId, format_time};
+use taskpawl_tools::{
+    CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs, Sandbox,
+};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +78,8 @@ pub(crate) struct Notifier {
     /// The programs of plans, which are told about their tasks, as far as these were met; empty for none.
     plans: BTreeMap<String, Vec<String>>,
     queue: VecDeque<Message>,
+    /// What is still to be said about programs of plans that are not run.
+    refused: VecDeque<String>,
     count: u64,
     /// At most one; it ends with what went wrong.
     running: JoinSet<Option<String>>,
@@ -84,7 +88,7 @@ pub(crate) struct Notifier {
 impl Notifier {
     pub(crate) fn new(place: Place, argv: Vec<String>, is_held: bool) -> Self {
         let (plans, queue, running) = (BTreeMap::new(), VecDeque::new(), JoinSet::new());
-        Self { place, argv, is_held, plans, queue, count: 0, running }
+        Self { place, argv, is_held, plans, queue, refused: VecDeque::new(), count: 0, running }
     }
 
     /// Tells that a task waits for a decision.
@@ -136,7 +140,7 @@ impl Notifier {
     }
 
     fn is_busy(&self) -> bool {
-        !self.queue.is_empty() || !self.running.is_empty()
+        !self.queue.is_empty() || !self.running.is_empty() || !self.refused.is_empty()
     }
 
     /// Returns the programs to tell about a task of this plan.
@@ -150,11 +154,35 @@ impl Notifier {
         targets
     }
 
-    /// A plan that cannot be read now is found out elsewhere.
-    fn argv_of(&self, plan: &str) -> Vec<String> {
-        let plan = self.place.manager.store().view(|view| view.plan(plan)).ok().flatten();
-        let argv = plan.as_ref().and_then(|plan| plan.header.get("notify")).and_then(Value::as_array);
-        argv.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    /// Returns the program of a plan, as far as it may run. A plan that cannot be read now is found out elsewhere.
+    fn argv_of(&mut self, plan: &str) -> Vec<String> {
+        let record = self.place.manager.store().view(|view| view.plan(plan)).ok().flatten();
+        let Some(notify) = record.as_ref().and_then(PlanRecord::notify) else { return Vec::new() };
+        // Who names the program of the run is told with it, and starts nothing by that.
+        if notify.argv != self.argv
+            && let Some(why) = self.against(&notify)
+        {
+            let program = notify.argv.join(" ");
+            self.refused.push_back(format!(
+                "`notify` of plan `{plan}` is not run (`{program}`, written by `{}`): {why}; it runs when a person applies the \
+                 plan with it, or names it as `run.notify` in their own configuration",
+                notify.origin.as_str(),
+            ));
+            return Vec::new();
+        }
+        notify.argv
+    }
+
+    /// Says why the program of a plan may not run. Nobody is asked about it.
+    fn against(&self, notify: &PlanNotify) -> Option<String> {
+        let is_model = matches!(notify.origin, Origin::Mcp | Origin::Agent);
+        if is_model && self.place.confinement.plain().sandbox == Sandbox::Off {
+            return Some("a model wrote it, and the sandbox is off".to_owned());
+        }
+        match notify.judge(self.place.manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
+            Judgement::Allow => None,
+            Judgement::Ask { why } | Judgement::Deny { why } => Some(why),
+        }
     }
 
     /// Adds a task to what is to be told, and starts telling if nothing else is being told.
@@ -171,6 +199,9 @@ impl Notifier {
     /// # Cancel safety
     /// Nothing is lost when it is dropped.
     pub(crate) async fn next(&mut self) -> String {
+        if let Some(refused) = self.refused.pop_front() {
+            return refused;
+        }
         if self.running.is_empty() {
             match self.queue.pop_front() {
                 Some(message) => self.start(message),

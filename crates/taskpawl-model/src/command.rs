@@ -772,6 +772,9 @@ pub struct ApplyReport {
     pub pruned: Vec<TaskId>,
     /// Tasks that were reopened.
     pub reopened: u64,
+    /// Fields beside the tasks that changed; of a new plan `notify` alone, which names a program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub header: Vec<String>,
 }
 
 /// What a command comes to: what to write, and what to answer once it is written.

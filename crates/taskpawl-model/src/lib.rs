@@ -85,8 +85,8 @@ pub use plan::{
 pub use question::{ApprovalRequest, AskedCall, revealed};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};
 pub use record::{
-    Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanRecord, Progress,
-    RunRecord, TakenAway, TaskBody, TaskRecord, Work,
+    Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanNotify, PlanRecord,
+    Progress, RunRecord, TakenAway, TaskBody, TaskRecord, Work,
 };
 pub use refusal::{Refusal, Since, Touch};
 pub use rehearsal::Turn;

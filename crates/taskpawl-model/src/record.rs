@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gate::{Entry, Gate, GateState, Outcome};
+use crate::gatekeeper::{Gatekeeper, Judgement, Proposed};
 use crate::limits::needs_opening;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
@@ -499,4 +500,37 @@ pub struct PlanRecord {
     pub params: Map,
     /// When it was applied last.
     pub applied_at: Option<Timestamp>,
+}
+
+impl PlanRecord {
+    /// The field of the header that says who wrote `notify`. No plan sets it: it is written where the plan is applied.
+    pub const NOTIFY_ORIGIN: &'static str = "notifyOrigin";
+
+    /// Returns the program that is told about tasks of the plan, if it names one.
+    pub fn notify(&self) -> Option<PlanNotify> {
+        let argv = self.header.get("notify").and_then(Value::as_array)?;
+        let argv: Vec<String> = argv.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let origin = self.header.get(Self::NOTIFY_ORIGIN).cloned();
+        // Where nobody says who wrote it, it may have been anybody.
+        let origin = origin.and_then(|origin| serde_json::from_value(origin).ok()).unwrap_or(Origin::Agent);
+        (!argv.is_empty()).then_some(PlanNotify { argv, origin })
+    }
+}
+
+/// A program that a plan names, to be told about its tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanNotify {
+    /// The program with its arguments.
+    pub argv: Vec<String>,
+    /// Who wrote it into the plan.
+    pub origin: Origin,
+}
+
+impl PlanNotify {
+    /// Judges it as the call of `exec` that it would be. Nobody approves it: what is not allowed is not run.
+    pub fn judge(&self, gatekeeper: Option<&dyn Gatekeeper>) -> Judgement {
+        let args = Map::from_iter([("argv".to_owned(), Value::from(self.argv.clone()))]);
+        let call = Proposed { tool: "exec", args: &args, origin: self.origin, sandbox: None };
+        gatekeeper.map_or(Judgement::Allow, |gatekeeper| gatekeeper.judge(&call))
+    }
 }

@@ -228,6 +228,15 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> String {
     for (label, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         let _ = writeln!(text, "  {label:<9}  {:>5}  {}", ids.len(), clean(&listed(ids)));
     }
+    if !report.header.is_empty() {
+        let _ = writeln!(
+            text,
+            "  {:<9}  {:>5}  {}",
+            "header",
+            report.header.len(),
+            clean(&report.header.join(", "))
+        );
+    }
     for (label, count) in [("unchanged", report.unchanged), ("reopened", report.reopened)] {
         if count > 0 {
             let _ = writeln!(text, "  {label:<9}  {count:>5}");

@@ -13,10 +13,12 @@ use crate::commands::parse;
 use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
+use crate::config::{Config, files};
 use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
 use crate::text::quoted;
+use crate::trust;
 
 /// Flags of the commands that run tasks.
 #[derive(Debug, clap::Args)]
@@ -171,6 +173,7 @@ fn limits(app: &App, args: &RunArgs) -> Result<RunOptions, CliError> {
 /// Returns how runs go that no command line says anything about.
 pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
     let config = app.config()?;
+    let is_of_project = config.is_notify_of_project(app.environment());
     Ok(RunOptions {
         jobs: config.jobs,
         timeout: config.run.timeout,
@@ -179,10 +182,22 @@ pub(super) fn configured(app: &App) -> Result<RunOptions, CliError> {
         task_timeout: config.run.task_timeout,
         resources: config.run.resources.clone(),
         tool_limits: config.run.tool_limits.clone(),
-        notify: config.notify.clone(),
-        notify_in_sandbox: config.is_notify_of_project(app.environment()),
+        notify: if is_of_project { trusted_notify(app, config)? } else { config.notify.clone() },
+        notify_in_sandbox: is_of_project,
         ..RunOptions::default()
     })
+}
+
+/// Returns the program that the file of the project names, if the user trusts that.
+fn trusted_notify(app: &App, config: &Config) -> Result<Vec<String>, CliError> {
+    let (Some(file), Some(hash)) = (files(app.environment()).project, config.project_hash()) else {
+        return Ok(Vec::new());
+    };
+    if config.notify.is_empty() || trust::is_given(app, &file, hash)? {
+        return Ok(config.notify.clone());
+    }
+    app.out().warn(&format!("nobody is told of runs by `run.notify`: {}", trust::missing(&file)));
+    Ok(Vec::new())
 }
 
 fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, CliError> {

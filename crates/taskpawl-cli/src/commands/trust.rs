@@ -24,7 +24,8 @@ What a project describes runs programs on this machine, and somebody else may ha
 is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be
 trusted anew. It takes a terminal: no script and no agent trusts anything.
 
-Without FILE it is about taskpawl.toml of the project, where it describes tools or servers, and .mcp.json.
+Without FILE it is about taskpawl.toml of the project, where it describes tools or servers
+or names `run.notify`, and .mcp.json.
 
 Examples:
   taskpawl trust
@@ -173,6 +174,7 @@ fn describes(file: &Path) -> bool {
             keys.keys().any(|key| !is_plain(key.get_ref()))
         }),
         ("mcpServers" | "mcp" | "servers", _) => true,
+        ("run", DeValue::Table(run)) => run.keys().any(|key| key.get_ref() == "notify"),
         _ => false,
     })
 }

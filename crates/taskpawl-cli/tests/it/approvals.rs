@@ -244,7 +244,9 @@ fn a_person_says_yes_to_everything_that_was_shown() {
 #[test]
 fn the_configuration_names_who_is_told() {
     let cli = Cli::new().with_programs();
-    cli.file("taskpawl.toml", "[run]\nnotify = [\"sh\", \"-c\", \"cat > said-$TASKPAWL_EVENT\"]\n");
+    std::fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    let tell = "[run]\nnotify = [\"sh\", \"-c\", \"cat > said-$TASKPAWL_EVENT\"]\n";
+    std::fs::write(cli.path(".config/taskpawl/config.toml"), tell).unwrap();
     cli.file("release.yaml", PLAN);
     cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
     let said = |event: &str| std::fs::read_to_string(cli.path("work").join(format!("said-{event}"))).unwrap();

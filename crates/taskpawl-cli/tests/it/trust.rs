@@ -53,6 +53,22 @@ fn a_project_that_only_says_how_often_needs_no_trust() {
 }
 
 #[test]
+fn the_program_that_a_project_wants_told_needs_trust() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().with_programs().at_a_terminal();
+    cli.file("taskpawl.toml", "[run]\nnotify = [\"sh\", \"-c\", \"cat > said\"]\n");
+    cli.file("plan.yaml", "tasks: [{id: a, call: {log: {message: x}}}]");
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    assert!(run.stderr.contains("nobody is told of runs by `run.notify`"), "{run}");
+    assert!(!cli.path("work/said").exists());
+    cli.run(&["trust", "--yes"]).ok();
+    cli.run(&["run-all-ready"]).ok();
+    assert!(cli.path("work/said").exists());
+}
+
+#[test]
 fn no_script_trusts_anything() {
     if !may_decide() {
         return;

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Approver, Engine, Observer, Project, RunEvent, RunOptions, RunSummary, Verdict};
-use taskpawl_manager::{Approving, Manager, Source};
-use taskpawl_model::{ApprovalRequest, Map, Timestamp};
+use taskpawl_manager::{ApplyOptions, Approving, Manager, Source};
+use taskpawl_model::{
+    ApprovalRequest, Gatekeeper, Judgement, Map, Origin, PlanRecord, Proposed, Timestamp, parse_plan,
+};
 use taskpawl_store::{Location, open};
 use taskpawl_tools::{Registry, Supervision};
 use tokio::join;
@@ -329,6 +331,71 @@ async fn a_plan_tells_its_own_program_of_the_end() {
     let lab = Lab::new(&plan);
     assert_eq!(lab.run().await.exit, 0);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "finished\n");
+}
+
+/// Denies what a model wrote.
+#[derive(Debug)]
+struct NoModels;
+
+impl Gatekeeper for NoModels {
+    fn judge(&self, call: &Proposed<'_>) -> Judgement {
+        assert_eq!((call.tool, call.args["argv"][0].as_str()), ("exec", Some("sh")));
+        let is_model = matches!(call.origin, Origin::Mcp | Origin::Agent);
+        if is_model { Judgement::Ask { why: "rule 7 asks".to_owned() } } else { Judgement::Allow }
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+}
+
+#[tokio::test]
+async fn the_program_that_a_model_names_in_a_plan_does_not_run_and_a_person_makes_it_run() {
+    let lab = Lab::new("tasks: [{id: a}]");
+    let path = lab.files.path().join("said");
+    let plan = format!(
+        "notify: [sh, -c, 'cat > {}']\ntasks: [{{id: n, call: {{ok: {{}}}}, priority: high}}]",
+        path.display()
+    );
+    let apply = |origin, text: &str| {
+        let manager = lab.manager.clone().with_origin(origin);
+        manager.apply(parse_plan(text).unwrap(), "notifying", ApplyOptions::default()).unwrap()
+    };
+    assert_eq!(apply(Origin::Mcp, &plan).header, ["notify"]);
+    let warnings = async || {
+        let ear = Arc::new(Ear::default());
+        lab.manager.reopen(&["n".to_owned()], false).ok();
+        lab.run_with(RunOptions { observer: Some(ear.clone()), ..RunOptions::default() }).await;
+        ear.warnings().join("\n")
+    };
+    let said = warnings().await;
+    assert!(
+        said.contains("`notify` of plan `notifying` is not run") && said.contains("written by `mcp`"),
+        "{said}"
+    );
+    assert!(said.contains("a model wrote it, and the sandbox is off"), "{said}");
+    assert!(!path.exists());
+    // Whoever says who wrote it is not believed.
+    apply(Origin::Mcp, &format!("notifyOrigin: cli\n{plan}"));
+    assert!(warnings().await.contains("written by `mcp`") && !path.exists());
+    apply(Origin::Plan, &plan);
+    assert_eq!(warnings().await, "");
+    assert!(path.exists());
+    // A model that leaves it as it is takes it from nobody.
+    assert!(apply(Origin::Mcp, &plan).header.is_empty());
+    assert_eq!(warnings().await, "");
+}
+
+#[test]
+fn the_program_of_a_plan_is_judged_as_a_call_by_who_wrote_it() {
+    let record = |origin: Value| {
+        let header = json!({"notify": ["sh", "x"], "notifyOrigin": origin}).as_object().cloned().unwrap();
+        PlanRecord { header, ..PlanRecord::default() }.notify().unwrap()
+    };
+    assert_eq!(record(json!("plan")).judge(Some(&NoModels)), Judgement::Allow);
+    for origin in [json!("mcp"), json!("agent"), json!("nobody"), Value::Null] {
+        assert_eq!(record(origin).judge(Some(&NoModels)), Judgement::Ask { why: "rule 7 asks".to_owned() });
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::record::{Phase, PlanRecord, TaskRecord};
 use crate::refusal::Refusal;
-use crate::spec::{CallSpec, Map, NewCall, TaskSpec, to_map};
+use crate::spec::{CallSpec, Map, NewCall, Origin, TaskSpec, to_map};
 use crate::status::TaskState;
 use crate::view::Query;
 use crate::{CallId, Key, PlanTask, TaskId, check_id};
@@ -391,9 +391,10 @@ impl<'p> Work<'p> {
     }
 
     fn close(self, draft: &mut Draft<'_>) -> Decided<()> {
-        let report = self.report;
-        let header = header(&self.apply.plan);
+        let mut report = self.report;
         let stored = draft.view.plan(&report.plan)?;
+        let header = header_by(draft.origin, &self.apply.plan, stored.as_ref());
+        report.header = changed_header(stored.as_ref(), &header);
         let params = self.values.all;
         let is_new_header = stored.is_none_or(|stored| stored.header != header || stored.params != params);
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
@@ -580,6 +581,29 @@ fn merge_spec(before: Option<&TaskSpec>, after: &TaskSpec, now: &TaskSpec) -> De
     }
     let merged = serde_json::from_value(Value::Object(merged));
     Ok(merged.map_err(|error| super::author::invalid("plan", error.to_string()))?)
+}
+
+/// Returns everything of a plan but its tasks, with who wrote `notify`. A model that leaves it as it was did not write it.
+fn header_by(origin: Origin, plan: &crate::Plan, stored: Option<&PlanRecord>) -> Map {
+    let mut header = header(plan);
+    header.remove(PlanRecord::NOTIFY_ORIGIN);
+    if !plan.notify.is_empty() {
+        let is_model = matches!(origin, Origin::Mcp | Origin::Agent);
+        let before = stored.and_then(PlanRecord::notify).filter(|before| before.argv == plan.notify);
+        let origin = before.filter(|_| is_model).map_or(origin, |before| before.origin);
+        header.insert(PlanRecord::NOTIFY_ORIGIN.to_owned(), serde_json::json!(origin));
+    }
+    header
+}
+
+/// Returns which fields beside the tasks are not as they were; of a new plan, the one that runs a program.
+fn changed_header(stored: Option<&PlanRecord>, header: &Map) -> Vec<String> {
+    let is_told = |name: &String| match stored {
+        Some(_) => name != PlanRecord::NOTIFY_ORIGIN,
+        None => name == "notify",
+    };
+    let before = stored.map(|stored| stored.header.clone()).unwrap_or_default();
+    diff(&before, header).into_keys().filter(is_told).collect()
 }
 
 /// Everything of a plan but its tasks.

@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
-    CallSpec, Means, NewCall, Plan, PlanTask, Refusal, Selector, TaskId, TaskSpec, parse_plan,
+    CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanNotify, PlanRecord, PlanTask, Refusal, Selector,
+    TaskId, TaskSpec, parse_plan,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
@@ -81,14 +82,19 @@ pub(super) fn call(
         &caller.plans,
         plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
     )?;
-    let warnings = warnings(&caller.means, &plan);
+    let mut warnings = warnings(&caller.means, &plan);
+    let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
     let report = if dry_run {
         manager.preview_apply(plan, &name, options)?
     } else {
         manager.apply(plan, &name, options)?
     };
+    if report.header.iter().any(|field| field == "notify") && !notify.argv.is_empty() {
+        warnings.extend(not_told(&manager, &notify));
+    }
     let mut answer = Answer::new(json!({"plan": report.plan, "unchanged": report.unchanged}))
+        .with("header", json!(report.header))
         .with("created", json!(report.created))
         .with("changed", json!(report.changed))
         .with("warnings", json!(warnings));
@@ -143,10 +149,24 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<Plan, 
     let record = manager.read(|view| Ok(view.plan(&name)?))?;
     if let (Some(record), Some(part)) = (record, part.as_object_mut()) {
         for (field, value) in record.header {
+            // Who wrote something is nothing that a plan says.
+            if field == PlanRecord::NOTIFY_ORIGIN {
+                continue;
+            }
             part.entry(field).or_insert(value);
         }
     }
     Ok(parse_plan(&part.to_string())?)
+}
+
+/// Says why the program that a client wrote into a plan will not run.
+fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
+    match notify.judge(manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
+        Judgement::Allow => None,
+        Judgement::Ask { why } | Judgement::Deny { why } => Some(format!(
+            "`notify` is kept and not run: {why}; it runs when a person applies the plan with it"
+        )),
+    }
 }
 
 fn word(task: &PlanTask) -> String {

@@ -164,3 +164,21 @@ async fn a_task_is_cancelled() {
     assert_eq!(ended(&client, &id).await.task.status(), TaskStatus::Cancelled);
     server.wait_for_runs().await;
 }
+
+#[tokio::test]
+async fn a_program_that_a_client_writes_into_a_plan_is_named_and_does_not_run() {
+    let scene = Scene::new();
+    let client = connect_as(&scene.server(), Era::Stateless, knows_tasks()).await;
+    let pwn = scene.dir.path().join("project/pwn.txt");
+    let notify = json!(["sh", "-c", format!("id > {}", pwn.display())]);
+    let tasks = json!([{"id": "x", "call": {"log": {"message": "x"}}}]);
+    let written =
+        client.call("plan_write", json!({"name": "n", "plan": {"notify": notify, "tasks": tasks}})).await;
+    let written = format!("{written:?}");
+    assert!(written.contains("`notify` is kept and not run"), "{written}");
+    let merged = json!({"name": "n", "merge": true, "plan": {"notify": ["sh", "-c", "true"], "tasks": []}});
+    let merged = format!("{:?}", client.call("plan_write", merged).await);
+    assert!(merged.contains("header") && merged.contains("`notify` is kept and not run"), "{merged}");
+    client.call("run_ready", json!({})).await;
+    assert!(!pwn.exists());
+}
