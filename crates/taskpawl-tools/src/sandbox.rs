@@ -6,6 +6,7 @@ mod closed;
 mod confinement;
 mod dotenv;
 mod hint;
+mod links;
 mod made;
 mod named;
 mod places;

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox};
@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::carve::{is_within, open_up};
 use super::closed::{ClosedPlaces, Opener, Place, Rules};
+use super::links::{Detour, leads_elsewhere, leads_out};
 use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
@@ -52,6 +53,22 @@ pub enum SandboxError {
         /// The path, absolute.
         path: PathBuf,
     },
+    /// A path leads by a link to another place than it is called.
+    #[error(
+        "`{path}` in `sandbox.{field}` leads to `{to}`, because `{link}` is a link, which programs may have made; remove the link, or \
+         name `{to}` itself",
+        path = path.display(), to = to.display(), link = link.display()
+    )]
+    Led {
+        /// `read` or `write`.
+        field: &'static str,
+        /// The path, absolute.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
+        /// Where the path leads.
+        to: PathBuf,
+    },
 }
 
 impl Confinement {
@@ -65,6 +82,12 @@ impl Confinement {
     #[expect(clippy::missing_panics_doc, reason = "a bug of ours, never of the caller")]
     pub fn plain(&self) -> CallSandbox {
         self.of_call(&Widening::default()).expect("BUG: who asks for nothing cannot be refused")
+    }
+
+    /// Returns the places in which programs may leave files that outlast the run: from there nothing is run outside of the sandbox.
+    pub fn writable(&self) -> Vec<PathBuf> {
+        let named = self.settings.write.iter().map(|path| self.places.absolute(path));
+        std::iter::once(self.places.root.clone()).chain(named).collect()
     }
 
     /// As [`of_call`](Self::of_call), if that was asked for before: then nothing has to be looked up.
@@ -129,7 +152,7 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: found.gap.iter().cloned().collect(),
+            gaps: found.gap.iter().cloned().chain(self.led_out()).collect(),
         }
     }
 
@@ -137,8 +160,10 @@ impl Confinement {
     fn rules(&self, widening: &Widening) -> Result<Rules, SandboxError> {
         let (settings, places) = (&self.settings, &self.places);
         let named = |paths: &[PathBuf], asked: Vec<PathBuf>| {
+            // With `off` nothing is held back by it, and nobody would say what is left out.
+            let is_off = settings.mode == SandboxMode::Off;
             let set = paths.iter().map(|path| places.absolute(path));
-            set.chain(asked).collect::<Vec<_>>()
+            set.filter(|path| is_off || self.detour(path).is_none()).chain(asked).collect::<Vec<_>>()
         };
         let may_write = named(&settings.write, self.asked("write", &widening.write)?);
         let may_read = named(&settings.read, self.asked("read", &widening.read)?);
@@ -175,7 +200,45 @@ impl Confinement {
         if is_kept || is_within(&path, &self.places.own) {
             return Err(SandboxError::Own { field, path });
         }
+        if let Some(Detour { link, to }) = self.detour_of_request(&path) {
+            return Err(SandboxError::Led { field, path, link, to });
+        }
         if path.exists() { Ok(path) } else { Err(SandboxError::NotThere { field, path }) }
+    }
+
+    /// Returns the link by which a place that the settings name lies elsewhere, where programs may have made it.
+    fn detour(&self, path: &Path) -> Option<Detour> {
+        let others = self.settings.write.iter().map(|place| self.places.absolute(place));
+        let others = others.filter(|place| place != path);
+        let writable: Vec<PathBuf> = std::iter::once(self.places.root.clone()).chain(others).collect();
+        leads_out(path, &writable)
+    }
+
+    /// Returns the link by which a place that a call asks for lies elsewhere. Outside of the project it may have been made since
+    /// somebody approved the place, so there is none.
+    fn detour_of_request(&self, path: &Path) -> Option<Detour> {
+        let root = &self.places.root;
+        if path.starts_with(root) {
+            return leads_out(path, std::slice::from_ref(root));
+        }
+        let home = self.places.home();
+        let known: Vec<&Path> = home.as_deref().into_iter().chain([root.as_path()]).collect();
+        leads_elsewhere(path, &known)
+    }
+
+    /// Says which places of the settings are not open, because links lead them away.
+    fn led_out(&self) -> Vec<String> {
+        let named = self.settings.write.iter().chain(&self.settings.read);
+        let named = named.map(|path| self.places.absolute(path));
+        let said = named.filter_map(|path| {
+            let Detour { link, to } = self.detour(&path)?;
+            let (path, link, to) = (path.display(), link.display(), to.display());
+            Some(format!(
+                "`{path}` is not opened to programs: `{link}` is a link, which they may have made, and leads to `{to}`; \
+                 remove it, or name that place itself"
+            ))
+        });
+        unique(said.collect())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Widening, CallSandbox>> {
@@ -198,10 +261,10 @@ fn opened(places: &[Place], more: Vec<PathBuf>, named: &[PathBuf]) -> Vec<PathBu
     open_up(by_naming, named).into_iter().chain(others).collect()
 }
 
-fn unique(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    paths.sort();
-    paths.dedup();
-    paths
+fn unique<T: Ord>(mut items: Vec<T>) -> Vec<T> {
+    items.sort();
+    items.dedup();
+    items
 }
 
 #[cfg(test)]
@@ -345,6 +408,38 @@ mod tests {
         };
         insta::assert_snapshot!(asked(scene.at("nowhere")), @"`/nowhere` in `sandbox.read` does not exist; make it first, or name a directory above it");
         insta::assert_snapshot!(asked("../own/tasks.db".into()), @"`/own/tasks.db` in `sandbox.read` belongs to taskpawl itself, whose files programs leave alone");
+    }
+
+    #[test]
+    fn a_link_leads_no_named_place_out_of_the_project() {
+        let mut scene = Scene::new();
+        fs::create_dir_all(scene.at("project/build")).unwrap();
+        let asking = |scene: &Scene, path: PathBuf| {
+            let widening = Widening { write: vec![path], ..Widening::default() };
+            scene.profile(&widening).map_err(|error| {
+                error.to_string().replace(scene.dir.path().canonicalize().unwrap().to_str().unwrap(), "")
+            })
+        };
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(scene.at(to), scene.at(name)).unwrap();
+        asking(&scene, "build".into()).unwrap();
+        link("project/build", "project/within");
+        asking(&scene, "within".into()).unwrap();
+        link("data", "project/cache");
+        insta::assert_snapshot!(asking(&scene, "cache".into()).unwrap_err(), @"`/project/cache` in `sandbox.write` leads to `/data`, because `/project/cache` is a link, which programs may have made; remove the link, or name `/data` itself");
+        asking(&scene, "cache/below".into()).unwrap_err();
+        // Outside of the project, whoever approved it did not see the link.
+        link("data", "home/data");
+        asking(&scene, "~/data".into()).unwrap_err();
+        asking(&scene, scene.at("data")).unwrap();
+
+        scene.settings.write = vec!["cache".into(), "~/data".into()];
+        let profile = scene.plain();
+        assert!(!profile.write.contains(&scene.at("project/cache")), "a program may have made this link");
+        assert!(profile.write.contains(&scene.at("home/data")), "no program may have made this link");
+        let gaps = profile.gaps.join("\n");
+        assert!(gaps.contains("project/cache` is not opened to programs"), "{gaps}");
+        scene.settings.write.push(scene.at("home"));
+        assert!(!scene.plain().write.contains(&scene.at("home/data")), "now they may");
     }
 
     #[test]

@@ -1,0 +1,48 @@
+//! Links on the way of a place that somebody has named. Whoever named it meant what it led to then: a link that programs may
+//! change leads wherever they like.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::carve::{is_within, real};
+
+/// A link that leads a named place away.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Detour {
+    pub(super) link: PathBuf,
+    /// Where the named place is by it.
+    pub(super) to: PathBuf,
+}
+
+/// Returns the link by which `path` lies outside of the places `writable` although programs may change the link, because it lies in one
+/// of them.
+pub(super) fn leads_out(path: &Path, writable: &[PathBuf]) -> Option<Detour> {
+    let writable: Vec<PathBuf> = writable.iter().map(|place| real(place)).collect();
+    let to = real(path);
+    let lies_in = |link: &Path| link.parent().is_some_and(|above| is_within(&real(above), &writable));
+    let link = on_the_way(path).find(|link| lies_in(link))?;
+    (!is_within(&to, &writable)).then_some(Detour { link, to })
+}
+
+/// Returns the link by which a path is another place than it is called, but for links to the places `known` and those of the system.
+pub(super) fn leads_elsewhere(path: &Path, known: &[&Path]) -> Option<Detour> {
+    let link = on_the_way(path).find(|link| {
+        let is_known = known.iter().any(|place| place.starts_with(link));
+        !is_known && !is_of_system(link)
+    })?;
+    Some(Detour { link, to: real(path) })
+}
+
+/// Returns the links among a path and the directories above it, outer ones first.
+fn on_the_way(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut above: Vec<PathBuf> = path.ancestors().map(Path::to_owned).collect();
+    above.reverse();
+    above.into_iter().filter(|path| path.is_symlink())
+}
+
+/// Returns whether only administrators change a link: it lies at the top, or in a directory of theirs.
+fn is_of_system(link: &Path) -> bool {
+    let Some(above) = link.parent() else { return true };
+    let is_theirs = || above.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
+    above.parent().is_none() || (!rustix::process::geteuid().is_root() && is_theirs())
+}
