@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
-use taskpawl::tools::{CEILING, Policy, PolicyFiles, SandboxLift, inherited};
+use taskpawl::tools::{CEILING, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited};
 use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
 use taskpawl_todo::Lists;
 
@@ -219,6 +219,9 @@ impl App {
 
     /// Returns a builder of a store at any place, whose tools work in `root`, with everything but the built-in tools.
     pub(crate) fn builder_at(&self, location: Location, root: &Path) -> Result<Builder, CliError> {
+        let variables = self.environment.variables();
+        let places = SandboxPlaces { root: root.to_owned(), variables, ..SandboxPlaces::default() };
+        let writable = Confinement::new(self.config()?.sandbox(), places).writable();
         let builder = Taskpawl::builder_at(location)
             .root(root)
             .actor(&self.config()?.actor)
@@ -227,7 +230,7 @@ impl App {
             .sandbox(SandboxSettings::off())
             .http_access(self.config()?.http_access())
             .policy(self.policy()?.clone())
-            .secrets(Arc::new(self.config()?.secrets(&self.environment)))
+            .secrets(Arc::new(self.config()?.secrets(&self.environment).not_from(writable)))
             .tool_finder(self.servers()?.finder())
             .source(self.source()?);
         // Also commands that run nothing have to know what may be repeated after a crash.
@@ -278,7 +281,10 @@ impl App {
             builder = builder.hidden_place(store);
         }
         if let Ok(state) = store::state_directory(&self.placement()) {
-            builder = builder.hidden_place(state);
+            builder = builder.own_directory(&state).hidden_place(state);
+        }
+        if let Some(directory) = config::files(&self.environment).user.as_deref().and_then(Path::parent) {
+            builder = builder.own_directory(directory);
         }
         for path in config::places(&self.environment) {
             builder = builder.protected_place(path);

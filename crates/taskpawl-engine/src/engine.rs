@@ -329,10 +329,11 @@ impl Engine {
     /// # Errors
     /// It is not possible here; the error says what is missing and how to go on.
     pub fn probe_strict(&self) -> Result<(String, Enforcement), SpawnError> {
-        let version = bubblewrap()?;
         let (settings, places) = &*self.sandbox;
         let settings = SandboxSettings { mode: SandboxMode::Strict, ..settings.clone() };
-        match Confinement::new(settings, places.clone()).plain().sandbox {
+        let confinement = Confinement::new(settings, places.clone());
+        let version = bubblewrap(&confinement.writable())?;
+        match confinement.plain().sandbox {
             Sandbox::On(profile) => Ok((version, probe(&self.supervision, &profile)?)),
             Sandbox::Off => Ok((version, Enforcement::default())),
         }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{ApprovalRequest, Judgement, Origin, PlanNotify, PlanRecord, RunId, format_time};
 use taskpawl_tools::{
-    CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs, Sandbox,
+    CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs, Sandbox, SearchPath,
 };
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -227,10 +227,15 @@ impl Notifier {
         // A plan that names the program of the run is told with it, and gets no more by that.
         let is_free = message.argv == self.argv && !self.is_held;
         let held = if is_free { CallSandbox::default() } else { self.place.confinement.plain() };
+        let mut environment = Arc::unwrap_or_clone(held.environment).with(variables);
+        if is_free {
+            let search = SearchPath::outside(&self.place.confinement.writable());
+            environment = environment.with([(OsString::from("PATH"), search.as_os_str().to_owned())]);
+        }
         let program = Program {
             argv: message.argv,
             cwd: self.place.root.clone(),
-            environment: Arc::unwrap_or_clone(held.environment).with(variables),
+            environment,
             stdin: Some(text.into_bytes()),
             output,
             sandbox: held.sandbox,

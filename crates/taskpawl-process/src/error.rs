@@ -20,6 +20,12 @@ pub enum SpawnError {
         /// The `PATH` that was searched.
         path: String,
     },
+    /// The program is only where programs inside the sandbox may have put it, and it would run outside.
+    #[error("`{program}` is where programs of plans may write, so it is not run outside of the sandbox; install it elsewhere", program = program.display())]
+    Planted {
+        /// Its file.
+        program: PathBuf,
+    },
     /// There is no file of this name.
     #[error("program `{program}` does not exist")]
     NotFound {

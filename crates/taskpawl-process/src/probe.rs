@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,11 +27,11 @@ pub fn probe(supervision: &Supervision, profile: &Arc<Profile>) -> Result<Enforc
 }
 
 /// Returns what the program says of itself that [`Level::Strict`](crate::Level::Strict) takes: its name and version. Whether it works
-/// here [`probe`] tells.
+/// here [`probe`] tells. It is not taken from places that programs may write, which are `writable`.
 ///
 /// # Errors
 ///
 /// It is not installed; the error says how to go on.
-pub fn bubblewrap() -> Result<String, SpawnError> {
-    version_of_bubbles()
+pub fn bubblewrap(writable: &[PathBuf]) -> Result<String, SpawnError> {
+    version_of_bubbles(writable)
 }

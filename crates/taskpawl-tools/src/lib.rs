@@ -64,8 +64,9 @@ pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
-    OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SpawnError,
-    StreamFilter, Supervision, bubblewrap, child_entry, filter_file, inherited, is_below_supervisor, probe,
+    OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,
+    SpawnError, StreamFilter, Supervision, bubblewrap, child_entry, filter_file, inherited,
+    is_below_supervisor, probe,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolCommand, ToolSpec};

@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
+use taskpawl_process::SearchPath;
 use thiserror::Error;
 
 use crate::text::last_line;
@@ -141,12 +142,21 @@ pub struct ConfiguredSecrets {
     secrets: BTreeMap<String, SecretFrom>,
     /// What is said where there is none of a name.
     remedy: String,
+    /// Where programs of plans may write: no command is taken from there.
+    writable: Vec<PathBuf>,
 }
 
 impl ConfiguredSecrets {
     /// Returns these secrets by name. `remedy` says where others can be defined.
     pub fn new(secrets: BTreeMap<String, SecretFrom>, remedy: impl Into<String>) -> Self {
-        Self { secrets, remedy: remedy.into() }
+        Self { secrets, remedy: remedy.into(), writable: Vec::new() }
+    }
+
+    /// Takes no command from these places, in which programs of plans may write, nor lets a command find others there.
+    #[must_use]
+    pub fn not_from(mut self, writable: Vec<PathBuf>) -> Self {
+        self.writable = writable;
+        self
     }
 }
 
@@ -160,7 +170,8 @@ impl SecretSource for ConfiguredSecrets {
             }
             Some(SecretFrom::File(path)) => checked(name, from_file(name, path)?),
             Some(SecretFrom::Command { argv, directory }) => {
-                checked(name, from_command(name, argv, directory)?)
+                let search = SearchPath::outside(&self.writable);
+                checked(name, from_command(name, argv, directory, &search)?)
             }
         }
     }
@@ -249,12 +260,22 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, SecretError> {
     Ok(text)
 }
 
-fn from_command(name: &str, argv: &[String], directory: &Path) -> Result<String, SecretError> {
+fn from_command(
+    name: &str,
+    argv: &[String],
+    directory: &Path,
+    search: &SearchPath,
+) -> Result<String, SecretError> {
     let program = argv.first().cloned().unwrap_or_default();
     let failed =
         |problem: String| SecretError::Command { name: name.to_owned(), program: program.clone(), problem };
-    let mut command = Command::new(&program);
-    command.args(argv.iter().skip(1)).current_dir(directory);
+    let file = if program.contains('/') {
+        PathBuf::from(&program)
+    } else {
+        search.find(&program).map_err(|error| failed(format!("could not be started: {error}")))?
+    };
+    let mut command = Command::new(file);
+    command.args(argv.iter().skip(1)).current_dir(directory).env("PATH", search.as_os_str());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(format!("could not be started: {error}")))?;
     let printed = collect(&mut child).map_err(failed)?;

@@ -33,6 +33,7 @@ pub struct Builder {
     sandbox: SandboxSettings,
     hidden: Vec<PathBuf>,
     kept: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     policy: Option<Policy>,
     secrets: Arc<dyn SecretSource>,
     builtin: bool,
@@ -57,6 +58,7 @@ impl Builder {
             sandbox: SandboxSettings::default(),
             hidden: Vec::new(),
             kept: Vec::new(),
+            directories: Vec::new(),
             policy: None,
             secrets: Arc::new(NoSecrets),
             builtin: true,
@@ -151,6 +153,13 @@ impl Builder {
         self
     }
 
+    /// Names a directory of the host's own, within a hidden or protected place, that is made where programs could make it otherwise.
+    #[must_use]
+    pub fn own_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directories.push(path.into());
+        self
+    }
+
     /// Sets which calls run, which ask first and which never run. Default: the ceiling of the machine, where it has one, and
     /// else what holds without any file: what this program and its plans add runs, what agents add asks.
     ///
@@ -230,7 +239,12 @@ impl Builder {
                 (directory.path().to_owned(), Some(Arc::new(directory)))
             };
         let root = root.map_err(OpenError::Root)?;
-        let own = SandboxPlaces { own: self.hidden, kept: self.kept, ..SandboxPlaces::default() };
+        let own = SandboxPlaces {
+            own: self.hidden,
+            kept: self.kept,
+            directories: self.directories,
+            ..SandboxPlaces::default()
+        };
         let places = places(own, &root, &self.location, &files);
         let project = Project { id: self.project_id.unwrap_or(name), root, files, host: self.host };
         let policy = match self.policy {

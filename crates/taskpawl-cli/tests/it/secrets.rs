@@ -96,6 +96,24 @@ fn what_a_model_adds_is_asked_about_when_it_names_a_secret() {
 }
 
 #[test]
+fn a_command_is_not_taken_from_where_programs_of_plans_write() {
+    let config = "[secrets.A]\ncommand = [\"pass\", \"show\"]\n[run]\nnotify = [\"pass\", \"notify\"]\n";
+    let cli = with_config(config);
+    let planted = cli.path("work/node_modules/.bin");
+    fs::create_dir_all(&planted).unwrap();
+    fs::write(planted.join("pass"), "#!/bin/sh\ntouch ~/planted\necho secret-of-plan\n").unwrap();
+    fs::set_permissions(planted.join("pass"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:node_modules/.bin:{}", planted.display(), std::env::var("PATH").unwrap());
+    let cli = cli.with("PATH", &path);
+    cli.file("plan.yaml", "tasks: [{id: a, call: {exec: {argv: [echo, '${secret:A}']}}}]");
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]);
+    assert_ne!(run.code, Some(0), "{run}");
+    let error = cli.run(&["show", "a", "--json"]).ok().stdout;
+    assert!(error.contains("is where programs of plans may write"), "{error}");
+    assert!(!cli.path("planted").exists());
+}
+
+#[test]
 fn only_the_user_says_where_secrets_come_from() {
     for (what, file, content) in [
         ("project", "taskpawl.toml", "[secrets.A]\nenv = \"HOME\"\n"),

@@ -9,19 +9,21 @@ use std::process::{Command, Stdio};
 
 use super::entry::MARKER;
 use crate::error::SpawnError;
-use crate::locate::locate;
 use crate::profile::Profile;
 use crate::sandbox::{Places, Refusal};
+use crate::search::SearchPath;
 
 /// What is bound into every bubble if it exists: names of hosts are looked up by it.
 const KEPT: &str = "/run/systemd/resolve";
 
 /// Returns the command that starts `program` as a supervisor in a bubble.
 pub(super) fn command(program: &Path, profile: &Profile) -> Result<Command, SpawnError> {
-    let bwrap = bwrap()?;
+    let search = SearchPath::outside(&profile.write);
+    let bwrap = bwrap(&search)?;
     // The link of the running program leads elsewhere when it is followed by `bwrap`.
-    let program =
-        std::fs::read_link(program).or_else(|_| find(program)).unwrap_or_else(|_| program.to_owned());
+    let program = std::fs::read_link(program)
+        .or_else(|_| search.find(&program.to_string_lossy()))
+        .unwrap_or_else(|_| program.to_owned());
     let mut command = Command::new(bwrap);
     command.args(arguments(&Places::of(profile), &program));
     command.args(["--chdir", "/", "--"]).arg(&program).arg(MARKER);
@@ -31,20 +33,21 @@ pub(super) fn command(program: &Path, profile: &Profile) -> Result<Command, Spaw
 }
 
 /// Returns the program that makes bubbles.
-fn bwrap() -> Result<PathBuf, SpawnError> {
-    find(Path::new("bwrap")).map_err(|_| {
+fn bwrap(search: &SearchPath) -> Result<PathBuf, SpawnError> {
+    search.find("bwrap").map_err(|error| {
         let advice = "install it (the package is called `bubblewrap`), or use the sandbox without `strict`";
-        Refusal::new("`bwrap` is in no directory of PATH", advice).into()
+        let problem = if let SpawnError::Planted { program } = error {
+            format!("`{}` is where programs of plans may write", program.display())
+        } else {
+            "`bwrap` is in no directory of PATH".to_owned()
+        };
+        Refusal::new(problem, advice).into()
     })
 }
 
-fn find(name: &Path) -> Result<PathBuf, SpawnError> {
-    locate(&name.to_string_lossy(), Path::new("/"), std::env::var_os("PATH"))
-}
-
 /// Returns what the program that makes bubbles says of itself: its name and version.
-pub(crate) fn version() -> Result<String, SpawnError> {
-    let bwrap = bwrap()?;
+pub(crate) fn version(writable: &[PathBuf]) -> Result<String, SpawnError> {
+    let bwrap = bwrap(&SearchPath::outside(writable))?;
     let said = Command::new(&bwrap).arg("--version").stdin(Stdio::null()).output();
     let said = said.map_err(|source| SpawnError::Start { program: bwrap, source })?;
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or("no version").trim().to_owned())

@@ -1,11 +1,13 @@
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox};
 use thiserror::Error;
 
-use super::carve::{is_within, open_up};
+use super::carve::{is_within, open_up, real};
 use super::closed::{ClosedPlaces, Opener, Place, Rules};
 use super::links::{Detour, leads_elsewhere, leads_out};
 use super::made::{Found, Watch};
@@ -104,6 +106,7 @@ impl Confinement {
             return Ok(made);
         }
         let mut rules = self.rules(widening)?;
+        let unmade = self.make_directories(&rules.may_write);
         let root = &self.places.root;
         let made = if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
@@ -112,7 +115,7 @@ impl Confinement {
             let found = self.watch.open(&rules.may_write, common);
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
-            let profile = Arc::new(self.profile(widening, &rules, &found));
+            let profile = Arc::new(self.profile(widening, &rules, &found, unmade));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
             CallSandbox {
@@ -125,7 +128,20 @@ impl Confinement {
         Ok(made)
     }
 
-    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found) -> Profile {
+    /// Makes the directories of taskpawl that lie in places which programs may write: what is there is covered as a whole. Returns what
+    /// could not be made.
+    fn make_directories(&self, may_write: &[PathBuf]) -> Vec<String> {
+        let open: Vec<PathBuf> = may_write.iter().map(|place| real(place)).collect();
+        let directories = self.places.directories.iter();
+        let missing = directories.filter(|path| !path.exists() && is_within(&real(path), &open));
+        let failed = missing.filter_map(|path| {
+            let error = fs::DirBuilder::new().recursive(true).mode(0o700).create(path).err()?;
+            Some(format!("programs can make `{}`, which decides about them: {error}", path.display()))
+        });
+        failed.collect()
+    }
+
+    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found, unmade: Vec<String>) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
         let mut write = vec![places.root.clone()];
         write.extend(rules.may_write.iter().cloned());
@@ -152,7 +168,7 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: found.gap.iter().cloned().chain(self.led_out()).collect(),
+            gaps: found.gap.iter().cloned().chain(self.led_out()).chain(unmade).collect(),
         }
     }
 
@@ -269,7 +285,7 @@ fn unique<T: Ord>(mut items: Vec<T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -314,6 +330,7 @@ mod tests {
                 temporary: Some(self.at("tmp")),
                 own: vec![self.at("own")],
                 kept: vec![self.at("home/.config/taskpawl")],
+                directories: vec![self.at("home/.config/taskpawl"), self.at("own/state")],
                 output: Some(self.at("own/output")),
                 variables: [("HOME".into(), self.at("home").into())].into(),
             };
@@ -388,6 +405,24 @@ mod tests {
         for name in ["home/.bashrc", "home/.config/taskpawl"] {
             assert!(profile.read_only.contains(&scene.at(name)), "whoever may write the home: {name}");
         }
+    }
+
+    #[test]
+    fn what_decides_about_programs_is_made_before_they_can_make_it() {
+        let mut scene = Scene::new();
+        let (config, state) = (scene.at("home/.config/taskpawl"), scene.at("own/state"));
+        scene.plain();
+        assert!(!config.exists(), "nobody may make it");
+        fs::create_dir(scene.at("home/.config")).unwrap();
+        scene.settings.write = vec!["~/.config".into()];
+        let profile = scene.plain();
+        assert!(profile.read_only.contains(&config));
+        assert_eq!(config.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(!state.exists());
+        fs::remove_dir(&config).unwrap();
+        scene.settings.write.clear();
+        scene.profile(&Widening { write: vec![scene.at("home")], ..Widening::default() }).unwrap();
+        assert!(config.is_dir(), "it is the same where a call asks for the place");
     }
 
     #[test]

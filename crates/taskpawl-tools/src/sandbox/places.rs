@@ -17,6 +17,8 @@ pub struct SandboxPlaces {
     pub own: Vec<PathBuf>,
     /// What programs may read and never write, because it decides what they may do.
     pub kept: Vec<PathBuf>,
+    /// Directories of taskpawl itself, among those in `own` and `kept`, that are made where programs could make them otherwise.
+    pub directories: Vec<PathBuf>,
     /// Files that programs may read although they lie in `own`: the output of calls.
     pub output: Option<PathBuf>,
     /// The variables of this process, of which programs see some.
