@@ -2,7 +2,7 @@
 
 mod settings;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use self::settings::Led;
+use super::carve::plain;
 use super::made::Obeyed;
 
 /// What in the directory of a repository, of a submodule or of a worktree is run, or leads to what is run: `commondir` says where
@@ -25,6 +27,30 @@ const MOST: usize = 1_000;
 /// How many hooks of one repository are named; git knows 28 kinds.
 const HOOKS: usize = 50;
 
+/// What git runs in a directory that is not for hooks alone.
+const HOOK_NAMES: [&str; 20] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-rewrite",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "prepare-commit-msg",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
+
 /// How many bytes of a file of git are read.
 const BYTES: u64 = 256 << 10;
 
@@ -36,7 +62,47 @@ pub(super) fn obeyed(git: &Path) -> Vec<PathBuf> {
     }
     let paths =
         |directory: Directory| directory.obeyed().map(|name| directory.path.join(name)).collect::<Vec<_>>();
-    directories(git).into_iter().flat_map(paths).collect()
+    let directories = directories(git);
+    let led = led_to(&directories);
+    directories.into_iter().flat_map(paths).chain(led).collect()
+}
+
+/// Returns what the configurations of these directories lead to: other directories of hooks, and more configuration.
+fn led_to(directories: &[Directory]) -> Vec<PathBuf> {
+    // A hook is looked for in each worktree.
+    let trees: Vec<PathBuf> = directories.iter().filter_map(Directory::tree).collect();
+    let mut found = BTreeSet::new();
+    let names =
+        directories.iter().flat_map(|one| ["config", "config.worktree"].map(|name| one.path.join(name)));
+    let mut waiting: Vec<(PathBuf, usize)> = names.map(|config| (config, 0)).collect();
+    while let Some((config, depth)) = waiting.pop() {
+        let Ok(text) = text(&config) else { continue };
+        for led in settings::led(&text) {
+            match led {
+                Led::Hooks(path) => found.extend(trees.iter().flat_map(|tree| hooks_at(tree, &path))),
+                Led::Config(path) => {
+                    let Some(path) = config.parent().map(|above| plain(&above.join(path))) else { continue };
+                    // What includes itself ends here.
+                    if found.insert(path.clone()) && depth < DEPTH {
+                        waiting.push((path, depth + 1));
+                    }
+                }
+            }
+        }
+    }
+    found.into_iter().take(MOST).collect()
+}
+
+/// Returns what git runs as hooks of a worktree whose setting is `path`.
+fn hooks_at(tree: &Path, path: &str) -> Vec<PathBuf> {
+    let directory = plain(&tree.join(path));
+    if tree.starts_with(&directory) {
+        // Others work there: only what has the name of a hook is one.
+        return HOOK_NAMES.iter().map(|name| directory.join(name)).collect();
+    }
+    // What husky has there runs what lies beside it.
+    let of_husky = directory.parent().filter(|above| directory.ends_with("_") && !tree.starts_with(above));
+    vec![of_husky.map_or(directory.clone(), Path::to_owned)]
 }
 
 /// Returns what of the repositories at `gits` git obeys now: hooks that run, settings that are not in every repository, and whatever
@@ -71,6 +137,22 @@ enum Kind {
 }
 
 impl Directory {
+    /// Returns the worktree that belongs to it.
+    fn tree(&self) -> Option<PathBuf> {
+        match self.kind {
+            Kind::Repository if is_git(&self.path) => self.path.parent().map(Path::to_owned),
+            Kind::Repository => Some(self.path.clone()),
+            Kind::Worktree => {
+                let git = text(&self.path.join("gitdir")).ok()?;
+                plain(&self.path.join(git.trim())).parent().map(Path::to_owned)
+            }
+            Kind::Submodule => {
+                let config = text(&self.path.join("config")).ok()?;
+                Some(plain(&self.path.join(settings::worktree(&config)?)))
+            }
+        }
+    }
+
     fn obeyed(&self) -> impl Iterator<Item = &'static str> + use<> {
         let is_worktree = self.kind == Kind::Worktree;
         OBEYED.into_iter().filter(move |name| !is_worktree || ["config.worktree", "commondir"].contains(name))
@@ -235,6 +317,30 @@ mod tests {
         assert!(!found.iter().any(|path| path.starts_with(git.join("objects"))));
         fs::write(dir.path().join("file"), "gitdir: elsewhere\n").unwrap();
         assert_eq!(obeyed(&dir.path().join("file")), [dir.path().join("file")]);
+    }
+
+    #[test]
+    fn what_a_configuration_leads_to_is_obeyed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = dir.path().join(".git");
+        fs::create_dir(&git).unwrap();
+        let found = |config: &str| -> Vec<PathBuf> {
+            fs::write(git.join("config"), config).unwrap();
+            let led = obeyed(&git).into_iter().filter(|path| !path.starts_with(&git));
+            led.map(|path| path.strip_prefix(dir.path()).unwrap().to_owned()).collect()
+        };
+        let hooks = |value: &str| found(&format!("[core]\n\thooksPath = {value}\n"));
+        assert_eq!(hooks(".githooks"), [Path::new(".githooks")]);
+        assert_eq!(hooks("\"./tools/git hooks\" ; ours"), [Path::new("tools/git hooks")]);
+        assert_eq!(hooks(".husky/_"), [Path::new(".husky")]);
+        let whole = hooks(".");
+        assert!(whole.contains(&"pre-commit".into()) && !whole.contains(&"".into()), "{whole:?}");
+        assert!(found("[core]\n\thooksPath = ~/hooks\n").is_empty());
+        fs::write(dir.path().join("more.ini"), "[core]\nhooksPath=h\n[include]\npath=more.ini\n").unwrap();
+        for include in ["[include]", "[includeIf \"gitdir:x/\"]"] {
+            let both = found(&format!("{include}\n\tpath = ../more.ini\n"));
+            assert_eq!(both, [Path::new("h"), Path::new("more.ini")]);
+        }
     }
 
     #[test]

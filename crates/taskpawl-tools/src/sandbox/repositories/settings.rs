@@ -71,6 +71,60 @@ pub(super) fn unusual(text: &str, is_elsewhere: bool) -> Vec<String> {
     found.iter().map(|name| shortened(name)).collect()
 }
 
+/// What a configuration leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Led {
+    /// A directory of hooks, from the worktree.
+    Hooks(String),
+    /// More configuration, from the directory of this one.
+    Config(String),
+}
+
+/// Returns what a configuration leads to, but for what lies in the home by its letters.
+pub(super) fn led(text: &str) -> Vec<Led> {
+    let led = |(section, key, value): (Section, String, String)| match (section.name.as_str(), key.as_str()) {
+        ("core", "hookspath") => Some(Led::Hooks(value)),
+        ("include" | "includeif", "path") => Some(Led::Config(value)),
+        _ => None,
+    };
+    let is_named = |(_, _, value): &(Section, String, String)| !value.is_empty() && !value.starts_with('~');
+    all(text).into_iter().filter(is_named).filter_map(led).collect()
+}
+
+/// Returns where the files of a repository lie, from its directory.
+pub(super) fn worktree(text: &str) -> Option<String> {
+    let mut all = all(text).into_iter();
+    all.find_map(|(section, key, value)| (section.name == "core" && key == "worktree").then_some(value))
+}
+
+/// Returns all settings as far as they can be read.
+fn all(text: &str) -> Vec<(Section, String, String)> {
+    let mut section = Section::default();
+    let mut found = Vec::new();
+    let text = text.replace("\\\n", "").replace("\\\r\n", "");
+    for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
+        // One head that cannot be read hides nothing of the others.
+        let Some((key, value)) = section.begin(line).and_then(|rest| rest.split_once('=')) else { continue };
+        found.push((section.clone(), key.trim().to_lowercase(), unquoted(value)));
+    }
+    found
+}
+
+/// Returns a value without quotes and remarks.
+fn unquoted(value: &str) -> String {
+    let (mut said, mut is_quoted) = (String::new(), false);
+    let mut chars = value.trim().chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => is_quoted = !is_quoted,
+            '\\' => said.extend(chars.next()),
+            '#' | ';' if !is_quoted => break,
+            char => said.push(char),
+        }
+    }
+    said.trim().to_owned()
+}
+
 /// Returns text of others as short as it can stand in a message, and without what moves a terminal.
 pub(super) fn shortened(text: &str) -> String {
     let shown: String = text.chars().filter(|char| !char.is_control()).take(CHARS).collect();
@@ -84,7 +138,7 @@ const CHARS: usize = 80;
 const UNCLEAR: &str = "what is not clear";
 
 /// Where a setting stands: `[remote "origin"]`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Section {
     name: String,
     quoted: Option<String>,
