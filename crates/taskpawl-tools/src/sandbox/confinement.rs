@@ -143,8 +143,11 @@ impl Confinement {
 
     fn profile(&self, widening: &Widening, rules: &Rules, found: &Found, unmade: Vec<String>) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
+        // What is in the project is open with it, so that what lies there by then cannot lead elsewhere: naming it only lifts what is
+        // closed.
+        let is_beside = |path: &&PathBuf| !path.starts_with(&places.root);
         let mut write = vec![places.root.clone()];
-        write.extend(rules.may_write.iter().cloned());
+        write.extend(rules.may_write.iter().filter(is_beside).cloned());
         write.extend(places.temporary.clone());
         write.extend(worktree::common(&places.root).map(|common| common.directory));
 
@@ -153,7 +156,7 @@ impl Confinement {
         read_only.retain(|path| path.symlink_metadata().is_ok() || is_within(path, &places.kept));
 
         let mut read = places.readable();
-        read.extend(rules.may_read.iter().cloned());
+        read.extend(rules.may_read.iter().filter(is_beside).cloned());
         let named: Vec<_> =
             rules.may_write.iter().chain(&rules.may_read).chain([&places.root]).cloned().collect();
         Profile {
@@ -456,7 +459,11 @@ mod tests {
             })
         };
         let link = |to: &str, name: &str| std::os::unix::fs::symlink(scene.at(to), scene.at(name)).unwrap();
-        asking(&scene, "build".into()).unwrap();
+        let built = asking(&scene, "build".into()).unwrap();
+        assert!(
+            !built.write.contains(&scene.at("project/build")),
+            "a link that comes there now opens nothing"
+        );
         link("project/build", "project/within");
         asking(&scene, "within".into()).unwrap();
         link("data", "project/cache");
@@ -469,7 +476,6 @@ mod tests {
 
         scene.settings.write = vec!["cache".into(), "~/data".into()];
         let profile = scene.plain();
-        assert!(!profile.write.contains(&scene.at("project/cache")), "a program may have made this link");
         assert!(profile.write.contains(&scene.at("home/data")), "no program may have made this link");
         let gaps = profile.gaps.join("\n");
         assert!(gaps.contains("project/cache` is not opened to programs"), "{gaps}");

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::carve::{is_within, real};
+use super::carve::real;
 
 /// A link that leads a named place away.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,14 +14,17 @@ pub(super) struct Detour {
     pub(super) to: PathBuf,
 }
 
-/// Returns the link by which `path` lies outside of the places `writable` although programs may change the link, because it lies in one
-/// of them.
+/// Returns the link by which `path` is led out of that of the places `writable` in which the link lies, so that programs may have made
+/// it.
 pub(super) fn leads_out(path: &Path, writable: &[PathBuf]) -> Option<Detour> {
     let writable: Vec<PathBuf> = writable.iter().map(|place| real(place)).collect();
     let to = real(path);
-    let lies_in = |link: &Path| link.parent().is_some_and(|above| is_within(&real(above), &writable));
-    let link = on_the_way(path).find(|link| lies_in(link))?;
-    (!is_within(&to, &writable)).then_some(Detour { link, to })
+    let link = on_the_way(path).find(|link| {
+        let above = link.parent().map(real).unwrap_or_default();
+        let mut places = writable.iter().filter(|place| above.starts_with(place)).peekable();
+        places.peek().is_some() && !places.any(|place| to.starts_with(place))
+    })?;
+    Some(Detour { link, to })
 }
 
 /// Returns the link by which a path is another place than it is called, but for links to the places `known` and those of the system.

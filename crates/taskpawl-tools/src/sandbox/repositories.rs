@@ -90,7 +90,7 @@ fn led_to(directories: &[Directory]) -> Vec<PathBuf> {
             }
         }
     }
-    found.into_iter().take(MOST).collect()
+    found.into_iter().collect()
 }
 
 /// Returns what git runs as hooks of a worktree whose setting is `path`.
