@@ -257,6 +257,35 @@ fn a_flag_may_name_the_home_as_people_do() {
 }
 
 #[test]
+fn a_link_in_the_project_opens_nothing_outside_of_it() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir(cli.path("bin")).unwrap();
+    std::os::unix::fs::symlink(cli.path("bin"), cli.path("work/cache")).unwrap();
+    let led = call(&cli, "touch cache/planted", &["--allow-write", "cache"]);
+    assert_eq!(led["status"], "failed", "{led}");
+    assert!(!cli.path("bin/planted").exists());
+    let named = call(&cli, "touch cache/planted", &["--allow-write", "../bin"]);
+    assert_eq!(named["status"], "succeeded", "{named}");
+}
+
+#[test]
+fn hooks_that_lie_elsewhere_are_not_written() {
+    let cli = Cli::new().with_programs();
+    for directory in ["work/.git", "work/.githooks"] {
+        fs::create_dir(cli.path(directory)).unwrap();
+    }
+    fs::write(cli.path("work/.git/config"), "[core]\n\thooksPath = .githooks\n").unwrap();
+    let written = call(&cli, "touch .githooks/pre-commit", &[]);
+    // Where the system allows no mounts nothing within the project can be covered, and each result says so.
+    let text = written.to_string();
+    assert!(written["status"] == "failed" || text.contains("not read-only"), "{text}");
+    assert_eq!(
+        call(&cli, "touch .githooks/pre-commit", &["--allow-write", ".githooks"])["status"],
+        "succeeded"
+    );
+}
+
+#[test]
 fn a_worktree_is_committed_in() {
     let cli = Cli::new().with_programs();
     let git = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main";
