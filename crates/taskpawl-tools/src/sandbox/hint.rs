@@ -10,34 +10,42 @@ use crate::context::CallContext;
 /// How many of the last lines that a program said are looked at.
 const LINES: usize = 40;
 
+// Of what follows, names of errors are in capitals, and mean nothing else when they are written otherwise; of all other words case does
+// not matter.
+
 const DENIED: [&str; 6] = [
     "permission denied",
     "read-only file system",
     "operation not permitted",
-    "eacces",
-    "erofs",
+    "EACCES",
+    "EROFS",
     "access is denied",
 ];
 /// What programs say that put another file in the place of one that a mount covers, as `git config` does.
-const COVERED: [&str; 2] = ["device or resource busy", "ebusy"];
-const MISSING: [&str; 3] = ["no such file", "enoent", "cannot find module"];
+const COVERED: [&str; 2] = ["device or resource busy", "EBUSY"];
+const MISSING: [&str; 3] = ["no such file", "ENOENT", "cannot find module"];
 /// What programs say that cannot start another one.
-const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "eagain"];
+const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "EAGAIN"];
 /// What programs say that cannot open another file.
-const TOO_MANY_FILES: [&str; 2] = ["too many open files", "emfile"];
-const UNREACHABLE: [&str; 15] = [
+const TOO_MANY_FILES: [&str; 2] = ["too many open files", "EMFILE"];
+const UNREACHABLE: [&str; 20] = [
     "network is unreachable",
-    "could not resolve",
-    "couldn't resolve",
+    "could not resolve host",
+    "could not resolve hostname",
+    "could not resolve proxy",
+    "couldn't resolve host",
+    "couldn't resolve proxy",
     "couldn't connect to server",
+    "unable to resolve host address",
+    "temporary failure resolving",
     "temporary failure in name resolution",
     "name or service not known",
     "failed to lookup address",
     "dns error",
     "address family not supported",
-    "enetunreach",
-    "eai_again",
-    "enotfound",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+    "ENOTFOUND",
     "no address associated with hostname",
     "all connection attempts failed",
     "fetch failed",
@@ -138,17 +146,27 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
 
 /// No flag opens what is ours, but there is another way to the plan.
 fn of_own(own: &[PathBuf], cwd: &Path, line: &str) -> Option<String> {
-    let said = line.to_lowercase();
-    let mut phrases = DENIED.iter().chain(&MISSING);
     let is_own = || paths(line).iter().any(|path| is_within(&plain(&cwd.join(path)), own));
-    (phrases.any(|phrase| said.contains(phrase)) && is_own()).then(|| {
+    ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
         "the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it".to_owned()
     })
 }
 
+/// Returns whether a line says one of the phrases in whole words: `ENOTFOUND` is none in `FileNotFoundError`.
+fn says(line: &str, phrases: &[&str]) -> bool {
+    let folded = line.to_lowercase();
+    let is_name = |phrase: &str| phrase.starts_with(|first: char| first.is_ascii_uppercase());
+    phrases.iter().any(|phrase| has_words(if is_name(phrase) { line } else { &folded }, phrase))
+}
+
+fn has_words(text: &str, words: &str) -> bool {
+    let is_inner = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(words)
+        .any(|(at, _)| !text[..at].ends_with(is_inner) && !text[at + words.len()..].starts_with(is_inner))
+}
+
 fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
-    let said = line.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
+    let says = |phrases: &[&str]| says(line, phrases);
     if profile.network == Network::None && says(&UNREACHABLE) {
         return Some(NO_NETWORK.to_owned());
     }
@@ -206,8 +224,7 @@ fn denied(profile: &Profile, path: &Path) -> Option<String> {
 /// Returns the protected place that a line says was not written. Programs name files as seen from where they are, which may be a
 /// directory above the one that they were started in: git goes to the top of its repository.
 fn protected_in(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
-    let said = line.to_lowercase();
-    if !DENIED.iter().chain(&COVERED).any(|phrase| said.contains(phrase)) {
+    if !says(line, &DENIED) && !says(line, &COVERED) {
         return None;
     }
     let starts = || cwd.ancestors().take_while(|above| is_within(above, &profile.write));
@@ -321,6 +338,33 @@ mod tests {
         insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
         insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
         insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
+    }
+
+    #[test]
+    fn names_of_errors_are_whole_words() {
+        for line in [
+            "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
+            "ModuleNotFoundError: No module named 'requests'",
+            "botocore.errorfactory.ResourceNotFoundException: table not found",
+            "System.IO.FileNotFoundException: Could not load file",
+            "assert error.code == enotfound",
+            "npm ERR! Could not resolve dependency: react@18",
+            "[vite] Could not resolve './button' from src/app.js",
+            "prefetch failed",
+        ] {
+            assert_eq!(said(line), "", "{line}");
+        }
+        for line in [
+            "Error: getaddrinfo ENOTFOUND registry.npmjs.org",
+            "npm error code ENOTFOUND",
+            "errno: 'EAI_AGAIN',",
+            "connect ENETUNREACH 1.1.1.1:443 - Local (0.0.0.0:0)",
+            "ssh: Could not resolve hostname github.com: Temporary failure in name resolution",
+            "fatal: unable to access 'https://x.org/': Could not resolve host: x.org",
+            "OSError: [Errno 101] Network is unreachable",
+        ] {
+            assert_eq!(said(line), NO_NETWORK, "{line}");
+        }
     }
 
     #[test]
