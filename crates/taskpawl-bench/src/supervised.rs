@@ -38,7 +38,6 @@ fn ballast(bytes: usize) -> Vec<u8> {
 fn sandbox(root: &Path) -> Sandbox {
     let places = SandboxPlaces {
         root: root.to_owned(),
-        output: Some(root.join("output")),
         variables: std::env::vars_os().collect(),
         ..SandboxPlaces::default()
     };

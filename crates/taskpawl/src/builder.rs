@@ -276,8 +276,7 @@ impl Builder {
 fn places(mut places: SandboxPlaces, root: &Path, store: &Location, files: &Path) -> SandboxPlaces {
     places.own.extend(store.path().into_iter().flat_map(store_files));
     places.own.push(files.to_owned());
-    let (root, output) = (root.to_owned(), Some(files.join("output")));
-    SandboxPlaces { root, output, variables: std::env::vars_os().collect(), ..places }
+    SandboxPlaces { root: root.to_owned(), variables: std::env::vars_os().collect(), ..places }
 }
 
 /// Returns the files that a store consists of, now or soon, and the copies of it that stand beside it.

@@ -99,6 +99,39 @@ fn the_store_is_not_read_whatever_is_allowed() {
     }
 }
 
+/// What a program prints may hold secrets until it has ended. Its own it may open again, as `/dev/stdout`.
+#[test]
+fn what_a_call_prints_is_open_to_no_other_one() {
+    let cli = Cli::new().with_programs();
+    let (home, output) = (cli.path(""), cli.path("one.db.files/output"));
+    result_of(&cli, &serde_json::json!({"id": "first", "run": "echo canary"}), &[]);
+    let printed = || -> Vec<String> {
+        let entries = fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().path());
+        let first = entries.filter(|path| path.to_str().unwrap().contains("first@"));
+        first.map(|path| fs::read_to_string(path).unwrap()).collect()
+    };
+    assert_eq!(printed(), ["canary\n"]);
+    let command = format!(
+        "d=$(dirname \"$(readlink /proc/self/fd/2)\"); for f in \"$d\"/* {0}/*; do cat \"$f\"; echo poison >> \"$f\"; done; \
+         echo own >> /dev/stdout; true",
+        output.display()
+    );
+    let home = home.to_str().unwrap();
+    let all: [&[&str]; 4] =
+        [&[], &["--allow-read", home], &["--allow-write", home], &["--sandbox", "strict"]];
+    for (number, flags) in all.into_iter().enumerate() {
+        let task = serde_json::json!({"id": format!("second-{number}"), "run": command});
+        let result = result_of(&cli, &task, flags);
+        if result.is_null() {
+            assert_eq!(flags.first(), Some(&"--sandbox"), "it takes `bwrap`, which may not be here");
+        } else if has_mounts(&serde_json::json!({"result": result})) {
+            let stdout = result["stdout"].as_str().unwrap();
+            assert!(!stdout.contains("canary") && stdout.contains("own"), "{flags:?}: {result}");
+            assert_eq!(printed(), ["canary\n"], "{flags:?}");
+        }
+    }
+}
+
 #[test]
 fn what_others_obey_is_not_written() {
     let cli = Cli::new().with_programs();
@@ -394,10 +427,14 @@ fn created(cli: &Cli, id: &str, command: &str, flags: &[&str]) -> Value {
 }
 
 fn created_by(cli: &Cli, task: &Value, flags: &[&str]) -> Value {
+    result_of(cli, task, flags)["sandbox"]["created"].clone()
+}
+
+fn result_of(cli: &Cli, task: &Value, flags: &[&str]) -> Value {
     let id = task["id"].as_str().unwrap();
     let file = format!("{id}.json");
     cli.file(&file, &serde_json::json!({"tasks": [task]}).to_string());
     cli.run(&[&["run-all-ready", "--plan", &file, "--quiet"][..], flags].concat());
     let task = cli.run(&["show", id, "--json"]).ok().json();
-    task["data"]["metadata"]["toolCalls"][0]["result"]["sandbox"]["created"].clone()
+    task["data"]["metadata"]["toolCalls"][0]["result"].clone()
 }

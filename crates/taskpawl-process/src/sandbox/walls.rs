@@ -88,7 +88,7 @@ impl Wall<'_> {
             rules = rules.add_rule(PathBeneath::new(place, for_kind(&path, access)))?;
         }
         match self.covered_outputs() {
-            Some(outputs) => rules.add_rule(PathBeneath::new(outputs, writing_files())),
+            Some(outputs) => rules.add_rule(PathBeneath::new(outputs, opening_again())),
             None => Ok(rules),
         }
     }
@@ -147,8 +147,8 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev})
 }
 
-fn writing_files() -> BitFlags<AccessFs> {
-    make_bitflags!(AccessFs::{WriteFile | Truncate})
+fn opening_again() -> BitFlags<AccessFs> {
+    make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate})
 }
 
 fn using_devices() -> BitFlags<AccessFs> {

@@ -239,7 +239,12 @@ async fn outputs_can_be_opened_anew_by_who_has_them() {
         let outcome = home.shell("echo one; echo two >> /dev/stdout; echo three > /dev/stderr").await;
         assert_eq!(outcome.stdout.text, "one\ntwo\n", "{outcome:?}");
         assert_eq!(outcome.stderr.text, "three\n");
+        let outcome = home.shell("echo one; read line < /proc/self/fd/1; echo \"$line\" >&2").await;
+        assert_eq!(outcome.stderr.text, "one\n", "{outcome:?}");
     }
+    fs::write(home.bench.path("out/2.stdout"), "of another call").unwrap();
+    home.fails("list ~/out").await;
+    home.fails("read ~/out/2.stdout").await;
     home.fails("write ~/out/2.stdout").await;
     home.fails("append ~/out/1.stdout").await;
 }

@@ -191,7 +191,7 @@ impl Confinement {
         let hidden = [
             (Opener::Naming, places.secret()),
             (Opener::Configuration, configured(&settings.hide)),
-            (Opener::Nobody, open_up(places.own.clone(), places.output.as_slice())),
+            (Opener::Nobody, places.own.clone()),
         ];
         let written = std::iter::once(&places.root).chain(&may_write);
         let mut obeyed: Vec<PathBuf> = written.flat_map(|path| SandboxPlaces::obeyed(path)).collect();
@@ -334,7 +334,6 @@ mod tests {
                 own: vec![self.at("own")],
                 kept: vec![self.at("home/.config/taskpawl")],
                 directories: vec![self.at("home/.config/taskpawl"), self.at("own/state")],
-                output: Some(self.at("own/output")),
                 variables: [("HOME".into(), self.at("home").into())].into(),
             };
             let made = Confinement::new(self.settings.clone(), places).of_call(widening)?;
@@ -382,15 +381,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_and_what_is_our_own_are_hidden_but_for_output() {
+    fn secrets_and_what_is_our_own_are_hidden() {
         let scene = Scene::new();
         let profile = scene.plain();
-        for name in ["home/.ssh", "home/.docker", "project/.env", "own/tasks.db"] {
+        for name in ["home/.ssh", "home/.docker", "project/.env", "own/tasks.db", "own/output"] {
             assert!(is_within(&scene.at(name), &profile.hidden), "{name}");
         }
         assert!(profile.read.contains(&scene.at("home")));
-        assert!(!is_within(&scene.at("own/output"), &profile.hidden));
-        assert!(is_within(&scene.at("own/output"), &profile.read));
+        assert!(!is_within(&scene.at("own/output"), &profile.read));
     }
 
     #[test]

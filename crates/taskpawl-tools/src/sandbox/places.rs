@@ -19,8 +19,6 @@ pub struct SandboxPlaces {
     pub kept: Vec<PathBuf>,
     /// Directories of taskpawl itself, among those in `own` and `kept`, that are made where programs could make them otherwise.
     pub directories: Vec<PathBuf>,
-    /// Files that programs may read although they lie in `own`: the output of calls.
-    pub output: Option<PathBuf>,
     /// The variables of this process, of which programs see some.
     pub variables: BTreeMap<OsString, OsString>,
 }
@@ -247,7 +245,6 @@ impl SandboxPlaces {
         paths.extend(TOOLCHAINS.iter().chain(&CERTIFICATES).filter_map(|name| self.directory(name)));
         // A program that starts itself again, as taskpawl does in a call, has to find itself.
         paths.extend(std::env::current_exe());
-        paths.extend(self.output.clone());
         paths
     }
 
