@@ -79,6 +79,10 @@ const NAMESPACES: [libc::c_int; 7] = [
 /// Commands that type on a terminal for its user.
 const TERMINAL_COMMANDS: [libc::c_ulong; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
+/// By these kinds of numbers `setpriority` and `ioprio_set` mean all processes of a user: `PRIO_USER` and `IOPRIO_WHO_USER`.
+const PRIORITIES_OF_USER: u64 = 2;
+const DISK_PRIORITIES_OF_USER: u64 = 3;
+
 /// Families of sockets that lead to nowhere but where the network namespace and the covered directories let them.
 const HARMLESS_FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
@@ -124,9 +128,27 @@ fn denied() -> Result<Rules, BackendError> {
     // Of the process itself it stays allowed.
     let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![one(others)?]);
+    rules.extend(scheduling()?);
     let types = |command| one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, command)?);
     rules.insert(libc::SYS_ioctl, TERMINAL_COMMANDS.into_iter().map(types).collect::<Result<_, _>>()?);
     Ok(rules)
+}
+
+/// Denies to change how processes are scheduled but for the one that asks, and its group: the kernel lets everybody do that to all others of
+/// the same user, and no namespace or rule about paths knows of it. Which processors a thread runs on is not among it: libraries say that of
+/// their own threads by number, and a filter does not know whose number it is.
+fn scheduling() -> Result<Rules, BackendError> {
+    let is_number =
+        |argument, op, number| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, number);
+    let others = |argument| one(is_number(argument, SeccompCmpOp::Ne, 0)?);
+    let all_of_user = |kind| one(is_number(0, SeccompCmpOp::Eq, kind)?);
+    Ok(Rules::from([
+        (libc::SYS_setpriority, vec![others(1)?, all_of_user(PRIORITIES_OF_USER)?]),
+        (libc::SYS_ioprio_set, vec![others(1)?, all_of_user(DISK_PRIORITIES_OF_USER)?]),
+        (libc::SYS_sched_setscheduler, vec![others(0)?]),
+        (libc::SYS_sched_setparam, vec![others(0)?]),
+        (libc::SYS_sched_setattr, vec![others(0)?]),
+    ]))
 }
 
 /// Returns which sockets are denied; no rule is all of them. Pairs of connected sockets are made by another call.

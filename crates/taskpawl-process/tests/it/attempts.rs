@@ -52,6 +52,7 @@ fn attempt_of(verb: &str, what: &str, more: Option<&str>) -> io::Result<String> 
         "ptrace" => done(attach(pid(what))),
         "setuid" => done(become_other()),
         "system" => done(system_call(what)),
+        "schedule" => done(schedule(what, more.unwrap().parse().unwrap())),
         "terminal" => terminal(),
         "many" => many(what.parse().unwrap()),
         other => panic!("nobody knows how to `{other}`"),
@@ -133,6 +134,28 @@ fn system_call(name: &str) -> io::Result<()> {
             "type" => libc::syscall(libc::SYS_ioctl, 0, libc::TIOCSTI, c"x".as_ptr()),
             "short" => libc::syscall(0x4000_0000 + libc::SYS_getpid),
             other => panic!("nobody knows how to `{other}`"),
+        }
+    };
+    checked(result)
+}
+
+/// Makes a process, or all of the user, run after others.
+#[expect(unsafe_code, reason = "only raw calls can be attempted")]
+fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
+    const BATCH: u32 = 3;
+    const IDLE: libc::c_int = 3 << 13;
+    let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    // SAFETY: what is pointed to lives, and is as long as the kernel reads.
+    let result = unsafe {
+        match by {
+            "priority" => libc::syscall(libc::SYS_setpriority, 0, process, 5),
+            "user" => libc::syscall(libc::SYS_setpriority, 2, process, 5),
+            "disk" => libc::syscall(libc::SYS_ioprio_set, 1, process, IDLE),
+            "disk-user" => libc::syscall(libc::SYS_ioprio_set, 3, process, IDLE),
+            "scheduler" => libc::syscall(libc::SYS_sched_setscheduler, process, BATCH, parameters.as_ptr()),
+            "parameters" => libc::syscall(libc::SYS_sched_setparam, process, parameters.as_ptr()),
+            "attributes" => libc::syscall(libc::SYS_sched_setattr, process, attributes.as_ptr(), 0),
+            other => panic!("nobody knows how to schedule by `{other}`"),
         }
     };
     checked(result)

@@ -336,6 +336,26 @@ async fn other_programs_of_the_user_are_left_alone() {
 }
 
 #[tokio::test]
+async fn programs_schedule_themselves_and_nobody_else() {
+    let home = Home::new();
+    let neighbour = Neighbour::start();
+    let is_denied = async |what: String| {
+        let error = home.fails(&what).await;
+        assert!(error.contains("os error 1)"), "{what}: {error}");
+    };
+    for by in ["priority", "disk", "scheduler", "parameters", "attributes"] {
+        is_denied(format!("schedule {by} {}", neighbour.0.id())).await;
+    }
+    for by in ["user", "disk-user"] {
+        is_denied(format!("schedule {by} 0")).await;
+    }
+    for by in ["priority", "scheduler", "parameters", "attributes"] {
+        home.works(&format!("schedule {by} 0")).await;
+    }
+    assert_eq!(home.shell("nice -n 3 echo done").await.stdout.text, "done\n");
+}
+
+#[tokio::test]
 async fn no_program_gets_more_rights() {
     let home = Home::new();
     let status = home.shell("cat /proc/self/status").await.stdout.text;
@@ -629,7 +649,7 @@ mod controls {
     const UNHELD: &str = "all";
 
     /// What gets through without which layers, and whether only for the administrator.
-    const ESCAPES: [(&str, &str, bool); 13] = [
+    const ESCAPES: [(&str, &str, bool); 14] = [
         ("landlock namespaces", "write ~/other/file", false),
         ("landlock namespaces", "read ~/secrets/key", false),
         ("landlock namespaces", "chmod ~/other/file", false),
@@ -641,6 +661,7 @@ mod controls {
         ("scope", "signal NEIGHBOUR", false),
         ("landlock capabilities", "ptrace NEIGHBOUR", true),
         ("filter", "system clone", false),
+        ("filter", "schedule priority NEIGHBOUR", false),
         ("capabilities", "read /proc/NEIGHBOUR/environ", true),
         ("capabilities", "setuid", true),
     ];
