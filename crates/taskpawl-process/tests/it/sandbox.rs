@@ -285,6 +285,10 @@ async fn sockets_of_other_programs_are_out_of_reach() {
         home.profile.network = network;
         let _outside = UnixListener::bind(home.bench.path("other/socket")).unwrap();
         home.fails("unix ~/other/socket").await;
+        // In the project programs have sockets of their own, so it takes a name.
+        let _inside = UnixListener::bind(home.bench.path("project/socket")).unwrap();
+        home.profile.hidden.push(home.bench.path("project/socket"));
+        home.fails("unix ~/project/socket").await;
         let name = format!("taskpawl-test-{}", std::process::id());
         let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
         home.fails(&format!("abstract {name}")).await;

@@ -162,7 +162,7 @@ impl Confinement {
         Profile {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
-            hidden: unique(opened(&rules.hidden, found.secrets.clone(), &named)),
+            hidden: unique(opened(&rules.hidden, found.hidden(), &named)),
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
@@ -389,6 +389,15 @@ mod tests {
         }
         assert!(profile.read.contains(&scene.at("home")));
         assert!(!is_within(&scene.at("own/output"), &profile.read));
+    }
+
+    #[test]
+    fn who_listens_in_the_project_is_hidden_unless_named() {
+        let mut scene = Scene::new();
+        let _listener = std::os::unix::net::UnixListener::bind(scene.at("project/dev.sock")).unwrap();
+        assert!(scene.plain().hidden.contains(&scene.at("project/dev.sock")));
+        scene.settings.read = vec!["dev.sock".into()];
+        assert!(!scene.plain().hidden.contains(&scene.at("project/dev.sock")));
     }
 
     #[test]

@@ -70,10 +70,19 @@ struct State {
 pub(super) struct Found {
     /// The files in which secrets are.
     pub(super) secrets: Vec<PathBuf>,
+    /// The sockets that are there: who listens at them was there before.
+    pub(super) sockets: Vec<PathBuf>,
     /// Every repository.
     pub(super) repositories: Vec<PathBuf>,
     /// What is not looked at.
     pub(super) gap: Option<String>,
+}
+
+impl Found {
+    /// Returns what nobody reads, or talks to, who does not name it.
+    pub(super) fn hidden(&self) -> Vec<PathBuf> {
+        self.secrets.iter().chain(&self.sockets).cloned().collect()
+    }
 }
 
 impl Watch {
@@ -121,6 +130,7 @@ impl Watch {
         state.gap_is_told |= gap.is_some();
         Found {
             secrets: state.tree.secrets().cloned().collect(),
+            sockets: state.tree.sockets().cloned().collect(),
             repositories: state.tree.repositories().cloned().collect(),
             gap,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::DirEntry;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -53,6 +53,7 @@ struct Directory {
     entries: usize,
     secrets: Vec<PathBuf>,
     repositories: Vec<PathBuf>,
+    sockets: Vec<PathBuf>,
     /// Whether there are names in it that others obey.
     holds_obeyed: bool,
     /// The directories in it that are not looked at: the first, and how many.
@@ -65,6 +66,14 @@ struct Stamp {
     device: u64,
     inode: u64,
     changed: (i64, i64),
+}
+
+/// What an entry of a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Directory,
+    Socket,
+    Other,
 }
 
 impl Tree {
@@ -114,6 +123,11 @@ impl Tree {
         self.directories.values().flat_map(|directory| &directory.repositories)
     }
 
+    /// Returns the sockets that somebody may listen at.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.values().flat_map(|directory| &directory.sockets)
+    }
+
     /// Returns the directories in which there may be what others obey.
     pub(super) fn obeyed_in(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.iter().filter(|(_, directory)| directory.holds_obeyed).map(|(path, _)| path)
@@ -130,14 +144,14 @@ impl Tree {
         };
         let first = first.display();
         Some(format!(
-            "`.env` files and repositories are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` and `protect` in the configuration name what is there"
+            "`.env` files, sockets and repositories are not looked for in `{first}`{more}, because the project has more than {ENTRIES} files; `[sandbox] hide` and `protect` in the configuration name what is there"
         ))
     }
 
     fn forget(&mut self, path: &Path) {
         if let Some(directory) = self.directories.remove(path) {
             self.entries -= directory.entries;
-            self.kept -= directory.secrets.len() + directory.repositories.len();
+            self.kept -= directory.kept();
         }
     }
 
@@ -153,7 +167,8 @@ impl Tree {
             }
             found.entries += 1;
             self.entries += 1;
-            let (name, is_directory) = look(&entry);
+            let (name, kind) = look(&entry);
+            let is_directory = kind == Kind::Directory;
             found.holds_obeyed |= SandboxPlaces::begins_obeyed(&name);
             parts_of_repository += usize::from(is_part_of_repository(&name, is_directory));
             if name == ".git" {
@@ -162,6 +177,9 @@ impl Tree {
             } else if dotenv::is_secret(&name) {
                 self.kept += 1;
                 found.secrets.push(entry.path());
+            } else if kind == Kind::Socket {
+                self.kept += 1;
+                found.sockets.push(entry.path());
             } else if is_directory && !is_skipped(&name) && !self.directories.contains_key(&entry.path()) {
                 if self.entries < self.most {
                     queue.push_back(entry.path());
@@ -179,6 +197,10 @@ impl Tree {
 }
 
 impl Directory {
+    fn kept(&self) -> usize {
+        self.secrets.len() + self.repositories.len() + self.sockets.len()
+    }
+
     fn leave_out(&mut self, path: PathBuf) {
         self.left_out.get_or_insert((path, 0)).1 += 1;
     }
@@ -207,9 +229,13 @@ pub(super) fn is_skipped(name: &str) -> bool {
     SKIPPED.contains(&name)
 }
 
-fn look(entry: &DirEntry) -> (String, bool) {
-    let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-    (entry.file_name().to_string_lossy().into_owned(), is_directory)
+fn look(entry: &DirEntry) -> (String, Kind) {
+    let kind = match entry.file_type() {
+        Ok(kind) if kind.is_dir() => Kind::Directory,
+        Ok(kind) if kind.is_socket() => Kind::Socket,
+        Ok(_) | Err(_) => Kind::Other,
+    };
+    (entry.file_name().to_string_lossy().into_owned(), kind)
 }
 
 /// Git takes a directory that has these three for a repository, whatever its name.
@@ -279,7 +305,7 @@ mod tests {
         assert_eq!(told(1_000), (3, String::new()), "depth does not matter");
         let (found, gap) = told(5);
         assert_eq!(found, 1);
-        insta::assert_snapshot!(gap, @"`.env` files and repositories are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` and `protect` in the configuration name what is there");
+        insta::assert_snapshot!(gap, @"`.env` files, sockets and repositories are not looked for in `[dir]/a/b/c/d`, because the project has more than 20000 files; `[sandbox] hide` and `protect` in the configuration name what is there");
     }
 
     #[test]
@@ -295,6 +321,19 @@ mod tests {
         assert_eq!(names(dir.path(), tree.obeyed_in()), ["a/new"]);
         let fresh = looked_at(dir.path(), ENTRIES);
         assert_eq!(tree.entries, fresh.entries, "nothing is counted twice");
+    }
+
+    #[test]
+    fn sockets_are_found_where_files_of_the_environment_are() {
+        let dir = made(&["app/x", "node_modules/x"]);
+        let bind = |name: &str| std::os::unix::net::UnixListener::bind(dir.path().join(name)).unwrap();
+        let _listeners = ["dev.sock", "app/s", "node_modules/s"].map(bind);
+        let mut tree = looked_at(dir.path(), ENTRIES);
+        assert_eq!(names(dir.path(), tree.sockets()), ["app/s", "dev.sock"]);
+        std::fs::remove_file(dir.path().join("app/s")).unwrap();
+        tree.look();
+        assert_eq!(names(dir.path(), tree.sockets()), ["dev.sock"]);
+        assert_eq!(tree.kept, 1);
     }
 
     #[test]
