@@ -23,6 +23,12 @@ const DENIED: [&str; 6] = [
 ];
 /// What programs say that put another file in the place of one that a mount covers, as `git config` does.
 const COVERED: [&str; 2] = ["device or resource busy", "EBUSY"];
+/// What programs are told that want to write what a mount protects.
+const READ_ONLY: [&str; 2] = ["read-only file system", "EROFS"];
+/// What programs are told that want to talk to whoever listens at a socket that is covered.
+const REFUSED: [&str; 2] = ["connection refused", "ECONNREFUSED"];
+/// What a shell says that cannot make a file because the directory is not there.
+const NO_DIRECTORY: [&str; 1] = ["directory nonexistent"];
 const MISSING: [&str; 3] = ["no such file", "ENOENT", "cannot find module"];
 /// What programs say that cannot start another one.
 const TOO_MANY: [&str; 3] = ["resource temporarily unavailable", "cannot fork", "EAGAIN"];
@@ -50,6 +56,10 @@ const UNREACHABLE: [&str; 20] = [
     "all connection attempts failed",
     "fetch failed",
 ];
+
+/// What stands before the name of a file in what shells and others say.
+const MADE: [&str; 7] =
+    ["cannot create ", "cannot open ", "can't create ", "can't open ", "open ", "mkdir ", "remove "];
 
 /// Exit codes of `curl`, which may be told to say nothing, for hosts that cannot be found or reached.
 const CURL: [i32; 3] = [5, 6, 7];
@@ -186,19 +196,28 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
     if let Some(path) = protected_in(profile, cwd, line) {
         return Some(protected(&path));
     }
+    if (says(&COVERED) || says(&REFUSED))
+        && let Some(path) = first_path(cwd, line, |path| is_within(path, &profile.hidden))
+    {
+        return Some(unreadable(profile, &path));
+    }
     if says(&DENIED) {
         return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
     }
-    if says(&MISSING) {
-        // What is hidden stands there empty.
-        let there = |path: &PathBuf| path.exists() && !may_read(profile, path);
-        return paths(line)
-            .iter()
-            .map(|path| plain(&cwd.join(path)))
-            .find(there)
-            .map(|path| unreadable(profile, &path));
-    }
-    None
+    // What is hidden stands there empty.
+    let is_unseen = |path: &Path| path.exists() && !may_read(profile, path);
+    let path = if says(&NO_DIRECTORY) {
+        first_path(cwd, line, |path| path.parent().is_some_and(is_unseen))
+    } else if says(&MISSING) {
+        first_path(cwd, line, is_unseen)
+    } else {
+        None
+    };
+    path.map(|path| unreadable(profile, &path))
+}
+
+fn first_path(cwd: &Path, line: &str, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    paths(line).iter().map(|path| plain(&cwd.join(path))).find(|path| is_it(path))
 }
 
 /// Returns why a path was denied, if the sandbox did it.
@@ -229,8 +248,37 @@ fn protected_in(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
     }
     let starts = || cwd.ancestors().take_while(|above| is_within(above, &profile.write));
     let from_each = |path: &PathBuf| starts().map(|start| plain(&start.join(path))).collect::<Vec<_>>();
-    let met = |path: &PathBuf| is_within(path, &profile.read_only) && !is_within(path, &profile.hidden);
-    paths(line).iter().flat_map(from_each).find(met)
+    let found = paths(line).iter().flat_map(from_each).find(|path| is_protected(profile, path));
+    found.or_else(|| protected_by_name(profile, cwd, line))
+}
+
+fn is_protected(profile: &Profile, path: &Path) -> bool {
+    is_within(path, &profile.read_only) && !is_within(path, &profile.hidden)
+}
+
+/// Returns the protected place that a line means by a name alone. Shells say it of the directory that they are in, which may be one beneath
+/// that in which they were started: then no other place may be called so.
+fn protected_by_name(profile: &Profile, cwd: &Path, line: &str) -> Option<PathBuf> {
+    let name = name_alone(line)?;
+    let here = cwd.join(name);
+    if is_protected(profile, &here) {
+        return Some(here);
+    }
+    if !says(line, &READ_ONLY) {
+        return None;
+    }
+    let is_called = |path: &&PathBuf| path.starts_with(cwd) && path.ends_with(name);
+    let mut called = profile.read_only.iter().filter(is_called);
+    let first = called.next().filter(|path| is_protected(profile, path))?;
+    called.next().is_none().then(|| first.clone())
+}
+
+/// Returns the name without a directory that stands before what went wrong: `sh: 1: cannot create Makefile: …`, `open Makefile: …`.
+fn name_alone(line: &str) -> Option<&str> {
+    let part = line.rsplit(": ").nth(1)?;
+    let name = MADE.iter().find_map(|said| part.strip_prefix(said)).unwrap_or(part);
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
+    is_name.then_some(name)
 }
 
 fn protected(path: &Path) -> String {
@@ -382,6 +430,45 @@ mod tests {
     }
 
     #[test]
+    fn names_alone_are_protected_where_only_one_place_can_be_meant() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let profile = Profile {
+            write: paths(&["/p"]),
+            read_only: paths(&["/p/Makefile", "/p/.git/config", "/p/a/x.toml", "/p/b/x.toml"]),
+            hidden: paths(&["/p/dev.sock"]),
+            ..Profile::default()
+        };
+        let met = |line: &str| {
+            let said = of_lines(&profile, Path::new("/p"), &[], line)?;
+            Some(said.split('`').nth(1).unwrap_or_default().to_owned())
+        };
+        for (line, place) in [
+            ("sh: 1: cannot create Makefile: Permission denied", "/p/Makefile"),
+            ("/bin/sh: 1: cannot create Makefile: Read-only file system", "/p/Makefile"),
+            ("bash: line 1: Makefile: Read-only file system", "/p/Makefile"),
+            ("open Makefile: read-only file system", "/p/Makefile"),
+            ("sh: 1: cannot create config: Read-only file system", "/p/.git/config"),
+            ("bash: line 1: config: Read-only file system", "/p/.git/config"),
+            ("rm: cannot remove 'dev.sock': Device or resource busy", "/p/dev.sock"),
+            ("Error: connect ECONNREFUSED ./dev.sock", "/p/dev.sock"),
+        ] {
+            assert_eq!(met(line).as_deref(), Some(place), "{line}");
+        }
+        for line in [
+            "sh: 1: cannot create config: Permission denied",
+            "sh: 1: cannot create x.toml: Read-only file system",
+            "sh: 1: cannot create other: Read-only file system",
+            "make: *** No rule to make target 'Makefile'",
+            "Makefile: 3: recipe for target 'all' failed",
+            "the Makefile: Permission denied",
+            "Makefile: no such target",
+            "Error: connect ECONNREFUSED 127.0.0.1:5432",
+        ] {
+            assert_eq!(met(line), None, "{line}");
+        }
+    }
+
+    #[test]
     fn who_ends_well_may_have_met_what_is_protected_too() {
         let (profile, cwd) = (
             Profile {
@@ -466,5 +553,14 @@ mod tests {
     fn what_is_there_outside_and_not_inside_is_told() {
         insta::assert_snapshot!(said("ls: cannot access '[]/srv': No such file or directory"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
         assert_eq!(said("ls: cannot access '[]/srv/nothing': No such file or directory"), "");
+        insta::assert_snapshot!(said("sh: 1: cannot create []/srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        insta::assert_snapshot!(said("sh: 1: cannot create ../../srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
+        for line in [
+            "sh: 1: cannot create []/srv/none/new: Directory nonexistent",
+            "sh: 1: cannot create none/new: Directory nonexistent",
+            "sh: 1: cannot create ../none/new: Directory nonexistent",
+        ] {
+            assert_eq!(said(line), "", "{line}");
+        }
     }
 }
