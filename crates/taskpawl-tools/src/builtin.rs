@@ -75,7 +75,7 @@ impl Tool for Blocking {
 }
 
 /// Runs `work` where it may block. A panic in it goes on here; dropping the future cancels the context of the work.
-async fn blocking<T, F>(mut cx: CallContext, work: F) -> Result<T, ToolError>
+pub(crate) async fn blocking<T, F>(mut cx: CallContext, work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
     F: FnOnce(&CallContext) -> Result<T, ToolError> + Send + 'static,

@@ -57,8 +57,8 @@ pub use policy::{
 pub use redact::{Redactor, RedactorStream};
 pub use registry::{RegisteredTool, Registry, check_foreign};
 pub use sandbox::{
-    CallSandbox, ClosedPlaces, ClosedReason, Confinement, Denials, SandboxError, SandboxMode, SandboxPlaces,
-    SandboxSettings, Widening,
+    BeforeCall, CallSandbox, ClosedPlaces, ClosedReason, Confinement, CreatedInCall, Denials, SandboxError,
+    SandboxMode, SandboxPlaces, SandboxSettings, Widening,
 };
 pub use scope::{current_scope, in_scope};
 pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretSource};

@@ -368,6 +368,30 @@ fn a_call_that_failed_by_the_sandbox_of_its_server_says_so() {
     assert!(off.stderr.contains("it did not work") && !off.stderr.contains("--allow-write"), "{off}");
 }
 
+/// A server may make what others obey later, as a program of a call may.
+#[test]
+fn protected_files_that_a_server_makes_are_named() {
+    let cli = Cli::new().with_programs();
+    let answer = r#"mkdir -p .vscode plain; answer '{"content":[],"structuredContent":{"n":1}}'"#;
+    let server = SERVER.replace(r#"answer '{"content":[{"type":"text","text":"hello"}]}'"#, answer);
+    assert!(server.contains("mkdir -p .vscode"));
+    let script = cli.file("server.sh", &server);
+    user_file(&cli, &format!("[mcpServers.hi]\ncommand = \"sh\"\nargs = [{script:?}]\n"));
+    let plan = json!({"tasks": [
+        {"id": "a", "call": {"hi/greet": {"name": "x"}}},
+        {"id": "b", "call": {"hi/greet": {"name": "x"}}, "needs": ["a"]},
+    ]});
+    cli.file("plan.json", &plan.to_string());
+    let run = cli.run(&["run-all-ready", "--plan", "plan.json", "--format", "ndjson"]).ok();
+    assert!(run.stdout.contains("`.vscode`: made while it ran"), "{run}");
+    let result = |task: &str| {
+        let shown = cli.run(&["show", task, "--json"]).ok().json();
+        shown["data"]["metadata"]["toolCalls"][0]["result"].clone()
+    };
+    assert_eq!(result("a"), json!({"n": 1, "sandbox": {"created": [".vscode"]}}));
+    assert_eq!(result("b"), json!({"n": 1}), "it is told once");
+}
+
 #[test]
 fn a_program_that_the_sandbox_hides_is_said_to_be_hidden() {
     let cli = Cli::new().with_programs();

@@ -8,7 +8,7 @@ use taskpawl::tools::{CallContext, Programs, Sandbox, ToolError, check_foreign};
 use tokio::sync::OnceCell;
 
 use super::catalogue::{Catalogue, place, read_problem, write_problem};
-use super::config::{ServerConfig, Variables};
+use super::config::{ServerConfig, Transport, Variables};
 use super::connection::{Answered, Connection, Failure};
 use super::handler::locked;
 use super::sandbox::is_same;
@@ -60,6 +60,11 @@ impl Server {
         let known = cache.as_deref().and_then(Catalogue::read).map(Arc::new);
         let problem = Mutex::new(cache.as_deref().and_then(read_problem));
         Self { config, variables, cache, known: Mutex::new(known), problem, slots: Mutex::default() }
+    }
+
+    /// Returns whether it is a program, which may make files here.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self.config.transport, Transport::Stdio { .. })
     }
 
     /// Returns what is known of the tools; `None` where the server never ran with this configuration.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
-use taskpawl::tools::{CallContext, Progress, Tool, ToolError, ToolSpec, check_foreign};
+use serde_json::{Map, Value};
+use taskpawl::tools::{BeforeCall, CallContext, CreatedInCall, Progress, Tool, ToolError, ToolSpec, check_foreign};
 
 use super::catalogue::Entry;
 use super::pool::Server;
@@ -72,16 +72,72 @@ impl Tool for McpTool {
                 problem: "has to be an object".to_owned(),
             });
         };
-        let answer = self.server.call(&cx, &self.spec.name, &self.name, args).await?;
-        let is_structured = answer.result.structured_content.is_some();
-        let mut result = result_of(&self.spec.name, answer.result, answer.hint.as_deref())?;
-        if let Some(problem) = is_structured.then(|| self.problem_of(&result)).flatten() {
-            warn(&cx, &mut result, problem);
-        }
-        Ok(result)
+        let before = self.server.is_program().then(|| BeforeCall::of(&cx));
+        let answer = self.server.call(&cx, &self.spec.name, &self.name, args).await;
+        let created = match before {
+            Some(before) => before.created(&cx, self.server.config.sandbox.write.clone()).await?,
+            None => CreatedInCall::default(),
+        };
+        let result = answer.and_then(|answer| {
+            let is_structured = answer.result.structured_content.is_some();
+            let mut result = result_of(&self.spec.name, answer.result, answer.hint.as_deref())?;
+            if let Some(problem) = is_structured.then(|| self.problem_of(&result)).flatten() {
+                warn(&cx, &mut result, problem);
+            }
+            Ok(result)
+        });
+        with_created(&cx, created, result)
     }
 
     fn is_foreign(&self) -> bool {
         true
+    }
+}
+
+/// Tells what others obey later and has come during the call: in a warning, and in what the server returned if that has room for it, as an
+/// object has.
+fn with_created(
+    cx: &CallContext,
+    created: CreatedInCall,
+    result: Result<Value, ToolError>,
+) -> Result<Value, ToolError> {
+    let mut sandbox = Map::new();
+    created.tell(cx, &mut sandbox);
+    if sandbox.is_empty() {
+        return result;
+    }
+    match result {
+        Ok(value) => Ok(with_sandbox(value, sandbox)),
+        Err(ToolError::Answered { message, result }) => {
+            Err(ToolError::Answered { message, result: Box::new(with_sandbox(*result, sandbox)) })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn with_sandbox(mut value: Value, sandbox: Map<String, Value>) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.entry("sandbox").or_insert(Value::Object(sandbox));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_of_the_server_is_added_to_and_never_changed() {
+        let sandbox = || Map::from_iter([("created".to_owned(), json!([".mcp.json"]))]);
+        for (value, expected) in [
+            (json!({"n": 1}), json!({"n": 1, "sandbox": {"created": [".mcp.json"]}})),
+            (json!({"sandbox": "mine"}), json!({"sandbox": "mine"})),
+            (json!("text"), json!("text")),
+            (Value::Null, Value::Null),
+        ] {
+            assert_eq!(with_sandbox(value, sandbox()), expected);
+        }
     }
 }

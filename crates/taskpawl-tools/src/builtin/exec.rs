@@ -9,16 +9,13 @@ use taskpawl_process::{
     End, Enforcement, Environment, Limits, NetworkWall, Outcome, OutputFiles, Program, SpawnError,
 };
 
-use super::{blocking, parse};
+use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{Before, Made, hidden_names, hint, hint_for_start, met_protected};
+use crate::sandbox::{BeforeCall, hidden_names, hint, hint_for_start, met_protected};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
-
-/// How many files that others obey a warning names.
-const WARNED: usize = 5;
 
 /// Runs a program from its argv, without a shell.
 #[derive(Debug)]
@@ -202,12 +199,14 @@ pub(crate) async fn run(
         keep_bytes: cx.limits.keep_bytes,
         grace: cx.limits.grace,
     };
-    let before = Before::of(cx);
+    let before = BeforeCall::of(cx);
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
-    let made = blocking(cx.clone(), move |cx| Ok(before.made_since(cx))).await?;
-    tell_made(cx, made, &mut report);
+    let created = before.created(cx, Vec::new()).await?;
+    if let Some(Value::Object(sandbox)) = report.get_mut("sandbox") {
+        created.tell(cx, sandbox);
+    }
     // Where nothing can be covered, nothing is hidden: the gaps say so.
     if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
         tell_hidden(cx, &hidden_names(&program), &mut report);
@@ -224,34 +223,6 @@ pub(crate) async fn run(
         }
         None => Ok(report.into()),
     }
-}
-
-/// Says what is obeyed later and has come while a program ran: all of it in the result, the first in a warning of the run.
-fn tell_made(cx: &CallContext, made: Made, report: &mut Map<String, Value>) {
-    if let Some(gap) = made.gap {
-        match report["sandbox"]["gaps"].as_array_mut() {
-            Some(gaps) => gaps.push(gap.into()),
-            None => report["sandbox"]["gaps"] = json!([gap]),
-        }
-    }
-    if made.names.is_empty() {
-        return;
-    }
-    let count = made.names.len() + made.more;
-    let first: Vec<_> = made.names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
-    let more = match count - first.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    cx.warn(format!(
-        "{}{more}: made while it ran, and obeyed later without being asked; look at it before you go on",
-        first.join(", ")
-    ));
-    let mut names = made.names;
-    if made.more > 0 {
-        names.push(format!("… and {} more", made.more));
-    }
-    report["sandbox"]["created"] = names.into();
 }
 
 /// A program that reads a hidden file finds it empty, and seldom says so.

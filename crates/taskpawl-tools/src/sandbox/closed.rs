@@ -305,7 +305,7 @@ fn find<'a>(spots: &'a [Spot], path: &Path, named: &[PathBuf]) -> Option<&'a Spo
 }
 
 /// Returns whether `path`, which lies in the closed `place`, was named, or lies in what was named in there.
-fn is_opened(place: &Path, path: &Path, named: &[PathBuf]) -> bool {
+pub(super) fn is_opened(place: &Path, path: &Path, named: &[PathBuf]) -> bool {
     named.iter().any(|named| named.starts_with(place) && path.starts_with(named))
 }
 

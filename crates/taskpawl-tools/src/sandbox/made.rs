@@ -5,13 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value, json};
+
+use super::closed::is_opened;
 use super::places::SandboxPlaces;
 use super::repositories;
 use super::tree::Tree;
+use crate::builtin::blocking;
 use crate::context::CallContext;
+use crate::error::ToolError;
 
-/// How many of them a result names.
+/// How many of them a result names, and how many a warning.
 const NAMED: usize = 100;
+const WARNED: usize = 5;
 
 /// Something that others obey without being asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,39 +201,77 @@ fn there(paths: impl Iterator<Item = PathBuf>) -> impl Iterator<Item = Obeyed> {
     paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::whole)
 }
 
-/// What a call finds at its end that was not there when it began.
+/// What was there that others obey when a call began, for a tool that starts programs or talks to some: they may make more of it.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub struct BeforeCall {
     watch: Option<Arc<Watch>>,
     seen: usize,
 }
 
 /// What is obeyed later and has come while a call ran.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub struct CreatedInCall {
     /// What it is, as people are told of it.
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
     /// How many more there are.
-    pub(crate) more: usize,
+    more: usize,
     /// What is not looked at, if there is anything and nobody knows yet.
-    pub(crate) gap: Option<String>,
+    gap: Option<String>,
 }
 
-impl Before {
-    /// Looks before a program starts.
-    pub(crate) fn of(cx: &CallContext) -> Self {
+impl BeforeCall {
+    /// Looks before a program starts, or is asked for something.
+    pub fn of(cx: &CallContext) -> Self {
         let watch = cx.closed.watch().cloned();
         let seen = watch.as_ref().map_or(0, |watch| watch.seen());
         Self { watch, seen }
     }
 
-    /// Looks again after it has ended. What was named to be written itself is nobody's surprise.
-    pub(crate) fn made_since(self, cx: &CallContext) -> Made {
-        let Some(watch) = self.watch else { return Made::default() };
-        let (mut made, gap) = watch.since(self.seen);
-        made.retain(|obeyed| !cx.closed.is_named(&obeyed.place, &obeyed.path));
-        let names = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
-        Made { names, more: made.len().saturating_sub(NAMED), gap }
+    /// Looks again when it has ended, or has answered. What was named to be written itself, also by `named`, is nobody's surprise.
+    ///
+    /// # Errors
+    /// The runtime shuts down.
+    pub async fn created(self, cx: &CallContext, named: Vec<PathBuf>) -> Result<CreatedInCall, ToolError> {
+        let Some(watch) = self.watch else { return Ok(CreatedInCall::default()) };
+        blocking(cx.clone(), move |cx| Ok(created(&watch, self.seen, cx, &named))).await
+    }
+}
+
+fn created(watch: &Watch, seen: usize, cx: &CallContext, named: &[PathBuf]) -> CreatedInCall {
+    let (mut made, gap) = watch.since(seen);
+    made.retain(|Obeyed { place, path, .. }| {
+        !cx.closed.is_named(place, path) && !is_opened(place, path, named)
+    });
+    let names = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
+    CreatedInCall { names, more: made.len().saturating_sub(NAMED), gap }
+}
+
+impl CreatedInCall {
+    /// Tells of it: all of it in `sandbox`, a part of the call's result, the first in a warning of the run.
+    pub fn tell(self, cx: &CallContext, sandbox: &mut Map<String, Value>) {
+        if let Some(gap) = self.gap {
+            match sandbox.get_mut("gaps").and_then(Value::as_array_mut) {
+                Some(gaps) => gaps.push(gap.into()),
+                None => drop(sandbox.insert("gaps".to_owned(), json!([gap]))),
+            }
+        }
+        if self.names.is_empty() {
+            return;
+        }
+        let first: Vec<_> = self.names.iter().take(WARNED).map(|name| format!("`{name}`")).collect();
+        let more = match self.names.len() + self.more - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        cx.warn(format!(
+            "{}{more}: made while it ran, and obeyed later without being asked; look at it before you go on",
+            first.join(", ")
+        ));
+        let mut names = self.names;
+        if self.more > 0 {
+            names.push(format!("… and {} more", self.more));
+        }
+        sandbox.insert("created".to_owned(), names.into());
     }
 }
 
