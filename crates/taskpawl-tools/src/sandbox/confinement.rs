@@ -153,7 +153,8 @@ impl Confinement {
 
         let mut read_only = opened(&rules.read_only, Vec::new(), &rules.may_write);
         // What is not there cannot be covered; saying so of each would fill every result with what nobody misses.
-        read_only.retain(|path| path.symlink_metadata().is_ok() || is_within(path, &places.kept));
+        let is_there = |path: &PathBuf| !found.absent.contains(path) && path.symlink_metadata().is_ok();
+        read_only.retain(|path| is_there(path) || is_within(path, &places.kept));
 
         let mut read = places.readable();
         read.extend(rules.may_read.iter().filter(is_beside).cloned());

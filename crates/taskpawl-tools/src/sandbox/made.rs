@@ -78,6 +78,8 @@ pub(super) struct Found {
     pub(super) secrets: Vec<PathBuf>,
     /// The sockets that are there: who listens at them was there before.
     pub(super) sockets: Vec<PathBuf>,
+    /// What others would obey at the root of the project and is not there.
+    pub(super) absent: BTreeSet<PathBuf>,
     /// Every repository.
     pub(super) repositories: Vec<PathBuf>,
     /// What is not looked at.
@@ -137,6 +139,7 @@ impl Watch {
         Found {
             secrets: state.tree.secrets().cloned().collect(),
             sockets: state.tree.sockets().cloned().collect(),
+            absent: absent(&state.tree),
             repositories: state.tree.repositories().cloned().collect(),
             gap,
         }
@@ -184,10 +187,14 @@ impl State {
 }
 
 fn found_beneath(tree: &Tree) -> BTreeSet<Obeyed> {
-    let names = tree.obeyed_in().flat_map(|directory| SandboxPlaces::obeyed_anywhere(directory));
     let gits: Vec<PathBuf> = tree.repositories().cloned().collect();
-    let root = found_in(&BTreeSet::from([tree.root().to_owned()]), &BTreeSet::new());
-    there(names).chain(repositories::active(&gits)).chain(root).collect()
+    let own = repositories::active(&[tree.root().join(".git")]);
+    there(tree.obeyed()).chain(repositories::active(&gits)).chain(own).collect()
+}
+
+fn absent(tree: &Tree) -> BTreeSet<PathBuf> {
+    let maybe: BTreeSet<PathBuf> = tree.obeyed().collect();
+    SandboxPlaces::obeyed_by_name(tree.root()).filter(|path| !maybe.contains(path)).collect()
 }
 
 fn found_in(places: &BTreeSet<PathBuf>, repositories: &BTreeSet<PathBuf>) -> BTreeSet<Obeyed> {

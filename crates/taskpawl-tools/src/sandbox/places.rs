@@ -268,17 +268,18 @@ impl SandboxPlaces {
 
     /// Returns what of it is not in a repository of git, which is more than a name.
     pub(super) fn obeyed_by_name(directory: &Path) -> impl Iterator<Item = PathBuf> {
-        OBEYED.iter().chain(&OBEYED_AT_HOME).map(move |name| directory.join(name))
+        Self::obeyed_names(true).map(move |name| directory.join(name))
     }
 
-    /// Returns what of it is obeyed in directories beneath a project, too.
-    pub(super) fn obeyed_anywhere(directory: &Path) -> impl Iterator<Item = PathBuf> {
-        OBEYED.iter().map(move |name| directory.join(name))
+    /// Returns what of it is obeyed in directories beneath a project, and what is so in the root of one alone, by name.
+    pub(super) fn obeyed_names(is_root: bool) -> impl Iterator<Item = &'static str> {
+        let at_home: &[&str] = if is_root { &OBEYED_AT_HOME } else { &[] };
+        OBEYED.iter().chain(at_home).copied()
     }
 
-    /// Returns whether something that is obeyed anywhere begins with this name.
-    pub(super) fn begins_obeyed(name: &str) -> bool {
-        OBEYED.iter().any(|obeyed| obeyed.split('/').next() == Some(name))
+    /// Returns the name with which something of it begins that begins with `name`, without regard to case: it depends on the file system.
+    pub(super) fn beginning_obeyed(name: &str, is_root: bool) -> Option<&'static str> {
+        Self::obeyed_names(is_root).map(beginning).find(|beginning| beginning.eq_ignore_ascii_case(name))
     }
 
     /// Returns which part of a path, seen from the root of a project, is such, wherever it lies, without regard to case.
@@ -309,6 +310,11 @@ impl SandboxPlaces {
     fn directory(&self, variable: &str) -> Option<PathBuf> {
         self.variables.get(OsStr::new(variable)).map(PathBuf::from).filter(|path| is_place(path))
     }
+}
+
+/// Returns the first part of a name that may have several.
+pub(super) fn beginning(name: &'static str) -> &'static str {
+    name.split_once('/').map_or(name, |(first, _)| first)
 }
 
 /// Returns whether a path says anything: an empty or relative one does not, and the root of everything says too much.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::dotenv;
-use super::places::SandboxPlaces;
+use super::places::{SandboxPlaces, beginning};
 
 /// Among how many files of a project it is looked for.
 const ENTRIES: usize = 20_000;
@@ -54,8 +54,10 @@ struct Directory {
     secrets: Vec<PathBuf>,
     repositories: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
-    /// Whether there are names in it that others obey.
-    holds_obeyed: bool,
+    /// The names in it, in small letters, with which something begins that others obey.
+    obeyed: Vec<&'static str>,
+    /// Whether there may be more in it than was read.
+    is_cut: bool,
     /// The directories in it that are not looked at: the first, and how many.
     left_out: Option<(PathBuf, usize)>,
 }
@@ -128,9 +130,15 @@ impl Tree {
         self.directories.values().flat_map(|directory| &directory.sockets)
     }
 
-    /// Returns the directories in which there may be what others obey.
-    pub(super) fn obeyed_in(&self) -> impl Iterator<Item = &PathBuf> {
-        self.directories.iter().filter(|(_, directory)| directory.holds_obeyed).map(|(path, _)| path)
+    /// Returns what others obey, as far as it may be there: what it begins with is in a directory that was read. All else is not.
+    pub(super) fn obeyed(&self) -> impl Iterator<Item = PathBuf> {
+        let unread = (!self.has_read(&self.root)).then(|| SandboxPlaces::obeyed_by_name(&self.root));
+        let read = self.directories.iter().filter(|(_, directory)| directory.may_hold_obeyed());
+        let read = read.flat_map(|(path, directory)| {
+            let names = SandboxPlaces::obeyed_names(*path == self.root);
+            names.filter(|name| directory.may_hold(name)).map(|name| path.join(name))
+        });
+        read.chain(unread.into_iter().flatten())
     }
 
     /// Says what is not hidden or told because it was not looked for, if there is anything.
@@ -160,8 +168,12 @@ impl Tree {
         let mut found =
             Directory { stamp: Stamp::of(&path).filter(Stamp::is_settled), ..Directory::default() };
         let mut parts_of_repository = 0;
-        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+        let is_root = path == self.root;
+        let entries = std::fs::read_dir(&path);
+        found.is_cut = entries.is_err();
+        for entry in entries.into_iter().flatten().flatten() {
             if found.entries == LONGEST || self.kept >= KEPT {
+                found.is_cut = true;
                 found.leave_out(path.clone());
                 break;
             }
@@ -169,7 +181,7 @@ impl Tree {
             self.entries += 1;
             let (name, kind) = look(&entry);
             let is_directory = kind == Kind::Directory;
-            found.holds_obeyed |= SandboxPlaces::begins_obeyed(&name);
+            found.note_obeyed(&name, is_root);
             parts_of_repository += usize::from(is_part_of_repository(&name, is_directory));
             if name == ".git" {
                 self.kept += 1;
@@ -199,6 +211,22 @@ impl Tree {
 impl Directory {
     fn kept(&self) -> usize {
         self.secrets.len() + self.repositories.len() + self.sockets.len()
+    }
+
+    fn note_obeyed(&mut self, name: &str, is_root: bool) {
+        if let Some(beginning) = SandboxPlaces::beginning_obeyed(name, is_root)
+            && !self.obeyed.contains(&beginning)
+        {
+            self.obeyed.push(beginning);
+        }
+    }
+
+    fn may_hold_obeyed(&self) -> bool {
+        self.is_cut || !self.obeyed.is_empty()
+    }
+
+    fn may_hold(&self, obeyed: &'static str) -> bool {
+        self.is_cut || self.obeyed.contains(&beginning(obeyed))
     }
 
     fn leave_out(&mut self, path: PathBuf) {
@@ -318,7 +346,8 @@ mod tests {
         tree.look();
         assert_eq!(names(dir.path(), tree.repositories()), ["a/new/deep/.git"]);
         assert_eq!(names(dir.path(), tree.secrets()), ["a/.env"]);
-        assert_eq!(names(dir.path(), tree.obeyed_in()), ["a/new"]);
+        let obeyed: Vec<_> = tree.obeyed().collect();
+        assert_eq!(names(dir.path(), obeyed.iter()), ["a/new/.mcp.json"]);
         let fresh = looked_at(dir.path(), ENTRIES);
         assert_eq!(tree.entries, fresh.entries, "nothing is counted twice");
     }
@@ -334,6 +363,24 @@ mod tests {
         tree.look();
         assert_eq!(names(dir.path(), tree.sockets()), ["dev.sock"]);
         assert_eq!(tree.kept, 1);
+    }
+
+    #[test]
+    fn what_others_obey_is_looked_for_only_where_it_can_be() {
+        let candidates = |root: &Path, names_of: &[&str]| {
+            make(root, names_of);
+            let obeyed: Vec<_> = looked_at(root, ENTRIES).obeyed().collect();
+            names(root, obeyed.iter())
+        };
+        let dir = made(&["a/x"]);
+        assert_eq!(candidates(dir.path(), &[]), Vec::<String>::new());
+        assert_eq!(
+            candidates(dir.path(), &[".bashrc", "a/.bashrc", "a/.Codex/x", "taskpawl.toml"]),
+            [".bashrc", "a/.codex/config.toml", "taskpawl.toml"]
+        );
+        let nowhere = dir.path().join("nowhere");
+        let all = SandboxPlaces::obeyed_by_name(&nowhere).count();
+        assert_eq!(looked_at(&nowhere, ENTRIES).obeyed().count(), all, "nothing is known of it");
     }
 
     #[test]
