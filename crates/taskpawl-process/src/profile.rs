@@ -68,7 +68,8 @@ pub enum Network {
 pub struct ResourceLimits {
     /// Descriptors that one process may have open.
     pub open_files: u64,
-    /// Processes and threads of all programs of the profile together; needs a delegated cgroup.
+    /// Processes and threads of all programs of the profile together. Needs a delegated cgroup, or an ordinary user with namespaces, who
+    /// has 10,000 of them without it.
     pub processes: Option<u64>,
     /// Bytes of memory of all programs of the profile together; needs a delegated cgroup.
     pub memory: Option<u64>,

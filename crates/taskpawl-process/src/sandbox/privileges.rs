@@ -13,16 +13,18 @@ use rustix::thread::{
 use crate::faults::{self, Fault};
 use crate::profile::ResourceLimits;
 
+/// How many processes and threads there may be where nothing is said about it: more than any build has, and less than a machine.
+const PROCESSES: u64 = 10_000;
+
 /// Sets the limits that processes hand down.
 pub(super) fn limit(limits: &ResourceLimits, has_own_user: bool, gaps: &mut Vec<String>) -> io::Result<()> {
     lower(Resource::Core, 0)?;
     lower(Resource::Nofile, limits.open_files)?;
-    let Some(processes) = limits.processes else { return Ok(()) };
     // Elsewhere the system counts all processes of the user, and those of the administrator not at all.
     if has_own_user && !getuid().is_root() {
-        return lower(Resource::Nproc, processes.saturating_add(1));
+        return lower(Resource::Nproc, limits.processes.unwrap_or(PROCESSES).saturating_add(1));
     }
-    if !is_limited_by_cgroup() {
+    if limits.processes.is_some() && !is_limited_by_cgroup() {
         gaps.push("the number of processes is not limited: there is no delegated cgroup".to_owned());
     }
     Ok(())

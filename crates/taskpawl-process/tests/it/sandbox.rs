@@ -387,6 +387,19 @@ async fn calls_that_lead_out_are_denied() {
     }
 }
 
+/// A program that starts itself twice, and so on, ends somewhere.
+#[tokio::test]
+async fn processes_of_ordinary_users_are_limited_where_nothing_is_said() {
+    let home = Home::new();
+    if rustix::process::getuid().is_root() || !home.has_mounts().await {
+        return;
+    }
+    let limits = home.shell("cat /proc/self/limits").await.stdout.text;
+    let line = limits.lines().find(|line| line.starts_with("Max processes")).unwrap();
+    let most: u64 = line.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(most <= 10_001, "{line}");
+}
+
 #[tokio::test]
 async fn limits_hold() {
     let mut home = Home::new();
