@@ -144,12 +144,12 @@ fn system_call(name: &str) -> io::Result<()> {
 fn schedule(by: &str, process: libc::pid_t) -> io::Result<()> {
     const BATCH: u32 = 3;
     const IDLE: libc::c_int = 3 << 13;
-    let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let (parameters, attributes) = ([0u32; 4], [48u32, BATCH, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0]);
     // SAFETY: what is pointed to lives, and is as long as the kernel reads.
     let result = unsafe {
         match by {
-            "priority" => libc::syscall(libc::SYS_setpriority, 0, process, 5),
-            "user" => libc::syscall(libc::SYS_setpriority, 2, process, 5),
+            "priority" => libc::syscall(libc::SYS_setpriority, 0, process, 19),
+            "user" => libc::syscall(libc::SYS_setpriority, 2, process, 19),
             "disk" => libc::syscall(libc::SYS_ioprio_set, 1, process, IDLE),
             "disk-user" => libc::syscall(libc::SYS_ioprio_set, 3, process, IDLE),
             "scheduler" => libc::syscall(libc::SYS_sched_setscheduler, process, BATCH, parameters.as_ptr()),
