@@ -103,7 +103,7 @@ fn the_store_is_not_read_whatever_is_allowed() {
 #[test]
 fn what_a_call_prints_is_open_to_no_other_one() {
     let cli = Cli::new().with_programs();
-    let (home, output) = (cli.path(""), cli.path("one.db.files/output"));
+    let (home, output) = (cli.path(""), cli.path("tasks.db.files/output"));
     result_of(&cli, &serde_json::json!({"id": "first", "run": "echo canary"}), &[]);
     let printed = || -> Vec<String> {
         let entries = fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().path());
