@@ -54,7 +54,7 @@ pub use command::{
     Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
     StartedCall, TaskRef, Undone,
 };
-pub use decide::{approval_request, asks_by_itself, decide};
+pub use decide::{approval_request, asks_by_itself, complete_part, decide};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{

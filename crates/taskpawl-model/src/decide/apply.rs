@@ -27,15 +27,15 @@ const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "due
 
 /// A task of a plan as it was applied: what the next apply compares with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Applied {
+pub(super) struct Applied {
     /// Whether the author gave the id; else the name stands for the task.
-    has_id: bool,
-    spec: TaskSpec,
+    pub(super) has_id: bool,
+    pub(super) spec: TaskSpec,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    context: Map,
-    calls: Vec<(Option<CallId>, CallSpec)>,
-    needs: BTreeSet<TaskId>,
-    parent: Option<TaskId>,
+    pub(super) context: Map,
+    pub(super) calls: Vec<(Option<CallId>, CallSpec)>,
+    pub(super) needs: BTreeSet<TaskId>,
+    pub(super) parent: Option<TaskId>,
 }
 
 impl Draft<'_> {

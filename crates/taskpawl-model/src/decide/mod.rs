@@ -18,6 +18,7 @@ mod merge;
 mod needs;
 mod open;
 mod params;
+mod part;
 mod prune;
 mod references;
 mod retry;
@@ -28,6 +29,7 @@ mod undo;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
+pub use part::complete_part;
 pub(crate) use approval::on_expiry_word;
 pub use judged::asks_by_itself;
 

@@ -62,7 +62,8 @@ fn expand_task(plan: &Plan, task: &PlanTask, subtasks: Vec<Value>) -> Value {
     Value::Object(fields)
 }
 
-fn expand_call(call: &NewCall) -> Value {
+/// Returns the long form of a tool call.
+pub(crate) fn expand_call(call: &NewCall) -> Value {
     let mut fields = flattened(json!(call.spec));
     fields.extend(call.id.as_ref().map(|id| ("id".to_owned(), id.as_str().into())));
     fields.entry("args").or_insert_with(|| Value::Object(JsonMap::new()));
@@ -70,7 +71,7 @@ fn expand_call(call: &NewCall) -> Value {
 }
 
 /// Returns the fields of a task's own as a plan has them, without its metadata.
-pub(super) fn spec_fields(spec: &TaskSpec) -> Map {
+pub(crate) fn spec_fields(spec: &TaskSpec) -> Map {
     let mut fields = flattened(json!(spec));
     fields.remove("metadata");
     fields.insert("description".to_owned(), spec.description.as_str().into());

@@ -20,6 +20,7 @@ mod text;
 mod types;
 mod vocabulary;
 
+pub(crate) use expand::{expand_call, spec_fields};
 pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;

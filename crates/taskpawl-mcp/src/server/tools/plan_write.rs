@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
     CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanNotify, PlanRecord, PlanTask, Refusal, Selector,
-    TaskId, TaskSpec, parse_plan,
+    TaskId, TaskSpec, complete_part, parse_plan,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
@@ -22,7 +22,7 @@ use crate::server::refusal::Refused;
 const NAME: &str = "plan";
 
 pub(super) fn definition(within: bool) -> Definition {
-    let mut definition = whole();
+    let mut definition = definition_of_plans();
     if within {
         definition.description = JOINING;
         definition.input =
@@ -35,7 +35,7 @@ pub(super) fn definition(within: bool) -> Definition {
 /// What it does within a call.
 const JOINING: &str = "Adds tasks to the plan of this call, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). The same tasks again change nothing.";
 
-fn whole() -> Definition {
+fn definition_of_plans() -> Definition {
     Definition {
         description: "Writes a plan, all or nothing. A task: id, name, needs: [ids], and work: run: \"command\" or call: {TOOL: {args}}, or none (by hand). Tasks left out stay, listed as gone; merge: only adds and changes.",
         input: schema(
@@ -75,7 +75,7 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let plan = if merge { part(&manager, plan, name.as_deref())? } else { whole_plan(&plan)? };
+    let (plan, around) = if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(&plan)?, 0) };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     check_calls(
@@ -93,10 +93,11 @@ pub(super) fn call(
     if report.header.iter().any(|field| field == "notify") && !notify.argv.is_empty() {
         warnings.extend(not_told(&manager, &notify));
     }
-    let mut answer = Answer::new(json!({"plan": report.plan, "unchanged": report.unchanged}))
-        .with("header", json!(report.header))
+    let unchanged = report.unchanged.saturating_sub(around);
+    let mut answer = Answer::new(json!({"plan": report.plan, "unchanged": unchanged}))
         .with("created", json!(report.created))
         .with("changed", json!(report.changed))
+        .with("changedFields", json!(report.header))
         .with("warnings", json!(warnings));
     let was_there = report.unchanged > 0 || !report.changed.is_empty() || !report.gone.is_empty();
     if !merge {
@@ -135,8 +136,9 @@ fn whole_plan(plan: &Value) -> Result<Plan, Refused> {
     }
 }
 
-/// Reads a part of a plan, and gives it what that plan says beside its tasks, where the part says nothing about it.
-fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<Plan, Refused> {
+/// Reads a part of a plan, and gives it what that plan says where the part says nothing about it. Returns beside it how many tasks of
+/// the plan it has only because others are among them.
+fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, u64), Refused> {
     // Some models write an object as text.
     if let Some(text) = part.as_str() {
         let Ok(object) = serde_json::from_str(text) else {
@@ -144,6 +146,9 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<Plan, 
             return Err(Refused::argument("plan", "with merge it is an object, or a text in JSON"));
         };
         part = object;
+    }
+    if part.is_array() {
+        part = json!({"tasks": part});
     }
     let name = name.or(part["name"].as_str()).unwrap_or(NAME).to_owned();
     let record = manager.read(|view| Ok(view.plan(&name)?))?;
@@ -156,7 +161,8 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<Plan, 
             part.entry(field).or_insert(value);
         }
     }
-    Ok(parse_plan(&part.to_string())?)
+    let around = manager.read(|view| Ok(complete_part(view, &name, &mut part)?))?;
+    Ok((parse_plan(&part.to_string())?, around as u64))
 }
 
 /// Says why the program that a client wrote into a plan will not run.

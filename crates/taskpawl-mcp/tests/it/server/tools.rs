@@ -75,6 +75,54 @@ async fn a_merge_keeps_what_the_plan_says_beside_its_tasks() {
 }
 
 #[tokio::test]
+async fn a_merge_keeps_what_its_tasks_leave_out() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[1]).await;
+    let plan = json!({"budget": {"calls": 9}, "tasks": [
+        {"id": "q0", "name": "Q0", "subtasks": [{
+            "id": "q1", "name": "Q1", "description": "long", "priority": "high", "labels": ["x"], "needs": ["Before"],
+            "call": {"log": {"message": "${{ tasks.Before.result }}"}}, "metadata": {"a": 1, "context": {"c": 1}},
+        }]},
+        {"name": "Before", "call": {"log": {"message": "y"}}},
+        {"id": "other", "name": "Other"},
+    ]});
+    client.call("plan_write", json!({"plan": plan, "name": "q"})).await;
+    let merge = async |plan: Value| {
+        client.call("plan_write", json!({"plan": plan, "name": "q", "merge": true})).await
+    };
+    let task = async || client.call("task_get", json!({"id": "q1"})).await["task"].clone();
+    let before = task().await;
+
+    let written = merge(json!({"tasks": [{"id": "q1", "name": "Q1 renamed"}]})).await;
+    assert_eq!((&written["changed"], &written["unchanged"]), (&json!(["q1"]), &json!(0)), "{written}");
+    assert_eq!(written.get("changedFields"), None);
+    let mut after = task().await;
+    assert_eq!(after["name"], "Q1 renamed");
+    for field in ["name", "version", "updatedAt"] {
+        after[field] = before[field].clone();
+    }
+    assert_eq!(after, before);
+
+    // A short form replaces the work, `null` takes a field away, entries of `metadata` are fields of their own.
+    let part = json!({"budget": {"calls": 5}, "tasks": [
+        {"id": "q1", "call": {"log": {"message": "z"}}, "labels": null, "metadata": {"b": 2}}, "Before",
+    ]});
+    let written = merge(part).await;
+    assert_eq!((&written["changed"], &written["unchanged"]), (&json!(["q1"]), &json!(1)), "{written}");
+    assert_eq!(written["changedFields"], json!(["budget"]));
+    let changed = task().await;
+    assert_eq!((changed.get("labels"), &changed["priority"]), (None, &json!("high")), "{changed}");
+    assert_eq!((&changed["metadata"], &changed["context"]), (&json!({"a": 1, "b": 2}), &json!({"c": 1})));
+    assert_eq!(changed["calls"].as_array().unwrap().len(), 1);
+    assert_eq!(changed["calls"][0]["args"], json!({"message": "z"}));
+
+    merge(json!({"tasks": [{"id": "q1", "call": null, "needs": null}]})).await;
+    let by_hand = task().await;
+    assert_eq!((by_hand.get("calls"), by_hand.get("dependencies")), (None, None), "{by_hand}");
+    assert_eq!(by_hand["description"], "long");
+}
+
+#[tokio::test]
 async fn refusals_say_what_to_call_instead() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[1]).await;

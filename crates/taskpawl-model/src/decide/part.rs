@@ -1,0 +1,283 @@
+//! Parts of a plan: what a task of a part leaves out is what the plan gave it last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::apply::Applied;
+use crate::plan::{expand_call, spec_fields};
+use crate::spec::{Map, NewCall};
+use crate::view::{Query, View, ViewResult};
+use crate::{Key, TaskId};
+
+/// The fields that say what a task does. Giving one is giving all.
+const WORK: [&str; 4] = ["run", "call", "calls", "toolCalls"];
+
+/// The fields that say what a task needs.
+const NEEDS: [&str; 2] = ["needs", "dependencies"];
+
+/// Fields of which a task has nothing where `null` is given, as where they are left out.
+const LISTS: [&str; 9] =
+    ["run", "call", "calls", "toolCalls", "needs", "dependencies", "context", "metadata", "subtasks"];
+
+/// Writes into a part of a plan what its tasks leave out and the plan has: the part then says all about each of them. `null` takes a
+/// field away, of `metadata` and `context` each entry is a field of its own, and a subtask stays where it was. What the part does not
+/// speak of and has to stand beside it, as what is above its tasks and what these wait for, is added at the end; returns how many
+/// tasks these are.
+///
+/// What is no part of a plan stays as it is, for [`parse_plan`](crate::parse_plan) to say what is wrong with it.
+///
+/// # Errors
+/// A failure of the view to read.
+pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResult<usize> {
+    let defaults: Vec<String> =
+        part["defaults"].as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
+    let Some(tasks) = part.get_mut("tasks").and_then(Value::as_array_mut) else { return Ok(0) };
+    let mut known =
+        Known { view, plan, defaults, by_name: None, bases: BTreeMap::new(), placed: BTreeSet::new() };
+    for task in tasks.iter() {
+        known.meet(task, false)?;
+    }
+    let around = known.add_around()?;
+    let below = known.below()?;
+    for task in tasks.iter_mut() {
+        known.fill(task, &below)?;
+    }
+    for key in &around {
+        let mut fields = known.fields_of(&known.bases[key])?;
+        add_subtasks(&mut fields, below.get(key));
+        tasks.push(Value::Object(fields));
+    }
+    Ok(around.len())
+}
+
+/// The tasks of the plan that a part speaks of, and those around them.
+struct Known<'v> {
+    view: &'v dyn View,
+    plan: &'v str,
+    /// Fields that tasks have unless they say otherwise.
+    defaults: Vec<String>,
+    /// Tasks whose author gave no id; looked for when the part has such a task.
+    by_name: Option<BTreeMap<String, Key>>,
+    bases: BTreeMap<Key, Base>,
+    /// What the part lists as subtasks, by id or name.
+    placed: BTreeSet<String>,
+}
+
+/// A task as the plan has it.
+struct Base {
+    applied: Applied,
+    /// What its expressions call other tasks, where that is not their id.
+    names: BTreeMap<String, TaskId>,
+    /// What the part calls it.
+    reference: String,
+    is_nested: bool,
+}
+
+impl Known<'_> {
+    /// Notes the task that an entry of the part speaks of, and those below it.
+    fn meet(&mut self, entry: &Value, is_nested: bool) -> ViewResult<()> {
+        if let Some(key) = self.find(entry)?
+            && let Some(mut base) = self.base(key)?
+        {
+            if let Some(id) = entry["id"].as_str() {
+                id.clone_into(&mut base.reference);
+            }
+            base.is_nested = is_nested;
+            self.bases.entry(key).or_insert(base);
+        }
+        for subtask in items(&entry["subtasks"]) {
+            match subtask.as_str() {
+                Some(text) => _ = self.placed.insert(text.to_owned()),
+                None => self.meet(subtask, true)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the task that an entry speaks of, if the store has it.
+    fn find(&mut self, entry: &Value) -> ViewResult<Option<Key>> {
+        if let Some(id) = entry["id"].as_str() {
+            return self.view.key(id);
+        }
+        let Some(name) = entry.as_str().or(entry["name"].as_str()) else { return Ok(None) };
+        if self.by_name.is_none() {
+            self.by_name = Some(self.nameless()?);
+        }
+        Ok(self.by_name.as_ref().and_then(|by_name| by_name.get(name)).copied())
+    }
+
+    fn nameless(&self) -> ViewResult<BTreeMap<String, Key>> {
+        let mut by_name = BTreeMap::new();
+        for key in self.view.find(&Query { plan: Some(self.plan.to_owned()), ..Query::default() })? {
+            if let Some(base) = self.base(key)?.filter(|base| !base.applied.has_id) {
+                by_name.insert(base.applied.spec.name, key);
+            }
+        }
+        Ok(by_name)
+    }
+
+    /// Returns a task as it was applied; nothing where it is of another plan, or was made by none.
+    fn base(&self, key: Key) -> ViewResult<Option<Base>> {
+        let Some(record) = self.view.task(key)? else { return Ok(None) };
+        if record.plan.as_deref() != Some(self.plan) {
+            return Ok(None);
+        }
+        let applied = self.view.applied(key)?.and_then(|text| serde_json::from_str::<Applied>(&text).ok());
+        Ok(applied.map(|applied| {
+            let reference = if applied.has_id { record.id.to_string() } else { applied.spec.name.clone() };
+            Base { applied, names: record.body.names.clone(), reference, is_nested: false }
+        }))
+    }
+
+    /// Adds what has to stand beside the tasks of the part, and returns it.
+    fn add_around(&mut self) -> ViewResult<Vec<Key>> {
+        let mut to_look_at: Vec<Key> = self.bases.keys().copied().collect();
+        let mut around = Vec::new();
+        while let Some(key) = to_look_at.pop() {
+            let base = &self.bases[&key];
+            let parent = base.applied.parent.iter().filter(|_| !self.is_placed(base));
+            let ids: Vec<TaskId> =
+                parent.chain(base.names.values()).chain(&base.applied.needs).cloned().collect();
+            for id in ids {
+                let Some(key) = self.view.key(id.as_str())? else { continue };
+                if self.bases.contains_key(&key) {
+                    continue;
+                }
+                let Some(base) = self.base(key)? else { continue };
+                // What needs a task that is gone cannot be said as it was.
+                if self.needs(&base)?.len() == base.applied.needs.len() {
+                    self.bases.insert(key, base);
+                    around.push(key);
+                    to_look_at.push(key);
+                }
+            }
+        }
+        Ok(around)
+    }
+
+    fn is_placed(&self, base: &Base) -> bool {
+        base.is_nested || self.placed.contains(&base.reference)
+    }
+
+    /// Returns what a task needs and the store still has, as the part calls it.
+    fn needs(&self, base: &Base) -> ViewResult<Vec<String>> {
+        let mut needs = Vec::new();
+        for id in &base.applied.needs {
+            if let Some(key) = self.view.key(id.as_str())? {
+                needs.push(self.bases.get(&key).map_or_else(|| id.to_string(), |on| on.reference.clone()));
+            }
+        }
+        Ok(needs)
+    }
+
+    /// Returns the subtasks that the part does not place, by the task that they stay below.
+    fn below(&self) -> ViewResult<BTreeMap<Key, Vec<String>>> {
+        let mut below: BTreeMap<Key, Vec<String>> = BTreeMap::new();
+        for base in self.bases.values().filter(|base| !self.is_placed(base)) {
+            let Some(parent) = &base.applied.parent else { continue };
+            if let Some(key) = self.view.key(parent.as_str())?.filter(|key| self.bases.contains_key(key)) {
+                below.entry(key).or_default().push(base.reference.clone());
+            }
+        }
+        Ok(below)
+    }
+
+    /// Writes into an entry of the part what it leaves out.
+    fn fill(&mut self, entry: &mut Value, below: &BTreeMap<Key, Vec<String>>) -> ViewResult<()> {
+        let key = self.find(entry)?.filter(|key| self.bases.contains_key(key));
+        if let (Some(_), Some(name)) = (key, entry.as_str()) {
+            *entry = json!({"name": name});
+        }
+        let Value::Object(fields) = entry else { return Ok(()) };
+        if let Some(key) = key {
+            overlay(fields, self.fields_of(&self.bases[&key])?);
+            add_subtasks(fields, below.get(&key));
+        }
+        if let Some(Value::Array(subtasks)) = fields.get_mut("subtasks") {
+            for subtask in subtasks.iter_mut().filter(|subtask| subtask.is_object()) {
+                self.fill(subtask, below)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a task as a plan file says it, in its long form.
+    fn fields_of(&self, base: &Base) -> ViewResult<Map> {
+        let applied = &base.applied;
+        let mut fields = spec_fields(&applied.spec);
+        // What a task leaves out although the plan has a default for it is left out on purpose.
+        for field in &self.defaults {
+            fields.entry(field.clone()).or_insert(Value::Null);
+        }
+        if applied.has_id {
+            fields.insert("id".to_owned(), base.reference.as_str().into());
+        }
+        let call =
+            |(id, spec): &(_, _)| expand_call(&NewCall { id: Option::clone(id), spec: Clone::clone(spec) });
+        let calls: Vec<Value> = applied.calls.iter().map(call).collect();
+        let lists = [
+            ("toolCalls", json!(calls)),
+            ("dependencies", json!(self.needs(base)?)),
+            ("context", json!(applied.context)),
+            ("metadata", json!(applied.spec.metadata)),
+        ];
+        let is_empty = |value: &Value| *value == json!([]) || *value == json!({});
+        let lists = lists.into_iter().filter(|(_, value)| !is_empty(value));
+        fields.extend(lists.map(|(field, value)| (field.to_owned(), value)));
+        Ok(fields)
+    }
+}
+
+fn items(list: &Value) -> &[Value] {
+    match list {
+        Value::Array(items) => items,
+        Value::Null => &[],
+        one => std::slice::from_ref(one),
+    }
+}
+
+fn add_subtasks(fields: &mut Map, below: Option<&Vec<String>>) {
+    let Some(below) = below else { return };
+    let mut subtasks = fields.get("subtasks").map(|given| items(given).to_vec()).unwrap_or_default();
+    subtasks.extend(below.iter().map(|reference| Value::from(reference.as_str())));
+    fields.insert("subtasks".to_owned(), subtasks.into());
+}
+
+/// Adds what the fields of a task leave out.
+fn overlay(fields: &mut Map, base: Map) {
+    for field in ["toolCalls", "context"] {
+        lift(fields, field);
+    }
+    for (field, value) in base {
+        let given: &[&str] = match field.as_str() {
+            "toolCalls" => &WORK,
+            "dependencies" => &NEEDS,
+            _ => &[],
+        };
+        if given.iter().any(|other| fields.contains_key(*other)) {
+            continue;
+        }
+        match fields.get_mut(&field) {
+            None => _ = fields.insert(field, value),
+            Some(Value::Object(own)) if field == "metadata" || field == "context" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    own.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    fields.retain(|field, value| !(value.is_null() && LISTS.contains(&field.as_str())));
+}
+
+/// Takes a field out of `metadata`, where the long form has it; what is given twice stays, and is refused.
+fn lift(fields: &mut Map, field: &str) {
+    if fields.contains_key(field) {
+        return;
+    }
+    let lifted = fields.get_mut("metadata").and_then(Value::as_object_mut).and_then(|own| own.remove(field));
+    if let Some(value) = lifted {
+        fields.insert(field.to_owned(), value);
+    }
+}
