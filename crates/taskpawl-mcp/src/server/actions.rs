@@ -68,6 +68,16 @@ impl Action {
         actions
     }
 
+    /// Returns the same call in the name of an agent, unless it is one in the name of another.
+    #[must_use]
+    pub(super) fn in_name_of(&self, agent: Option<&str>) -> Self {
+        let mut named = self.clone();
+        if let (Self::Call { arguments, .. }, Some(agent)) = (&mut named, agent) {
+            arguments.entry("agent").or_insert_with(|| agent.into());
+        }
+        named
+    }
+
     /// Returns the same call for what begins at another offset.
     #[must_use]
     pub(super) fn from_offset(&self, offset: u64) -> Self {
@@ -145,9 +155,9 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Puts our calls in the place of commands that stand in a text between backticks, and returns them beside it. What only people do
-/// is said to be for them.
-pub(super) fn translated(text: &str) -> (String, Vec<Action>) {
+/// Puts our calls, in the name of `agent`, in the place of commands that stand in a text between backticks, and returns them beside
+/// it. What only people do is said to be for them.
+pub(super) fn translated(text: &str, agent: Option<&str>) -> (String, Vec<Action>) {
     let (mut said, mut actions) = (String::new(), Vec::new());
     for (index, part) in text.split('`').enumerate() {
         if index % 2 == 0 {
@@ -156,6 +166,7 @@ pub(super) fn translated(text: &str) -> (String, Vec<Action>) {
         }
         match Action::of_command(part).or_else(|| short(part)) {
             Some(action) => {
+                let action = action.in_name_of(agent);
                 said.push_str(&action.in_words());
                 actions.push(action);
             }
@@ -221,13 +232,15 @@ mod tests {
     #[test]
     fn hints_name_calls() {
         let (text, actions) =
-            translated("take another one with `claim --next`, or ask the holder to `release a`");
+            translated("take another one with `claim --next`, or ask the holder to `release a`", None);
         assert_eq!(
             text,
             "take another one with `ready_list {\"claim\":true}`, or ask the holder to `task_update {\"action\":\"release\",\"id\":\"a\"}`"
         );
         assert_eq!(actions.len(), 2);
-        let (text, actions) = translated("the state is `todo`");
+        let (text, actions) = translated("the state is `todo`", Some("ann"));
         assert_eq!((text.as_str(), actions.len()), ("the state is `todo`", 0));
+        let (text, _) = translated("`taskpawl retry a` or `taskpawl release b --actor bob`", Some("ann"));
+        assert!(text.contains("\"agent\":\"ann\"") && text.contains("\"agent\":\"bob\""), "{text}");
     }
 }

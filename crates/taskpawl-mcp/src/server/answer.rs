@@ -96,6 +96,15 @@ impl Answer {
         self
     }
 
+    /// Gives the calls that are to be done next the name that the caller gave.
+    pub(super) fn in_name_of(mut self, agent: Option<&str>) -> Self {
+        for action in &mut self.actions {
+            *action = action.in_name_of(agent);
+        }
+        self.page = self.page.map(|page| page.in_name_of(agent));
+        self
+    }
+
     /// Lets it be as long as the caller wants it.
     pub(super) fn long_if(mut self, is_asked_for: bool) -> Self {
         if is_asked_for {

@@ -18,6 +18,8 @@ pub(super) struct Caller {
     pub(super) plans: Taskpawl,
     /// What runs of this server have.
     pub(super) means: Means,
+    /// The name that the call gave, if it gave one.
+    pub(super) agent: Option<String>,
     /// By which request: its name, and what tells it from another of that name.
     request: Option<(String, String)>,
 }
@@ -31,7 +33,7 @@ impl Caller {
         arguments: &mut Map<String, Value>,
     ) -> Result<Self, Refused> {
         let agent = name(arguments, "agent")?;
-        let plans = agent.map_or_else(|| plans.clone(), |agent| plans.acting_as(agent));
+        let plans = agent.as_ref().map_or_else(|| plans.clone(), |agent| plans.acting_as(agent.clone()));
         let request = name(arguments, "request_id")?;
         let digest = || {
             let mut told = arguments.clone();
@@ -41,7 +43,7 @@ impl Caller {
         };
         let request = request.map(|name| (name, digest()));
         let means = options.means(&plans);
-        Ok(Self { plans, means, request })
+        Ok(Self { plans, means, agent, request })
     }
 
     /// Returns every command on the plan. It is the manager for all commands of the call, so that these are the parts of one request.
@@ -79,6 +81,12 @@ impl Caller {
     pub(super) fn digest(&self) -> Option<&str> {
         self.request.as_ref().map(|(_, digest)| digest.as_str())
     }
+}
+
+/// Returns the name that the arguments of a call give, where it is one.
+pub(super) fn agent_of(arguments: Option<&Map<String, Value>>) -> Option<String> {
+    let name = arguments?.get("agent")?.as_str()?;
+    is_name(name).then(|| name.to_owned())
 }
 
 fn name(arguments: &mut Map<String, Value>, field: &'static str) -> Result<Option<String>, Refused> {

@@ -19,7 +19,7 @@ use taskpawl::model::Means;
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 
 use super::brief::{LISTED_CHARS, cut};
-use super::caller::Caller;
+use super::caller::{Caller, agent_of};
 use super::changes::Desk;
 use super::http::Served;
 use super::options::ServerOptions;
@@ -138,8 +138,9 @@ impl McpServer {
             return self.run_ready(caller, arguments, request, context).await;
         }
         let server = self.clone();
+        let agent = caller.agent.clone();
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
-        Ok(answer.only_here(self.options()).into_result().into())
+        Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
     }
 
     /// Refuses a tool that is there outside of a call alone.
@@ -180,8 +181,9 @@ impl McpServer {
         } else if can_ask {
             elicit::ask(self, &id, context).await;
         }
+        let agent = caller.agent.clone();
         let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;
-        Ok(answer.into_result().into())
+        Ok(answer.in_name_of(agent.as_deref()).into_result().into())
     }
 
     /// Calls a tool of a set.
@@ -279,14 +281,15 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let agent = agent_of(request.arguments.as_ref());
+        let said = |refused: Refused| {
+            refused.into_answer(agent.as_deref()).only_here(self.options()).into_result().into()
+        };
         if let Some(tool) = Core::named(&request.name, self.options()) {
-            let answered = self.call_core(tool, request, &context).await;
-            let refused =
-                |refused: Refused| refused.into_answer().only_here(self.options()).into_result().into();
-            return Ok(answered.unwrap_or_else(refused));
+            return Ok(self.call_core(tool, request, &context).await.unwrap_or_else(said));
         }
         if let Some(refused) = self.beyond(&request.name) {
-            return Ok(refused.into_answer().only_here(self.options()).into_result().into());
+            return Ok(said(refused));
         }
         let arguments = request.arguments.unwrap_or_default();
         match self.inner.others.get(&request.name) {

@@ -53,7 +53,7 @@ fn check_text(text: &str) {
 }
 
 fn check(refusal: Refusal) -> Value {
-    let answer = Refused::from(refusal).into_answer().into_json();
+    let answer = Refused::from(refusal).into_answer(None).into_json();
     for action in answer["nextActions"].as_array().into_iter().flatten() {
         check_action(action);
     }
@@ -145,7 +145,7 @@ fn every_command_that_the_library_names_is_a_call_or_for_people() {
             count += 1;
             match Action::of_command(&first) {
                 Some(action) => check_action(&action.to_json()),
-                None => check_text(&translated(&format!("`{first}`")).0),
+                None => check_text(&translated(&format!("`{first}`"), None).0),
             }
         }
     }

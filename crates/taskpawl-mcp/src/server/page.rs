@@ -47,6 +47,11 @@ impl Page {
         Self { same: Some(same), ..self }
     }
 
+    /// Gives that call the name of an agent.
+    pub(super) fn in_name_of(self, agent: Option<&str>) -> Self {
+        Self { same: self.same.map(|same| same.in_name_of(agent)), ..self }
+    }
+
     /// Returns the call that it answers.
     pub(super) fn same(&self) -> Option<&Action> {
         self.same.as_ref()

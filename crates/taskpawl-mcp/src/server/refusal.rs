@@ -82,12 +82,12 @@ impl Refused {
         }
     }
 
-    /// Returns what a model gets to read.
-    pub(super) fn into_answer(self) -> Answer {
-        let (hint, mut actions) = self.hint().map(|hint| translated(&hint)).unwrap_or_default();
+    /// Returns what a model gets to read that called in the name of `agent`.
+    pub(super) fn into_answer(self, agent: Option<&str>) -> Answer {
+        let (hint, mut actions) = self.hint().map(|hint| translated(&hint, agent)).unwrap_or_default();
         let mut message = chain(&self);
         if ["`taskpawl ", "`--"].iter().any(|start| message.contains(start)) {
-            message = translated(&message).0;
+            message = translated(&message, agent).0;
         }
         let mut problems = Vec::new();
         if let Self::Command(Error::Refused(refusal))
@@ -107,6 +107,7 @@ impl Refused {
         let error = Answer::new(json!({"kind": self.kind(), "message": message}))
             .with("hint", if hint.is_empty() { json!(null) } else { json!(hint) })
             .with("problems", json!(problems));
+        let actions = actions.into_iter().map(|action| action.in_name_of(agent));
         Answer::refused(json!({"error": error.into_json()})).next(actions)
     }
 }
@@ -147,6 +148,11 @@ fn own_hint(error: &Error) -> Option<String> {
         Refusal::Transition { id, from, allowed, .. } if !allowed.is_empty() => {
             Some(allows(id, *from, allowed))
         }
+        // Nobody but the holder can give it back.
+        Refusal::HeldByOther { lease_until: Some(_), .. } => Some(
+            "take another one with `claim --next`; until its claim ends, only its holder can report on it"
+                .to_owned(),
+        ),
         Refusal::PlanConflict { .. } => {
             Some("give those tasks other ids, or `reopen` those that ran and write the plan again".to_owned())
         }

@@ -29,6 +29,8 @@ pub(super) struct Reader<R> {
     input: R,
     line: Vec<u8>,
     is_too_long: bool,
+    /// What is kept of a line that is too long.
+    outline: Outline,
     most_bytes: usize,
     /// Heard by [`Answering`], which ends with the transport that reads here.
     unread: mpsc::Sender<Unread>,
@@ -46,16 +48,25 @@ impl<R> Reader<R> {
 
     fn add(&mut self, bytes: &[u8]) {
         // The transport counts the end of the line, too.
-        self.is_too_long |= self.line.len() + bytes.len() >= self.most_bytes;
-        if !self.is_too_long {
+        if !self.is_too_long && self.line.len() + bytes.len() >= self.most_bytes {
+            self.is_too_long = true;
+            self.outline.take(&std::mem::take(&mut self.line));
+        }
+        if self.is_too_long {
+            self.outline.take(bytes);
+        } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
     fn end_line(&mut self) {
         let unread = if self.is_too_long {
-            let message = format!("the message is longer than {} bytes", self.most_bytes);
-            Some(Unread { id: None, error: ErrorData::invalid_request(message, None) })
+            let message = format!(
+                "the message is too long: at most {} bytes are read; send less at a time",
+                self.most_bytes - 1
+            );
+            let id = std::mem::take(&mut self.outline).id();
+            Some(Unread { id, error: ErrorData::invalid_request(message, None) })
         } else {
             unread(&self.line)
         };
@@ -77,6 +88,72 @@ fn unread(line: &[u8]) -> Option<Unread> {
     let problem = serde_json::from_slice::<Value>(line).err()?;
     let error = ErrorData::parse_error(format!("the message cannot be read: {problem}"), None);
     Some(Unread { id: id(line), error })
+}
+
+/// The longest outline of a message whose id is looked for.
+const MOST_OUTLINE: usize = 4 << 10;
+
+/// A message without what is nested in it: wherever among its fields the id stands, it is found, and nothing else has to be kept.
+#[derive(Debug, Default)]
+struct Outline {
+    text: Vec<u8>,
+    depth: usize,
+    is_text: bool,
+    is_escaped: bool,
+}
+
+impl Outline {
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.take_byte(*byte);
+        }
+    }
+
+    fn take_byte(&mut self, byte: u8) {
+        let is_outside = self.depth <= 1;
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' if self.is_text => self.is_escaped = true,
+            b'"' => self.is_text = !self.is_text,
+            _ if self.is_text => {}
+            b'{' | b'[' => {
+                self.depth += 1;
+                if self.depth == 2 {
+                    self.keep(b"null");
+                }
+                if self.depth > 1 {
+                    return;
+                }
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth > 0 {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if is_outside {
+            self.keep(&[byte]);
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.text.len() <= MOST_OUTLINE {
+            self.text.extend_from_slice(bytes);
+        }
+    }
+
+    /// Returns the id of a request. That of an answer is one of ours, and nobody waits by it.
+    fn id(&self) -> Option<RequestId> {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            id: RequestId,
+            #[serde(rename = "method")]
+            _method: String,
+        }
+        serde_json::from_slice::<Head>(&self.text).ok().map(|head| head.id)
+    }
 }
 
 /// Returns the id of a message of which the rest may be nested as deeply as it likes.
@@ -119,7 +196,14 @@ pub(super) fn answering<R, T: Transport<RoleServer>>(
     transport: impl FnOnce(Reader<R>) -> T,
 ) -> Answering<T> {
     let (sender, unread) = mpsc::channel(MOST_WAITING);
-    let reader = Reader { input, line: Vec::new(), is_too_long: false, most_bytes, unread: sender };
+    let reader = Reader {
+        input,
+        line: Vec::new(),
+        is_too_long: false,
+        outline: Outline::default(),
+        most_bytes,
+        unread: sender,
+    };
     Answering { inner: transport(reader), unread, sending: VecDeque::new() }
 }
 
@@ -170,5 +254,39 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Answering<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.inner.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id_of(message: &str) -> Option<RequestId> {
+        let mut outline = Outline::default();
+        // It comes in pieces.
+        message.as_bytes().chunks(3).for_each(|bytes| outline.take(bytes));
+        outline.id()
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_known_by_its_id_wherever_it_stands() {
+        let long = r#"x \" } { \\"#.repeat(1_000);
+        let params = format!(r#""params":{{"id":7,"list":[[1,{{"id":8}}]],"text":"{long}"}}"#);
+        for message in [
+            format!(r#"{{"jsonrpc":"2.0","id":3,"method":"a",{params}}}"#),
+            format!(r#"{{"method":"a",{params},"jsonrpc":"2.0","id":3}}"#),
+            format!(r#" {{ {params} , "id" : 3 , "method" : "a" }} "#),
+        ] {
+            assert_eq!(id_of(&message), Some(RequestId::Number(3)), "{message}");
+        }
+        // An answer, no id, no JSON, and names that are too long themselves.
+        for message in [
+            format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"text":"{long}"}}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","method":"a",{params}}}"#),
+            "x".repeat(100_000),
+            format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{}"}}"#, "y".repeat(100_000)),
+        ] {
+            assert_eq!(id_of(&message), None, "{message}");
+        }
     }
 }

@@ -88,8 +88,9 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     let mut actions = Vec::new();
     if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
         let why = caller.reads().explain(id, &caller.means)?;
+        let said = |text: &str| translated(text, caller.agent.as_deref()).0;
         let chain: Vec<String> =
-            why.chain.iter().map(|link| format!("{}: {}", link.task, translated(&link.text).0)).collect();
+            why.chain.iter().map(|link| format!("{}: {}", link.task, said(&link.text))).collect();
         answer = answer.with("why", json!(chain));
         actions = Action::of_commands(why.next_actions.iter().map(String::as_str));
     }

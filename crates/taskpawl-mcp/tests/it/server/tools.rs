@@ -38,6 +38,17 @@ async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
         let foreign =
             client.refused("task_update", json!({"id": "write", "action": "done", "agent": "bob"})).await;
         assert_eq!(foreign["error"]["kind"], "refused", "{foreign}");
+        assert!(!foreign.to_string().contains("release"), "{foreign}");
+        let next = json!({"tool": "ready_list", "arguments": {"claim": true, "agent": "bob"}});
+        assert_eq!(foreign["nextActions"], json!([next]));
+        assert!(foreign["error"]["hint"].as_str().unwrap().contains("\"agent\":\"bob\""), "{foreign}");
+        // What is advised is the call itself: it works as it stands.
+        let advised = &claimed["nextActions"][0];
+        assert_eq!(
+            (&advised["tool"], &advised["arguments"]["agent"]),
+            (&json!("task_update"), &json!("ann"))
+        );
+        assert_eq!(advised["arguments"]["action"], "done");
         let done = json!({"id": "write", "action": "done", "result": {"words": 100}, "note": "in text.md", "agent": "ann"});
         assert_eq!(client.call("task_update", done).await["task"]["status"], "done");
 
