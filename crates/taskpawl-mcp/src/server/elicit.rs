@@ -1,16 +1,18 @@
 //! Approvals by elicitation: what a run asks is passed on to the person at the client, who decides.
 
+use std::sync::Arc;
+
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest,
     InputRequiredResult, InputResponses, ServerRequest,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle, RoleServer};
 use serde_json::{Value, json};
 use taskpawl::Verdict;
 use taskpawl::model::{ApprovalRequest, RunId, revealed};
 
 use super::handler::McpServer;
-use super::runs::key_of;
+use super::runs::{Runs, key_of};
 
 /// The longest question. One that needs more is for the command line: nobody approves what is not shown.
 const MOST_CHARS: usize = 6_000;
@@ -51,21 +53,62 @@ pub(super) fn take(server: &McpServer, run: &RunId, responses: InputResponses) {
     }
 }
 
-/// Asks the client of the older era, one question after the other, until the call is cancelled.
-pub(super) async fn ask(server: &McpServer, run: &RunId, context: &RequestContext<RoleServer>) {
-    for (request, form) in questions(server, run) {
-        let asked = context.peer.send_request(ServerRequest::ElicitRequest(ElicitRequest::new(form)));
-        let answer = tokio::select! {
-            answer = asked => answer,
-            () = context.ct.cancelled() => return,
-        };
-        // A client that cannot ask after all leaves the question to others.
-        let said = match answer {
-            Ok(ClientResult::ElicitResult(result)) => verdict(&result, &request),
-            _ => Verdict::Skip,
-        };
-        server.runs().answer(run, &key_of(&request), said);
+/// Returns the question that a client of the older era is asked next: one at a time for each run, and none of a run that stops.
+fn next(server: &McpServer, run: &RunId) -> Option<(ApprovalRequest, ElicitRequestParams)> {
+    if server.runs().has_form(run) || server.runs().stops(run) > 0 {
+        return None;
     }
+    questions(server, run).into_iter().next()
+}
+
+/// Returns whether there is a question to ask a client of the older era.
+pub(super) fn has_next(server: &McpServer, run: &RunId) -> bool {
+    next(server, run).is_some()
+}
+
+/// Asks the client of the older era the next question. Its answer is taken whenever it comes: nobody waits for it here.
+pub(super) async fn ask(server: &McpServer, run: &RunId, context: &RequestContext<RoleServer>) {
+    let Some((request, form)) = next(server, run) else { return };
+    if !server.runs().begin_form(run, &key_of(&request)) {
+        return;
+    }
+    let asked = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    // It is sent within the call, so that it goes the way that the answer to it goes.
+    let asked = context.peer.send_cancellable_request(asked, PeerRequestOptions::no_options()).await;
+    server.runs().beside(hear(Arc::clone(server.runs()), run.clone(), request, asked.ok()));
+}
+
+/// Waits for what a person says to a question, or until it does not stand any more.
+async fn hear(
+    runs: Arc<Runs>,
+    run: RunId,
+    request: ApprovalRequest,
+    asked: Option<RequestHandle<RoleServer>>,
+) {
+    let key = key_of(&request);
+    let mut news = runs.news();
+    // A client that cannot ask after all leaves the question to others.
+    let mut said = Verdict::Skip;
+    if let Some(mut asked) = asked {
+        loop {
+            if !runs.questions(&run).iter().any(|open| key_of(open) == key) {
+                // The client closes the form; one that is gone need not.
+                let _ = asked.cancel(Some("the question is over".to_owned())).await;
+                break;
+            }
+            tokio::select! {
+                answer = &mut asked.rx => {
+                    if let Ok(Ok(ClientResult::ElicitResult(result))) = answer {
+                        said = verdict(&result, &request);
+                    }
+                    break;
+                }
+                _ = news.changed() => {}
+            }
+        }
+    }
+    runs.answer(&run, &key, said);
+    runs.end_form(&run);
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else is said is no decision")]

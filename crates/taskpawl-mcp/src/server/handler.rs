@@ -15,8 +15,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::Means;
+use taskpawl::model::{Means, RunId};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
+use tokio::time::Instant;
 
 use super::brief::{LISTED_CHARS, cut};
 use super::caller::{Caller, agent_of};
@@ -171,15 +172,30 @@ impl McpServer {
         if is_start && tasks::is_known(context) {
             return Ok(blocking(move || tasks::created(caller.reads(), &id)).await?.into());
         }
-        if !wait.is_zero() {
-            run_ready::wait(self, &caller, &id, wait, can_ask, context).await?;
-        }
-        if can_ask && is_newer(context) {
-            if let Some(questions) = elicit::input_required(self, &id) {
-                return Ok(questions.into());
+        let end = Instant::now() + wait;
+        let asks: fn(&Self, &RunId) -> bool = match (can_ask, is_newer(context)) {
+            // Questions that this client cannot pass on are no reason to come back.
+            (false, _) => |_, _| false,
+            (true, true) => |server, run| !elicit::requests(server, run).is_empty(),
+            (true, false) => elicit::has_next,
+        };
+        loop {
+            if !wait.is_zero() {
+                run_ready::wait(self, &caller, &id, end, asks, context).await?;
             }
-        } else if can_ask {
+            if !asks(self, &id) {
+                break;
+            }
+            if is_newer(context) {
+                if let Some(questions) = elicit::input_required(self, &id) {
+                    return Ok(questions.into());
+                }
+                break;
+            }
             elicit::ask(self, &id, context).await;
+            if Instant::now() >= end {
+                break;
+            }
         }
         let agent = caller.agent.clone();
         let answer = blocking(move || run_ready::describe(&server, caller.reads(), &id)).await?;

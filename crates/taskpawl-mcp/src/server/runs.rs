@@ -43,8 +43,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let (started, has_started) = oneshot::channel();
         let control = RunControl::default();
-        let parlour =
-            is_elicited.then(|| Arc::new(Parlour { open: Mutex::default(), news: self.news.clone() }));
+        let parlour = is_elicited.then(|| Arc::new(Parlour::new(self.news.clone())));
         options.id = Some(id.clone());
         options.control = control.clone();
         options.observer = Some(Arc::new(Start(Mutex::new(Some(started)))));
@@ -121,6 +120,34 @@ impl Runs {
         }
     }
 
+    /// Takes a question for the one form that a run has open at a time; false where it has another one open, or is over.
+    pub(super) fn begin_form(&self, id: &RunId, key: &str) -> bool {
+        self.parlour(id).is_some_and(|parlour| {
+            let mut form = locked(&parlour.form);
+            let is_free = form.is_none();
+            form.get_or_insert_with(|| key.to_owned());
+            is_free
+        })
+    }
+
+    /// Notes that the form of a run is closed.
+    pub(super) fn end_form(&self, id: &RunId) {
+        if let Some(parlour) = self.parlour(id) {
+            *locked(&parlour.form) = None;
+        }
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Returns whether a form of a run is open at a client.
+    pub(super) fn has_form(&self, id: &RunId) -> bool {
+        self.parlour(id).is_some_and(|parlour| locked(&parlour.form).is_some())
+    }
+
+    /// Does in the background what ends with a run.
+    pub(super) fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(work);
+    }
+
     /// Returns what tells that something happened to a run that no event of the store tells.
     pub(super) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
@@ -155,6 +182,8 @@ impl Observer for Start {
 #[derive(Debug)]
 pub(super) struct Parlour {
     open: Mutex<BTreeMap<String, Open>>,
+    /// Which question a client of the older era shows in a form.
+    form: Mutex<Option<String>>,
     news: watch::Sender<u64>,
 }
 
@@ -172,6 +201,10 @@ pub(super) fn key_of(request: &ApprovalRequest) -> String {
 }
 
 impl Parlour {
+    fn new(news: watch::Sender<u64>) -> Self {
+        Self { open: Mutex::default(), form: Mutex::default(), news }
+    }
+
     fn questions(&self) -> Vec<ApprovalRequest> {
         locked(&self.open)
             .values()
@@ -188,9 +221,19 @@ impl Parlour {
     }
 }
 
+/// Tells that a question is over, however that came.
+struct Told<'p>(&'p watch::Sender<u64>);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count += 1);
+    }
+}
+
 #[async_trait]
 impl Approver for Parlour {
     async fn decide(&self, request: &ApprovalRequest) -> Verdict {
+        let _told = Told(&self.news);
         let (verdict, answered) = oneshot::channel();
         locked(&self.open).insert(key_of(request), Open { request: request.clone(), verdict });
         self.news.send_modify(|count| *count += 1);

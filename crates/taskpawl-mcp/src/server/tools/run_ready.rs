@@ -8,7 +8,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
-use taskpawl::model::{RunId, RunRecord, Selector};
+use taskpawl::model::{ApprovalRequest, RunId, RunRecord, Selector};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
@@ -19,7 +19,6 @@ use crate::server::arguments::{self, OneOrMore};
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::{Standing, interrupted, standing, to_look_at};
-use crate::server::elicit;
 use crate::server::handler::{McpServer, blocking};
 use crate::server::refusal::Refused;
 use crate::server::runs::key_of;
@@ -167,25 +166,22 @@ async fn stop(server: &McpServer, caller: &Caller, id: &RunId) -> Result<(), Ref
     Err(Refused::NotHere { what, hint })
 }
 
-/// Waits until a run is over, asks something, or the time is over.
+/// Waits until a run is over, `asks` something of this client, or the time is over.
 pub(in crate::server) async fn wait(
     server: &McpServer,
     caller: &Caller,
     id: &RunId,
-    wait: Duration,
-    can_ask: bool,
+    end: Instant,
+    asks: fn(&McpServer, &RunId) -> bool,
     context: &RequestContext<RoleServer>,
 ) -> Result<(), Refused> {
-    let end = Instant::now() + wait;
     let mut news = server.runs().news();
     let mut told = Told { last: -1.0 };
     loop {
         let (seen, revision) = look(caller, id).await?;
         told.tell(&seen, context).await;
         let is_over = seen.state != RunState::Running && !server.runs().is_own(id);
-        // Questions that this client cannot pass on are no reason to come back.
-        let asks = can_ask && !elicit::requests(server, id).is_empty();
-        if is_over || asks || Instant::now() >= end {
+        if is_over || asks(server, id) || Instant::now() >= end {
             return Ok(());
         }
         let store = Arc::clone(caller.reads().store());
@@ -253,6 +249,9 @@ pub(in crate::server) fn describe(
     let Standing { counts, running, failed, .. } = standing(manager, &only)?;
     let waiting = manager.approval_requests(&only)?;
     let asked = server.runs().questions(id);
+    let is_asked = |request: &&ApprovalRequest| {
+        server.runs().has_form(id) && asked.iter().any(|open| open.task == request.task)
+    };
     let mut answer = Answer::new(brief::run(&RunNow::new(manager, run.clone())))
         .with("counts", brief::counts(&counts))
         .with("running", if state == RunState::Running { json!(running) } else { Value::Null })
@@ -292,10 +291,9 @@ pub(in crate::server) fn describe(
         }
     }
     actions.extend(failed.iter().take(2).map(|task| Action::call("task_get", json!({"id": task.id}))));
-    let person = |request: &taskpawl::model::ApprovalRequest| {
-        Action::Person(format!("taskpawl approve {}", request.task))
-    };
-    actions.extend(waiting.iter().take(2).map(person));
+    let person = |request: &ApprovalRequest| Action::Person(format!("taskpawl approve {}", request.task));
+    // Whoever sits before the form need not go to a terminal.
+    actions.extend(waiting.iter().filter(|request| !is_asked(request)).take(2).map(person));
     if !run.counts.is_empty() {
         answer = answer.with("ended", json!(run.counts));
     }

@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleClient};
 use serde_json::{Value, json};
 use taskpawl_mcp::{McpServer, ServerOptions};
+use tokio::sync::Notify;
 
 use super::support::{Client, ERAS, Ears, Era, Scene, connect, connect_as};
 
@@ -178,7 +179,73 @@ async fn a_program_that_a_client_writes_into_a_plan_is_named_and_does_not_run() 
     assert!(written.contains("`notify` is kept and not run"), "{written}");
     let merged = json!({"name": "n", "merge": true, "plan": {"notify": ["sh", "-c", "true"], "tasks": []}});
     let merged = format!("{:?}", client.call("plan_write", merged).await);
-    assert!(merged.contains("header") && merged.contains("`notify` is kept and not run"), "{merged}");
+    assert!(merged.contains("changedFields") && merged.contains("`notify` is kept and not run"), "{merged}");
     client.call("run_ready", json!({})).await;
     assert!(!pwn.exists());
+}
+
+/// A client whose person leaves every form open until `answer` is told.
+#[derive(Debug, Clone)]
+struct Hesitating {
+    asked: Arc<Mutex<Vec<String>>>,
+    closed: Arc<Notify>,
+    answer: Arc<Notify>,
+}
+
+impl ClientHandler for Hesitating {
+    fn get_info(&self) -> ClientConfig {
+        Person::who_says(Value::Null).get_info()
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.asked.lock().unwrap().push(format!("{request:?}"));
+        tokio::select! {
+            () = self.answer.notified() => {}
+            () = context.ct.cancelled() => self.closed.notify_one(),
+        }
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({"approve": true})))
+    }
+}
+
+#[tokio::test]
+async fn who_polls_need_not_wait_for_the_person() {
+    for is_cancelled in [false, true] {
+        let scene = Scene::new();
+        let person = Hesitating { asked: Arc::default(), closed: Arc::default(), answer: Arc::default() };
+        let server = asking(&scene);
+        let client = connect_as(&server, Era::Handshake, person.clone()).await;
+        write_plan(&client).await;
+        let run = client.call("run_ready", json!({"wait_s": 1})).await["run_id"].clone();
+        while person.asked.lock().unwrap().is_empty() {
+            client.call("run_ready", json!({"run_id": run, "wait_s": 1})).await;
+        }
+        // Each of these answers although the form is open, and none opens another one.
+        for poll in [json!({"run_id": run}), json!({"run_id": run, "wait_s": 1}), json!({"run_id": run})] {
+            let seen = client.call("run_ready", poll).await;
+            assert_eq!(
+                (&seen["state"], seen["asks"].as_array().unwrap().len()),
+                (&json!("running"), 1),
+                "{seen}"
+            );
+            assert!(!seen.to_string().contains("askPersonToRun"), "{seen}");
+        }
+        assert_eq!(person.asked.lock().unwrap().len(), 1);
+        if is_cancelled {
+            client.call("run_ready", json!({"run_id": run, "cancel": true})).await;
+            person.closed.notified().await;
+        } else {
+            person.answer.notify_one();
+        }
+        let mut seen = client.call("run_ready", json!({"run_id": run, "wait_s": 45})).await;
+        while seen["state"] == "running" {
+            seen = client.call("run_ready", json!({"run_id": run, "wait_s": 45})).await;
+        }
+        assert_eq!(scene.file("a.txt").exists(), !is_cancelled, "{seen}");
+        assert_eq!(person.asked.lock().unwrap().len(), 1);
+        server.wait_for_runs().await;
+    }
 }
