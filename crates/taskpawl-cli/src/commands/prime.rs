@@ -77,16 +77,60 @@ fn tokens(text: &str) -> usize {
     ascii.div_ceil(4) + other
 }
 
+/// A list of the text: its heading, its items, and the command that shows all of them.
+struct Section {
+    heading: &'static str,
+    lines: Vec<String>,
+    rest: &'static str,
+    /// Whether there are more of them than were looked at.
+    truncated: bool,
+}
+
+impl Section {
+    fn new<T>(
+        heading: &'static str,
+        list: &Listed<T>,
+        rest: &'static str,
+        line: impl Fn(&T) -> String,
+    ) -> Self {
+        let lines = list.items.iter().map(|item| format!("- {}", line(item))).collect();
+        Self { heading, lines, rest, truncated: list.truncated }
+    }
+
+    /// Returns what stands in its place where there is no room for it.
+    fn in_short(&self) -> Option<String> {
+        let than = if self.truncated { "more than " } else { "" };
+        let count = self.lines.len();
+        (count > 0).then(|| format!("{} {than}{count}, shown by `{}`", self.heading, self.rest))
+    }
+
+    /// Returns the room that is kept for it.
+    fn least(&self) -> usize {
+        self.in_short().map_or(0, |line| cost(&line))
+    }
+}
+
+/// Returns how many tokens a line takes, with its end.
+fn cost(line: &str) -> usize {
+    tokens(line) + 1
+}
+
 /// A text that stays within the budget.
 struct Page {
     text: String,
     budget: usize,
+    /// What is kept for the lists that follow: none of them is left out without a word.
+    kept: usize,
 }
 
 impl Page {
-    /// Adds a line if there is room for it.
-    fn line(&mut self, line: &str) -> bool {
-        let fits = tokens(&self.text) + tokens(line) < self.budget;
+    fn new(budget: usize, sections: &[&Section]) -> Self {
+        Self { text: String::new(), budget, kept: sections.iter().map(|section| section.least()).sum() }
+    }
+
+    /// Adds a line if there is room for it and `more` tokens behind it.
+    fn line(&mut self, line: &str, more: usize) -> bool {
+        let fits = tokens(&self.text) + cost(line) + more + self.kept <= self.budget;
         if fits {
             self.text.push_str(line);
             self.text.push('\n');
@@ -94,16 +138,21 @@ impl Page {
         fits
     }
 
-    /// Adds a heading with its items, as many as there is room for; `rest` shows those that are left out.
-    fn list<T>(&mut self, heading: &str, list: &Listed<T>, rest: &str, line: impl Fn(&T) -> String) {
-        let mut lines = list.items.iter().map(|item| format!("- {}", line(item)));
-        let Some(first) = lines.next() else { return };
-        if !self.line(&format!("{heading}\n{first}")) {
+    /// Adds a heading with its items, as many as there is room for, and says where the others are.
+    fn list(&mut self, section: &Section) {
+        let Some(short) = section.in_short() else { return };
+        self.kept = self.kept.saturating_sub(section.least());
+        let rest = format!("- and more: `{}`", section.rest);
+        let last = if section.truncated { usize::MAX } else { section.lines.len() - 1 };
+        let behind = |index: usize| if index == last { 0 } else { cost(&rest) };
+        if !self.line(&format!("{}\n{}", section.heading, section.lines[0]), behind(0)) {
+            self.line(&short, 0);
             return;
         }
-        let is_whole = lines.all(|line| self.line(&line));
-        if !is_whole || list.truncated {
-            self.line(&format!("- and more: `{rest}`"));
+        let mut others = section.lines.iter().enumerate().skip(1);
+        let is_whole = others.all(|(index, line)| self.line(line, behind(index)));
+        if !is_whole || section.truncated {
+            self.line(&rest, 0);
         }
     }
 }
@@ -113,25 +162,36 @@ fn text(digest: &Digest) -> String {
         return "taskpawl: the plan has no tasks yet; `taskpawl apply FILE` or `taskpawl create NAME` adds some.\n"
             .to_owned();
     }
-    let mut page = Page { text: String::new(), budget: BUDGET };
-    page.line(&summary(digest));
-    page.list("You hold:", &digest.mine, "taskpawl list --status in_progress", mine);
+    let mine = Section::new("You hold:", &digest.mine, "taskpawl list --status in_progress", mine);
+    let lists = sections(digest);
+    let all: Vec<&Section> = std::iter::once(&mine).chain(&lists).collect();
+    let mut page = Page::new(BUDGET, &all);
+    page.line(&summary(digest), 0);
+    page.list(&mine);
     for run in &digest.runs {
-        page.line(&run_line(run));
+        page.line(&run_line(run), 0);
     }
-    let next = Listed { items: digest.next_actions.clone(), truncated: false };
-    page.list("Next:", &next, "taskpawl explain --ready", next_line);
-    page.list("Waits for a decision:", &digest.on_hold, "taskpawl list --status blocked", on_hold);
-    page.list("Failed:", &digest.failed, "taskpawl list --status failed", failure);
-    page.list("Ready for you:", &digest.ready, "taskpawl ready", ready);
-    page.list("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready);
-    page.list("Ready, but for no run here:", &digest.for_nobody, "taskpawl explain --ready", nobody);
-    page.list("Runs now:", &digest.running, "taskpawl list --status in_progress", running_now);
-    page.list("Held by others:", &digest.held, "taskpawl list --status in_progress", theirs);
+    for section in &lists {
+        page.list(section);
+    }
     if let Some(run) = digest.last_run.as_ref().filter(|_| digest.runs.is_empty()) {
-        page.line(&run_line(run));
+        page.line(&run_line(run), 0);
     }
     page.text
+}
+
+fn sections(digest: &Digest) -> [Section; 8] {
+    let next = Listed { items: digest.next_actions.clone(), truncated: false };
+    [
+        Section::new("Next:", &next, "taskpawl explain --ready", next_line),
+        Section::new("Waits for a decision:", &digest.on_hold, "taskpawl list --status blocked", on_hold),
+        Section::new("Failed:", &digest.failed, "taskpawl list --status failed", failure),
+        Section::new("Ready for you:", &digest.ready, "taskpawl ready", ready),
+        Section::new("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready),
+        Section::new("Ready, but for no run here:", &digest.for_nobody, "taskpawl explain --ready", nobody),
+        Section::new("Runs now:", &digest.running, "taskpawl list --status in_progress", running_now),
+        Section::new("Held by others:", &digest.held, "taskpawl list --status in_progress", theirs),
+    ]
 }
 
 fn summary(digest: &Digest) -> String {
@@ -224,12 +284,40 @@ mod tests {
         assert_eq!(tokens("漢字"), 2);
     }
 
+    fn section(heading: &'static str, item: &'static str, truncated: bool) -> Section {
+        let list = Listed { items: vec![item; 10], truncated };
+        Section::new(heading, &list, "show", |item| (*item).to_owned())
+    }
+
     #[test]
     fn a_page_stays_within_its_budget() {
-        let mut page = Page { text: String::new(), budget: 20 };
-        let list = Listed { items: vec!["word word"; 50], truncated: false };
-        page.list("Heading:", &list, "more", |item| (*item).to_owned());
+        let list = section("Heading:", "word word", false);
+        let mut page = Page::new(20, &[&list]);
+        page.list(&list);
         assert!(tokens(&page.text) <= 20, "{}", page.text);
-        assert!(page.text.starts_with("Heading:\n- word word\n"));
+        assert!(page.text.starts_with("Heading:\n- word word\n"), "{}", page.text);
+        assert!(page.text.ends_with("- and more: `show`\n"), "{}", page.text);
+    }
+
+    #[test]
+    fn no_list_is_left_out_without_a_word() {
+        let long = "漢字".repeat(20);
+        let long: &'static str = Box::leak(long.into_boxed_str());
+        for budget in [70, 150, 300, 1_000] {
+            let lists = ["A:", "B:", "C:", "D:"].map(|heading| section(heading, long, heading != "B:"));
+            let all: Vec<&Section> = lists.iter().collect();
+            let mut page = Page::new(budget, &all);
+            lists.iter().for_each(|list| page.list(list));
+            assert!(tokens(&page.text) <= budget, "{budget}: {}", page.text);
+            for list in &lists {
+                assert!(
+                    page.text.lines().any(|line| line.starts_with(list.heading)),
+                    "{budget}: {}",
+                    page.text
+                );
+            }
+        }
+        let list = section("B:", long, false);
+        assert_eq!(list.in_short().unwrap(), "B: 10, shown by `show`");
     }
 }
