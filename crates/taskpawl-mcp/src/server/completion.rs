@@ -1,5 +1,7 @@
 //! Completion of ids and names.
 
+use std::collections::BTreeSet;
+
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use taskpawl::{Error, Manager, RunFilter};
 
@@ -27,6 +29,9 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
             let names = plan_names(manager)?.into_iter().filter(|name| name.starts_with(begun));
             names.take(most + 1).collect::<Vec<String>>()
         }
+        ("resume_work", "agent") => {
+            agents(manager)?.into_iter().filter(|name| name.starts_with(begun)).take(most + 1).collect()
+        }
         _ => Vec::new(),
     };
     let has_more = found.len() > most;
@@ -34,4 +39,18 @@ pub(super) fn complete(manager: &Manager, request: &CompleteRequestParams) -> Re
     let mut info = CompletionInfo::default();
     (info.values, info.has_more) = (found, Some(has_more));
     Ok(info)
+}
+
+/// Returns who holds tasks or started runs, in order.
+fn agents(manager: &Manager) -> Result<BTreeSet<String>, Error> {
+    let holders = manager.read(|view| {
+        let mut holders = BTreeSet::new();
+        for key in view.leases(None)? {
+            let task = view.task(key)?;
+            holders.extend(task.and_then(|task| task.body.state.lease_holder().map(ToString::to_string)));
+        }
+        Ok(holders)
+    })?;
+    let runs = manager.runs(&RunFilter::default())?.into_iter().map(|run| run.actor.to_string());
+    Ok(holders.into_iter().chain(runs).collect())
 }

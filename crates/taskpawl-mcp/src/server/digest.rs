@@ -207,6 +207,25 @@ pub(super) struct Standing {
     pub(super) failed: Vec<Task>,
 }
 
+/// Returns some of the tasks that runs work on, of those with these ids; what somebody holds by hand is not running.
+fn held_by_runs(manager: &Manager, ids: Option<&[String]>) -> Result<Vec<String>, Error> {
+    manager.read(|view| {
+        let mut held = Vec::new();
+        for key in view.find(&Query { status: vec![Status::InProgress], ..Query::default() })? {
+            let Some(task) = view.task(key)? else { continue };
+            let is_meant = ids.is_none_or(|ids| ids.iter().any(|id| id == task.id.as_str()));
+            if is_meant && matches!(&task.body.state, TaskState::InProgress { claim } if claim.run.is_some())
+            {
+                held.push(task.id.to_string());
+            }
+            if held.len() == NAMED {
+                break;
+            }
+        }
+        Ok(held)
+    })
+}
+
 /// Returns how the tasks stand that the selectors select.
 pub(super) fn standing(manager: &Manager, only: &[Selector]) -> Result<Standing, Error> {
     let mut standing = Standing::default();
@@ -223,18 +242,15 @@ pub(super) fn standing(manager: &Manager, only: &[Selector]) -> Result<Standing,
         if count > 0 {
             standing.counts.insert(status, count);
         }
-        let looks = matches!(status, Status::InProgress | Status::Failed) && count > 0;
-        if looks {
-            let tasks = if only.is_empty() {
+        if status == Status::Failed && count > 0 {
+            standing.failed = if only.is_empty() {
                 with_status(manager, status)?
             } else {
                 ids.iter().take(NAMED).map(|id| manager.get(id)).collect::<Result<_, _>>()?
             };
-            if status == Status::Failed {
-                standing.failed = tasks;
-            } else {
-                standing.running = tasks.iter().map(|task| task.id.to_string()).collect();
-            }
+        }
+        if status == Status::InProgress && count > 0 {
+            standing.running = held_by_runs(manager, (!only.is_empty()).then_some(ids.as_slice()))?;
         }
     }
     Ok(standing)

@@ -29,7 +29,7 @@ pub(super) enum Refused {
     /// A plan that was given as a text is wrong.
     #[error(transparent)]
     Text(PlanErrors),
-    /// Tool calls do not fit their tools.
+    /// Tool calls do not fit their tools, or tasks need what there is not.
     #[error("{}", .0.join("; "))]
     Calls(Vec<String>),
 }

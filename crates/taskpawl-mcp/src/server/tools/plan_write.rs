@@ -82,6 +82,9 @@ pub(super) fn call(
         &caller.plans,
         plan.tasks.iter().flat_map(|task| task.calls.iter().map(move |call| (word(task), call))),
     )?;
+    if options.within.is_none() {
+        check_needs(&manager, &plan)?;
+    }
     let mut warnings = warnings(&caller.means, &plan);
     let notify = PlanNotify { argv: plan.notify.clone(), origin: Origin::Mcp };
     let options = ApplyOptions { keeps_approvals: true, ..ApplyOptions::default() };
@@ -173,6 +176,25 @@ fn not_told(manager: &Manager, notify: &PlanNotify) -> Option<String> {
             "`notify` is kept and not run: {why}; it runs when a person applies the plan with it"
         )),
     }
+}
+
+/// Refuses needs that neither the plan nor the store has, and names the tasks that have them.
+fn check_needs(manager: &Manager, plan: &Plan) -> Result<(), Refused> {
+    let problems = manager.read(|view| {
+        let mut problems = Vec::new();
+        for task in &plan.tasks {
+            for id in &task.needs_outside {
+                if view.key(id.as_str())?.is_none() {
+                    problems.push(format!(
+                        "task `{}`: needs: `{id}` is no task of this plan, by id or name, nor an id in the store",
+                        word(task)
+                    ));
+                }
+            }
+        }
+        Ok(problems)
+    })?;
+    if problems.is_empty() { Ok(()) } else { Err(Refused::Calls(problems)) }
 }
 
 fn word(task: &PlanTask) -> String {

@@ -159,6 +159,14 @@ async fn ids_and_names_are_completed() {
     assert_eq!((many.values.len(), many.has_more), (100, Some(true)));
     assert_eq!(complete(Reference::for_prompt("review_failures"), "plan", "s").await.values, ["site"]);
     assert_eq!(complete(Reference::for_prompt("plan_goal"), "goal", "s").await.values, [""; 0]);
+    for agent in ["bob", "ann", "ann"] {
+        client.call("ready_list", json!({"claim": true, "agent": agent})).await;
+    }
+    let agents = async |begun| complete(Reference::for_prompt("resume_work"), "agent", begun).await.values;
+    assert_eq!(
+        (agents("").await, agents("b").await),
+        (vec!["ann".to_owned(), "bob".to_owned()], vec!["bob".to_owned()])
+    );
 }
 
 #[tokio::test]

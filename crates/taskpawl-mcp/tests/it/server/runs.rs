@@ -179,11 +179,14 @@ async fn a_run_says_that_it_is_being_stopped_and_what_helps_with_what_was_interr
     let server = holding(&scene);
     let client = connect(&server, ERAS[0]).await;
     client.call("task_add", json!({"name": "held", "id": "held", "call": {"hold": {}}})).await;
+    client.call("task_add", json!({"name": "mine", "id": "mine"})).await;
+    client.call("task_update", json!({"id": "mine", "action": "claim", "agent": "ann"})).await;
     let started = client.call("run_ready", json!({})).await;
     assert_eq!(started.get("stopping"), None, "{started}");
     while client.call("task_get", json!({"id": "held"})).await["task"]["status"] != "in_progress" {}
     let cancel = json!({"run_id": started["run_id"], "cancel": true});
     let stopping = client.call("run_ready", cancel.clone()).await;
+    assert_eq!(stopping["running"], json!(["held"]), "what somebody holds by hand does not run");
     assert!(stopping["stopping"].as_str().unwrap().contains("a second cancel"), "{stopping}");
     let again = json!({"tool": "run_ready", "arguments": cancel});
     assert!(stopping["nextActions"].as_array().unwrap().contains(&again), "{stopping}");

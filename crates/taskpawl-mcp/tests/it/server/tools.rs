@@ -80,6 +80,11 @@ async fn a_merge_keeps_what_the_plan_says_beside_its_tasks() {
     assert_eq!((&merged["created"], merged.get("gone")), (&json!(["b"]), None));
     let whole = client.call("plan_write", json!({"plan": plan, "dry_run": true})).await;
     assert_eq!((&whole["gone"], &whole["dryRun"]), (&json!(["b"]), &json!(true)));
+    // What is needed and is not there is named with the task that needs it.
+    let part = json!({"tasks": [{"id": "c", "name": "c", "needs": ["zz"]}]});
+    let refused = client.refused("plan_write", json!({"plan": part, "merge": true})).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("task `c`: needs: `zz`"), "{refused}");
     // Text that holds the object is taken for it.
     let text = client.call("plan_write", json!({"plan": "tasks: [{id: c, name: c}]", "name": "other"})).await;
     assert_eq!(text["created"], json!(["c"]));
