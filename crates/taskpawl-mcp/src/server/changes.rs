@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::handler::{McpServer, blocking};
 use super::refusal::chain;
-use super::resources::{Place, nothing_at, place_in, plan_names};
+use super::resources::{Place, is_subscribable, nothing_at, plan_names};
 
 /// How long a look for changes blocks a thread; changes end it at once.
 const LOOK: Duration = Duration::from_secs(1);
@@ -147,7 +147,7 @@ impl Desk {
         peer: Peer<RoleServer>,
         uri: String,
     ) -> Result<(), ErrorData> {
-        if place_in(server, &uri).is_none() {
+        if !is_subscribable(server, &uri) {
             return Err(ErrorData::resource_not_found(nothing_at(&uri), None));
         }
         let is_new = self.tracker.is_empty();

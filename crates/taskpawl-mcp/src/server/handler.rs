@@ -376,7 +376,7 @@ impl ServerHandler for McpServer {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| resources::place_in(self, uri).is_some());
+            uris.retain(|uri| resources::is_subscribable(self, uri));
         }
         Some(accepted)
     }

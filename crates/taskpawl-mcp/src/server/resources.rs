@@ -186,6 +186,11 @@ pub(super) fn place_in(server: &McpServer, uri: &str) -> Option<Place> {
     Place::of(uri).filter(is_here)
 }
 
+/// Returns whether a client can subscribe to an address: to all that is listed, also to the page, which stays as it is.
+pub(super) fn is_subscribable(server: &McpServer, uri: &str) -> bool {
+    place_in(server, uri).is_some() || uri == app::URI && server.has_page()
+}
+
 /// Says that an address names nothing.
 pub(super) fn nothing_at(uri: &str) -> String {
     format!("there is nothing at `{}`", named(uri))

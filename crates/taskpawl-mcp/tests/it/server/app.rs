@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use rmcp::model::ReadResourceRequestParams;
+use rmcp::model::{ReadResourceRequestParams, SubscribeRequestParams, SubscriptionFilter};
 use serde_json::{Value, json};
 use taskpawl::async_trait;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
 use taskpawl_mcp::{McpServer, ServerOptions, ToolSet};
 
-use super::support::{Client, ERAS, Scene, connect};
+use super::support::{Client, ERAS, Era, Scene, connect};
 
 const URI: &str = "ui://taskpawl/checklist.html";
 const TYPE: &str = "text/html;profile=mcp-app";
@@ -48,6 +48,22 @@ async fn the_tool_that_shows_the_plan_names_the_page_and_the_page_is_there() {
         assert_eq!(page["_meta"]["ui"]["csp"], json!({}), "it reaches nothing");
         let text = page["text"].as_str().unwrap();
         assert!(text.starts_with("<!DOCTYPE html>") && text.contains("<body>"));
+        // Who subscribes to all that is listed is not refused for it.
+        match era {
+            Era::Handshake => {
+                #[expect(deprecated, reason = "that is how the older era subscribes")]
+                client.running.subscribe(SubscribeRequestParams::new(URI)).await.unwrap();
+            }
+            Era::Stateless => {
+                let mut wanted = SubscriptionFilter::new();
+                wanted.resource_subscriptions = Some(vec![URI.to_owned(), "taskpawl://none".to_owned()]);
+                let heard = client.running.listen(wanted).await.unwrap();
+                assert_eq!(
+                    heard.acknowledged().resource_subscriptions.as_deref(),
+                    Some(&[URI.to_owned()][..])
+                );
+            }
+        }
         // Hosts that draw nothing have the answer as text.
         let shown = client.raw("plan_show", json!({})).await;
         assert!(shown.content[0].as_text().unwrap().text.contains("the plan is empty"));
