@@ -1,6 +1,7 @@
 //! The tree of commands, and the way from the words of the command line to an exit code.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -193,6 +194,11 @@ impl Command {
 /// Does what the command line says and returns the exit code.
 pub(crate) fn main(environment: Environment) -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    if let [_, word] = words.as_slice()
+        && (word == "--version" || word == "-V")
+    {
+        return print_version();
+    }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => {
@@ -206,6 +212,13 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
     app.end();
     code
+}
+
+/// Prints what the tree of commands would print, without growing it: that costs more than all else together.
+fn print_version() -> ExitCode {
+    // Who closed the other end wants no more.
+    let _ = writeln!(std::io::stdout(), "taskpawl {}", env!("CARGO_PKG_VERSION"));
+    ExitCode::SUCCESS
 }
 
 /// Returns whether a command line that could not be understood asks for JSON all the same.

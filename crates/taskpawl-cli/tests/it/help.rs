@@ -28,6 +28,16 @@ fn snapshot(cli: &Cli, path: &[String], seen: &mut BTreeSet<String>) {
 }
 
 #[test]
+fn the_version_is_the_same_with_and_without_the_tree_of_commands() {
+    let cli = Cli::new();
+    let grown = cli.run(&["--quiet", "--version"]).ok().stdout;
+    assert!(grown.starts_with("taskpawl "), "{grown}");
+    for quick in ["--version", "-V"] {
+        assert_eq!(cli.run(&[quick]).ok().stdout, grown);
+    }
+}
+
+#[test]
 fn help_of_every_command() {
     let mut seen = BTreeSet::new();
     snapshot(&Cli::new(), &[], &mut seen);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use taskpawl::tools::{BeforeCall, CallContext, CreatedInCall, Progress, Tool, ToolError, ToolSpec, check_foreign};
+use taskpawl::tools::{
+    BeforeCall, CallContext, CreatedInCall, Progress, Tool, ToolError, ToolSpec, check_foreign,
+};
 
 use super::catalogue::Entry;
 use super::pool::Server;

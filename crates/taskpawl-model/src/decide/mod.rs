@@ -29,9 +29,9 @@ mod undo;
 pub(crate) use needs::Holder;
 
 pub use approval::approval_request;
-pub use part::complete_part;
 pub(crate) use approval::on_expiry_word;
 pub use judged::asks_by_itself;
+pub use part::complete_part;
 
 use crate::command::{Answer, Command, Context, DecideError, Decision, Once, RequestRecord};
 use crate::draft::{Decided, Draft};
