@@ -237,7 +237,12 @@ impl Dispatcher {
         let mut actions = actions.into_iter();
         while let Some(action) = actions.next() {
             match action {
-                Action::Commit(commit) => self.commit(*commit, actions.len() == 0),
+                Action::Commit(commit) => {
+                    if self.commit(*commit, actions.len() == 0) {
+                        // Nothing has waited: without this the runtime would have calls wait that could end at once.
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Action::Start(call) => self.start(*call, events).await,
                 Action::Find(key, inputs) => self.find(key, inputs),
                 Action::Kill(key) => self.executor.kill(key),
@@ -297,7 +302,8 @@ impl Dispatcher {
         name.ok().flatten().unwrap_or_default()
     }
 
-    fn commit(&self, commit: Commit, is_last: bool) {
+    /// Returns whether it was made in place, as far as nobody else was committing.
+    fn commit(&self, commit: Commit, is_last: bool) -> bool {
         let round = Box::new(self.intake.round(commit));
         let requests = vec![self.manager.request(Command::Round(round))];
         let sender = self.committed.0.clone();
@@ -305,12 +311,13 @@ impl Dispatcher {
             // Nobody receives when the run was dropped: its record stays open for the next one.
             let _ = sender.send(outcomes);
         });
-        let is_idle = is_last && self.calls.is_empty() && self.finds.is_empty();
-        if self.owns_thread && is_idle {
+        let is_here = self.owns_thread && is_last && self.calls.is_empty() && self.finds.is_empty();
+        if is_here {
             self.manager.store().submit_here(requests, reply);
         } else {
             self.manager.store().submit(requests, reply);
         }
+        is_here
     }
 
     fn take_outcomes(&mut self, outcomes: Outcomes, events: &mut VecDeque<Event>) -> Result<(), RunError> {

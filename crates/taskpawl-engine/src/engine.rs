@@ -57,6 +57,7 @@ pub struct Project {
 
 /// How a run goes.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct RunOptions {
     /// What it is restricted to; nothing stands for everything.
     pub only: Vec<Selector>,

@@ -321,12 +321,11 @@ fn read_links(
     }
     keep_away(kept, "dependencies", away);
     if let Some(parent) = record.text("parent_task_id")? {
-        match ids.get(&parent.to_uppercase()) {
-            Some(parent) => task.parent = Some(parent.clone()),
-            None => {
-                leave_out("parent_task_id", &parent);
-                kept.insert("parent_task_id".to_owned(), json!(parent));
-            }
+        if let Some(parent) = ids.get(&parent.to_uppercase()) {
+            task.parent = Some(parent.clone());
+        } else {
+            leave_out("parent_task_id", &parent);
+            kept.insert("parent_task_id".to_owned(), json!(parent));
         }
     }
     Ok(())

@@ -203,7 +203,8 @@ fn means(was: &Value, now: &Value) -> bool {
             was.len() == now.len() && was.iter().zip(now).all(|(was, now)| means(was, now))
         }
         (Value::String(_) | Value::Number(_), Value::Array(now)) => now.len() == 1 && means(was, &now[0]),
-        (Value::Number(_) | Value::Bool(_), Value::String(now)) => was.to_string() == *now,
+        (Value::Number(was), Value::String(now)) => was.to_string().as_str() == now,
+        (Value::Bool(was), Value::String(now)) => now == if *was { "true" } else { "false" },
         _ => was == now || (is_empty(was) && is_empty(now)),
     }
 }

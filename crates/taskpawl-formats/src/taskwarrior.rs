@@ -191,13 +191,12 @@ fn read_status(
         return Err(record.wrong("status", known, &json!(word)));
     };
     let status = ours.status.filter(|own| plain(*own, is_started) == status).unwrap_or(status);
-    match wait(&record.map).filter(|until| status == Status::Todo && *until > now) {
+    if let Some(until) = wait(&record.map).filter(|until| status == Status::Todo && *until > now) {
         // It is no work that is ready.
-        Some(until) => states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM))),
-        None => {
-            let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
-            states::set(task, status, why);
-        }
+        states::set(task, Status::Blocked, Some(&states::put_off(until, PROGRAM)));
+    } else {
+        let why = (word == "recurring").then_some("the template of a recurring task of Taskwarrior");
+        states::set(task, status, why);
     }
     keep_if_other(kept, "status", json!(word), &json!(word_of(status)));
     Ok(())

@@ -216,7 +216,13 @@ impl TaskState {
     pub fn lease_holder(&self) -> Option<&SharedText> {
         match self {
             Self::InProgress { claim } if claim.lease_until.is_some() => Some(&claim.actor),
-            _ => None,
+            Self::Todo
+            | Self::InProgress { .. }
+            | Self::Blocked { .. }
+            | Self::Done
+            | Self::Failed { .. }
+            | Self::Cancelled { .. }
+            | Self::Skipped { .. } => None,
         }
     }
 

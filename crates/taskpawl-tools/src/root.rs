@@ -109,13 +109,11 @@ impl Root {
         }
         let real = path_of_any(&file, &metadata).map_err(|error| io_error("append to", path, error))?;
         self.check_written(&real, path)?;
-        match self.closed.keeps_other_name(&metadata) {
-            Some(reason) => Err(closed(path, reason)),
-            None => {
-                new.keep();
-                Ok(file)
-            }
+        if let Some(reason) = self.closed.keeps_other_name(&metadata) {
+            return Err(closed(path, reason));
         }
+        new.keep();
+        Ok(file)
     }
 
     /// Returns the absolute path, without links, of something that exists.

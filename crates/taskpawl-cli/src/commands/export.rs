@@ -92,13 +92,13 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let manager = if args.dry_run { app.reader()?.manager().clone() } else { question::manager(app)? };
     let known = known(app, args, &manager, before.as_ref(), &source)?;
     let mut tasks = tasks(&manager, args, &known.ids)?;
-    let gone = Gone::of(&known, &mut tasks, args.again);
+    let gone_there = Gone::of(&known, &mut tasks, args.again);
     let lost = keep_states(&mut tasks, &known.reading);
     let files = before.as_ref().map(|found| &found.files);
     // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
-    let list = Files::single(root.to_string_lossy(), "[]");
-    let list = (files.is_none() && is_list(args.format, &root)).then_some(&list);
-    let files_to_keep = files.filter(|_| !known.ids.is_empty() || !args.force).or(list);
+    let to_dos = Files::single(root.to_string_lossy(), "[]");
+    let to_dos = (files.is_none() && is_list(args.format, &root)).then_some(&to_dos);
+    let files_to_keep = files.filter(|_| !known.ids.is_empty() || !args.force).or(to_dos);
     let written = write(args.format, &tasks, files_to_keep);
     let changed = changed(&written, files);
     exchange::check_size(&root, &written.files)?;
@@ -110,7 +110,7 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
         // What the file says now, so that the next import knows what changed in it.
         manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
-    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, gone })
+    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, gone: gone_there })
 }
 
 /// What a file has that is there.

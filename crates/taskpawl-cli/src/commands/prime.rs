@@ -307,7 +307,9 @@ mod tests {
             let lists = ["A:", "B:", "C:", "D:"].map(|heading| section(heading, long, heading != "B:"));
             let all: Vec<&Section> = lists.iter().collect();
             let mut page = Page::new(budget, &all);
-            lists.iter().for_each(|list| page.list(list));
+            for list in &lists {
+                page.list(list);
+            }
             assert!(tokens(&page.text) <= budget, "{budget}: {}", page.text);
             for list in &lists {
                 assert!(

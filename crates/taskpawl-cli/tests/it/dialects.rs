@@ -421,9 +421,9 @@ fn beside_the_plan_a_model_promotes_its_list() {
     let mut alone = start(&cli, &["--dialect", "session"]);
     assert_eq!(names(&mut alone), ["todoread", "todowrite"]);
     alone.close();
-    let mut reads = start(&cli, &["--dialect", "session", "--dialect", "core", "--read-only"]);
-    assert!(!names(&mut reads).contains(&"todo_promote".to_owned()));
-    reads.close();
+    let mut reader = start(&cli, &["--dialect", "session", "--dialect", "core", "--read-only"]);
+    assert!(!names(&mut reader).contains(&"todo_promote".to_owned()));
+    reader.close();
 
     let mut agent = start(&cli, &["--dialect", "session", "--dialect", "core"]);
     assert!(names(&mut agent).contains(&"todo_promote".to_owned()));

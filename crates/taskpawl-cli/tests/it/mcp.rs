@@ -306,7 +306,8 @@ fn with_bad_server(config: &str) -> Cli {
     let script = cli.file("server.sh", &script);
     let secret = "[secrets.KEY]\nenv = \"KEY_VALUE\"\n";
     let server = format!(
-        "[mcpServers.hi]\ncommand = \"sh\"\nargs = [{script:?}]\nenv = {{ TOKEN = \"${{secret:KEY}}\" }}\n"
+        "[mcpServers.hi]\ncommand = \"sh\"\nargs = [\"{}\"]\nenv = {{ TOKEN = \"${{secret:KEY}}\" }}\n",
+        script.display()
     );
     user_file(&cli, &format!("{secret}{server}{config}"));
     cli

@@ -1,5 +1,6 @@
 //! The program within a call that has access to its plan.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use serde_json::Value;
@@ -120,10 +121,10 @@ fn talk(access: &str, requests: &[(&str, &str)]) -> (Cli, Vec<Value>) {
                       for i in $(seq 400); do grep -q \"\\\"id\\\":$1[,}]\" said.txt 2>/dev/null && return; sleep 0.05; done; }\n\
                       { "
         .to_owned();
-    script += &format!("ask 0 initialize '{beginning}'\n");
+    script.push_str(&["ask 0 initialize '", beginning, "'\n"].concat());
     script += "printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}'\n";
     for (number, (method, params)) in requests.iter().enumerate() {
-        script += &format!("ask {} {method} '{params}'\n", number + 1);
+        writeln!(script, "ask {} {method} '{params}'", number + 1).unwrap();
     }
     script += "} | taskpawl mcp > said.txt 2> errors.txt\n";
     let cli = run(access, &script);

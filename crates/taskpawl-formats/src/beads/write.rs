@@ -64,7 +64,7 @@ fn known_issue<'i>(line: &str, left: &mut BTreeMap<&str, &'i Map>) -> Option<(Ma
 /// Returns the line of an issue: the one that is there, where it says the same; else with its fields in the order that they had.
 fn line_of(issue: &Map, mut before: Map, line: &str) -> String {
     let mut issue = issue.clone();
-    issue.extend(before.remove_entry("_type"));
+    issue.extend(before.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
     let says = |field: &str, value: &Value| !COUNTED.contains(&field) && !is_empty(value);
     before.retain(|field, value| says(field, value));
     let mut said = issue.clone();

@@ -34,8 +34,8 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &str) -> Vec<Line<'t>> {
         }
     }
     let roots = std::mem::take(&mut forest.roots);
-    let mut lines = added.into_lines(lines);
-    append(&mut lines, &mut forest, roots, added.at_end);
+    let mut lines = added.with_lines(lines);
+    append(&mut lines, &mut forest, &roots, added.at_end);
     lines
 }
 
@@ -265,7 +265,7 @@ impl<'t> Added<'t> {
         there.splice(place..place, lines);
     }
 
-    fn into_lines(&mut self, lines: Vec<Line<'t>>) -> Vec<Line<'t>> {
+    fn with_lines(&mut self, lines: Vec<Line<'t>>) -> Vec<Line<'t>> {
         let mut all = Vec::with_capacity(lines.len());
         for (number, line) in lines.into_iter().enumerate() {
             all.extend(self.by_line.remove(&number).into_iter().flatten());
@@ -280,7 +280,7 @@ impl<'t> Added<'t> {
 fn append<'t>(
     lines: &mut Vec<Line<'t>>,
     forest: &mut Forest<'t>,
-    roots: Vec<&'t Task>,
+    roots: &[&'t Task],
     sections: Vec<(String, Vec<&'t Task>)>,
 ) {
     let blank = |lines: &mut Vec<Line<'t>>| {
@@ -291,7 +291,7 @@ fn append<'t>(
     };
     if !roots.is_empty() {
         blank(lines);
-        lines.extend(forest.take(&roots, &Lead::plain()));
+        lines.extend(forest.take(roots, &Lead::plain()));
     }
     for (section, tasks) in sections {
         blank(lines);

@@ -102,7 +102,7 @@ fn a_state_follows_where_something_below_changed_here() {
     derive(&mut tasks);
     let overwritten = keep_states(&mut tasks, &there);
     // `Ship` was done there with open items below it, and is open here: that word is lost.
-    assert_eq!(overwritten.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["ship"]);
+    assert_eq!(overwritten.iter().map(taskpawl_model::TaskId::as_str).collect::<Vec<_>>(), ["ship"]);
     let text = write(Format::Markdown, &tasks, Some(&files)).files.get("c.md").unwrap().to_owned();
     assert_eq!(text, "- [x] Compile\n  - [x] deep\n  - [x] last\n- [ ] Ship\n  - [ ] open\n  - [x] other\n");
 }

@@ -81,15 +81,15 @@ impl Held {
 
     /// Returns which denial the server speaks of, and what would let it through.
     pub(super) fn hint(&self, said: &str) -> Option<String> {
-        Some(self.with_own_way(self.denials.hint(said)?))
+        Some(self.with_own_way(&self.denials.hint(said)?))
     }
 
     /// Returns what of its sandbox keeps the program from being started.
     pub(super) fn hint_for_start(&self, error: &SpawnError) -> Option<String> {
-        Some(self.with_own_way(self.denials.hint_for_start(error)?))
+        Some(self.with_own_way(&self.denials.hint_for_start(error)?))
     }
 
-    fn with_own_way(&self, hint: String) -> String {
+    fn with_own_way(&self, hint: &str) -> String {
         format!(
             "{hint}; for this server alone `sandbox` in `[mcpServers.{}]` of your own `config.toml` does it",
             self.server

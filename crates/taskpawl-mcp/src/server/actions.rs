@@ -80,7 +80,7 @@ impl Action {
 
     /// Returns the same call for what begins at another offset.
     #[must_use]
-    pub(super) fn from_offset(&self, offset: u64) -> Self {
+    pub(super) fn at_offset(&self, offset: u64) -> Self {
         let mut next = self.clone();
         if let Self::Call { arguments, .. } = &mut next {
             arguments.insert("offset".to_owned(), offset.into());

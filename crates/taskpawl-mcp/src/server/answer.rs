@@ -149,13 +149,13 @@ impl Answer {
         }
         let next_page = self.page.as_ref().and_then(|page| page.same().cloned());
         // As long as it can become, so that there is room for it.
-        let longest: Vec<Value> = next_page.iter().map(|same| same.from_offset(u64::MAX).to_json()).collect();
+        let longest: Vec<Value> = next_page.iter().map(|same| same.at_offset(u64::MAX).to_json()).collect();
         let room = (most - FIELDS - weight_of(&actions)).saturating_sub(weight_of(&longest));
         let mut fields = self.fields;
         let taken = weight(&json!(fields).to_string());
         let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
         if let (Some(same), Some(offset)) = (next_page, fields.get("nextOffset").and_then(Value::as_u64)) {
-            actions.insert(0, same.from_offset(offset).to_json());
+            actions.insert(0, same.at_offset(offset).to_json());
         }
         let mut value = Value::Object(fields);
         // A page that has its room is not cut again for the name of its field and for where the next one begins.

@@ -47,10 +47,12 @@ fn agents(manager: &Manager) -> Result<BTreeSet<String>, Error> {
         let mut holders = BTreeSet::new();
         for key in view.leases(None)? {
             let task = view.task(key)?;
-            holders.extend(task.and_then(|task| task.body.state.lease_holder().map(ToString::to_string)));
+            holders.extend(
+                task.and_then(|task| task.body.state.lease_holder().map(|holder| holder.as_str().to_owned())),
+            );
         }
         Ok(holders)
     })?;
-    let runs = manager.runs(&RunFilter::default())?.into_iter().map(|run| run.actor.to_string());
+    let runs = manager.runs(&RunFilter::default())?.into_iter().map(|run| run.actor);
     Ok(holders.into_iter().chain(runs).collect())
 }

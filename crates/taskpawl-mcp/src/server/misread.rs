@@ -11,7 +11,7 @@ use super::arguments;
 use super::handler::named;
 
 /// Says what is wrong with parameters.
-type Check = fn(Value) -> Option<String>;
+type Check = fn(&Value) -> Option<String>;
 
 /// The methods that every client has in both eras, with what looks at their parameters. Others count as none where they cannot be read:
 /// whether there is such a method depends on the era, and on what the client declared.
@@ -33,17 +33,19 @@ pub(super) fn refused(request: CustomRequest) -> ErrorData {
         let message = format!("no method `{}`", named(&method));
         return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
     };
-    let problem = check(params.unwrap_or_else(|| json!({})));
+    let problem = check(&params.unwrap_or_else(|| json!({})));
     let problem = problem.unwrap_or_else(|| "they are not what the protocol says".to_owned());
     ErrorData::invalid_params(format!("the parameters of `{method}` cannot be read: {problem}"), None)
 }
 
-fn problem<T: DeserializeOwned>(params: Value) -> Option<String> {
+fn problem<T: DeserializeOwned>(params: &Value) -> Option<String> {
     match params {
-        Value::Object(params) => {
-            arguments::read::<T>(params).err().map(|refused| named(&refused.to_string()))
+        Value::Object(fields) => {
+            arguments::read::<T>(fields.clone()).err().map(|refused| named(&refused.to_string()))
         }
-        other => Some(format!("expected an object, not {}", arguments::found(&other))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Some(format!("expected an object, not {}", arguments::found(params)))
+        }
     }
 }
 

@@ -64,13 +64,13 @@ pub(super) fn get(
         }
         RESUME_WORK => resume_work(server, said("agent"))?,
         REVIEW_FAILURES => review_failures(server, said("plan"))?,
-        _ => match sets(server).find(|prompt| prompt.name == name) {
-            Some(prompt) => prompt.text.clone(),
-            None => {
-                let message = format!("no prompt `{}`: prompts/list has those that there are", named(name));
-                return Err(ErrorData::invalid_params(message, None));
-            }
-        },
+        _ => {
+            let found = sets(server).find(|prompt| prompt.name == name);
+            let unknown = || format!("no prompt `{}`: prompts/list has those that there are", named(name));
+            found
+                .map(|prompt| prompt.text.clone())
+                .ok_or_else(|| ErrorData::invalid_params(unknown(), None))?
+        }
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

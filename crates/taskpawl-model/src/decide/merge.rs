@@ -101,14 +101,13 @@ pub(super) fn is_as_said(
     match field {
         // Formats write them in one line, or without what stands around them.
         "name" | "description" => words(here).eq(words(before)),
-        "priority" | "assignee" | "parent" => here == before,
+        "priority" | "assignee" | "parent" | "metadata.context" => here == before,
         "dueDate" => here == before || time(here).zip(time(before)).is_some_and(|(one, other)| one == other),
         "labels" => texts(here).eq(&texts(before)),
         "estimate" => {
             here == before || minutes(here).zip(minutes(before)).is_some_and(|(one, other)| one == other)
         }
         "links" => links(here) == links(before),
-        "metadata.context" => here == before,
         // Nothing depends on what was deleted here.
         "dependencies" => {
             let before: BTreeSet<&str> = texts(before).into_iter().filter(|id| !is_deleted(id)).collect();

@@ -233,7 +233,7 @@ fn items(list: &Value) -> &[Value] {
     match list {
         Value::Array(items) => items,
         Value::Null => &[],
-        one => std::slice::from_ref(one),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => std::slice::from_ref(list),
     }
 }
 

@@ -69,7 +69,7 @@ fn ask(host: &Host, tool: &Arc<dyn Tool>, args: Value) -> Result<Value, String> 
     let mut registry = Registry::new();
     registry.register(Arc::clone(tool)).unwrap();
     let mut cx = CallContext::new(host.root(), host.path("output"));
-    cx.actor = "host".to_owned();
+    "host".clone_into(&mut cx.actor);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let called = call_guarded(registry.get("todo_promote").unwrap().clone(), cx, args);
     runtime.block_on(called).map_err(|error| error.to_string())

@@ -350,7 +350,8 @@ mod tests {
         }
         let deep = "$(".repeat(50_000);
         Commands::of_line(&deep);
-        let names: String = (0..500).map(|n| format!("alias a{n}='a{} a0 '; ", n + 1)).collect();
+        let names: Vec<String> = (0..500).map(|n| format!("alias a{n}='a{} a0 '; ", n + 1)).collect();
+        let names = names.concat();
         Commands::of_line(&format!("{names} {}", "a0 ".repeat(5_000)));
         Commands::of_line(&format!("xargs {}", "alias ".repeat(20_000)));
         Commands::of_line(&format!("alias a=b; xargs {}", "a ".repeat(20_000)));

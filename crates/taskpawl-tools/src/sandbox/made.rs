@@ -249,8 +249,8 @@ fn created(watch: &Watch, seen: usize, cx: &CallContext, named: &[PathBuf]) -> C
     made.retain(|Obeyed { place, path, .. }| {
         !cx.closed.is_named(place, path) && !is_opened(place, path, named)
     });
-    let names = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
-    CreatedInCall { names, more: made.len().saturating_sub(NAMED), gap }
+    let shown = made.iter().take(NAMED).map(|obeyed| obeyed.shown(&cx.root)).collect();
+    CreatedInCall { names: shown, more: made.len().saturating_sub(NAMED), gap }
 }
 
 impl CreatedInCall {

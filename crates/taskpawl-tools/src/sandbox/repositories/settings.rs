@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn what_others_write_does_not_fill_a_message() {
-        let many: String = (10..30).map(|number| format!("[alias]\n\ta{number} = !x\n")).collect();
-        let named = unusual(&many, false);
+        let many: Vec<String> = (10..30).map(|number| format!("[alias]\n\ta{number} = !x\n")).collect();
+        let named = unusual(&many.concat(), false);
         assert_eq!((named.len(), named[0].as_str(), named[10].as_str()), (11, "alias.a10", "10 more"));
         let long = format!("[made \"{}\u{1b}[31m\"]\n\tup = x\n", "x".repeat(1_000));
         assert_eq!(unusual(&long, false), [format!("made.{}…", "x".repeat(75))]);
