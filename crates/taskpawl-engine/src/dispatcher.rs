@@ -302,8 +302,13 @@ impl Dispatcher {
         name.ok().flatten().unwrap_or_default()
     }
 
-    /// Returns whether it was made in place, as far as nobody else was committing.
+    /// Returns whether it was made in place, as far as nobody else was committing: where one task ends and nothing else happens, as in a
+    /// chain.
     fn commit(&self, commit: Commit, is_last: bool) -> bool {
+        // More of them are committed beside the calls that they start: handing over is worth it then.
+        let is_single = commit.reports.len() + commit.claims.len() <= 1;
+        let is_idle = self.calls.is_empty() && self.finds.is_empty();
+        let is_here = self.owns_thread && is_single && is_last && is_idle;
         let round = Box::new(self.intake.round(commit));
         let requests = vec![self.manager.request(Command::Round(round))];
         let sender = self.committed.0.clone();
@@ -311,7 +316,6 @@ impl Dispatcher {
             // Nobody receives when the run was dropped: its record stays open for the next one.
             let _ = sender.send(outcomes);
         });
-        let is_here = self.owns_thread && is_last && self.calls.is_empty() && self.finds.is_empty();
         if is_here {
             self.manager.store().submit_here(requests, reply);
         } else {

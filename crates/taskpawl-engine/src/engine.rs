@@ -96,7 +96,7 @@ pub struct RunOptions {
     pub resources: BTreeMap<String, u32>,
     /// How many calls of a tool run at once.
     pub tool_limits: BTreeMap<String, usize>,
-    /// Whether nothing else is done by the thread that drives the run. Then a commit beside which nothing happens is made there,
+    /// Whether nothing else is done by the thread that drives the run. Then the commit of a single task, beside which nothing happens, is made there,
     /// which is cheaper than to hand it to another thread and wait for it; tasks of other kinds would stand still meanwhile.
     pub owns_thread: bool,
     /// Whether tasks with `cache` run although nothing that they depend on has changed.
