@@ -25,9 +25,9 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
     let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let (mut issues, mut next): (Vec<(String, Map)>, i64) = (Vec::new(), next_comment(tasks, text));
+    let (mut issues, mut comments): (Vec<(String, Map)>, Comments) = (Vec::new(), Comments::of(tasks, text));
     for task in tasks {
-        let issue = issue_of(task, &theirs, &mut next, &mut written.left_out);
+        let issue = issue_of(task, &theirs, &mut comments, &mut written.left_out);
         issues.push((theirs[&task.id].clone(), issue));
     }
     let lines = lines_of(&issues, text);
@@ -88,7 +88,7 @@ fn their_id(task: &Task) -> String {
 fn issue_of(
     task: &Task,
     theirs: &BTreeMap<&TaskId, String>,
-    next_comment: &mut i64,
+    comments: &mut Comments,
     left_out: &mut Vec<LeftOut>,
 ) -> Map {
     let (mut kept, mut out) = (kept(task, FORMAT), Map::new());
@@ -125,7 +125,7 @@ fn issue_of(
         put(&mut out, &mut kept, field, json!(text), |raw| raw.as_str().and_then(rfc3339) == at);
     }
     write_links(task, theirs, &mut out, &mut kept, left_out);
-    write_comments(task, theirs, next_comment, &mut out, &mut kept);
+    write_comments(task, theirs, comments, &mut out, &mut kept);
     put_rest(&mut out, kept);
     out
 }
@@ -229,7 +229,7 @@ fn is_mapped(kind: &str) -> bool {
 fn write_comments(
     task: &Task,
     theirs: &BTreeMap<&TaskId, String>,
-    next: &mut i64,
+    all: &mut Comments,
     out: &mut Map,
     kept: &mut Map,
 ) {
@@ -239,26 +239,47 @@ fn write_comments(
         let at = raw["created_at"].as_str().and_then(rfc3339).unwrap_or(task.created_at);
         raw["text"].as_str().unwrap_or_default() == note.text && at == note.at
     };
-    let known = raw.iter().filter(|raw| task.notes.iter().any(|note| is_same(raw, note)));
-    let mut comments: Vec<Value> = known.cloned().collect();
-    for note in task.notes.iter().filter(|note| !raw.iter().any(|raw| is_same(raw, note))) {
+    // What an export wrote is in the file, and known here by an import alone.
+    let there = all.there.get(&theirs[&task.id]).into_iter().flatten();
+    let mut comments: Vec<Value> = Vec::new();
+    let is_ours = |raw: &&Value| task.notes.iter().any(|note| is_same(raw, note));
+    let says = |raw: &Value| (raw["text"].clone(), raw["created_at"].clone());
+    for comment in raw.iter().chain(there).filter(is_ours) {
+        if !comments.iter().any(|known| says(known) == says(comment)) {
+            comments.push(comment.clone());
+        }
+    }
+    let known = comments.len();
+    for note in &task.notes {
+        if comments[..known].iter().any(|raw| is_same(raw, note)) {
+            continue;
+        }
         comments.push(json!({
-            "id": *next, "issue_id": theirs[&task.id], "author": note.actor, "text": note.text,
+            "id": all.next, "issue_id": theirs[&task.id], "author": note.actor, "text": note.text,
             "created_at": format_time(note.at),
         }));
-        *next = next.saturating_add(1);
+        all.next = all.next.saturating_add(1);
     }
     if !comments.is_empty() {
         out.insert("comments".to_owned(), Value::Array(comments));
     }
 }
 
-/// Returns the number that no comment has: neither of the tasks, nor of a line that is there.
-fn next_comment(tasks: &[Task], text: &str) -> i64 {
-    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let there = lines.filter_map(|line: Value| line.get("comments").cloned());
-    let here = tasks.iter().filter_map(|task| kept(task, FORMAT).remove("comments"));
-    let lists = there.chain(here).filter_map(|list| list.as_array().cloned());
-    let numbers = lists.flatten().filter_map(|comment| comment.get("id").and_then(Value::as_i64));
-    numbers.max().unwrap_or(0).saturating_add(1).max(1)
+/// The comments that are in the file, by their issues, and the number that no comment has: neither of the tasks, nor of the file.
+struct Comments {
+    there: BTreeMap<String, Vec<Value>>,
+    next: i64,
+}
+
+impl Comments {
+    fn of(tasks: &[Task], text: &str) -> Self {
+        let list = |list: Option<&Value>| list.and_then(Value::as_array).cloned().unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let of_line = |line: Value| Some((line["id"].as_str()?.to_owned(), list(line.get("comments"))));
+        let there: BTreeMap<String, Vec<Value>> = lines.filter_map(of_line).collect();
+        let here = tasks.iter().flat_map(|task| list(kept(task, FORMAT).get("comments")));
+        let numbers = there.values().flatten().cloned().chain(here);
+        let most = numbers.filter_map(|comment| comment.get("id").and_then(Value::as_i64)).max();
+        Self { next: most.unwrap_or(0).saturating_add(1).max(1), there }
+    }
 }

@@ -202,6 +202,8 @@ fn a_new_comment_of_beads_has_the_next_number_and_stands_last() {
     assert_eq!(said(&comments[1]), [(Some(9), "other".to_owned()), (Some(11), "second".to_owned())]);
     let again = reading(Format::Beads, &written);
     assert_eq!(task(&again, "bd-1").notes.len(), 2);
+    // Who exports again changes nothing.
+    assert_eq!(write(Format::Beads, &tasks, Some(&written)).files, written);
 }
 
 #[test]
