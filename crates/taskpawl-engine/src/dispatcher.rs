@@ -278,7 +278,7 @@ impl Dispatcher {
     }
 
     fn note_start(&mut self, started: &StartedCall) {
-        self.ledger.note_start(started.key, &started.task, started.plan.as_deref());
+        self.ledger.note_start(started);
         if let Some(plan) = &started.plan {
             self.notifier.note_plan(plan);
         }
@@ -286,20 +286,14 @@ impl Dispatcher {
         let task = task.or_insert_with(|| InFlight { id: started.task.clone(), calls: BTreeMap::new() });
         task.calls.insert(started.call.id.clone(), started.call.spec.tool_name.clone());
         if let Some(observer) = &self.observer {
-            let name = self.name_of(started.key);
             observer.event(&RunEvent::CallStarted {
                 task: started.task.clone(),
-                name,
+                name: started.spec.name.clone(),
                 call: started.call.id.clone(),
                 tool: started.call.spec.tool_name.clone(),
                 attempt: started.attempt,
             });
         }
-    }
-
-    fn name_of(&self, key: Key) -> String {
-        let name = self.manager.store().view(|view| Ok(view.task(key)?.map(|task| task.spec.name.clone())));
-        name.ok().flatten().unwrap_or_default()
     }
 
     /// Returns whether it was made in place, as far as nobody else was committing: where one task ends and nothing else happens, as in a
@@ -417,8 +411,16 @@ impl Dispatcher {
 
     fn note_end(&mut self, key: Key, status: Status) {
         *self.ended.entry(status).or_default() += 1;
-        let is_unknown = !self.ledger.close(key) && status == Status::Done;
-        if (self.observer.is_some() || is_unknown || status == Status::Failed)
+        let known = self.ledger.close(key);
+        if let (Some((task, spec)), Status::Done) = (&known, status) {
+            // All that there is to say is known without a look at the store.
+            if let Some(observer) = &self.observer {
+                let (task, name) = (task.clone(), spec.name.clone());
+                observer.event(&RunEvent::TaskEnded { task, name, status, error: None });
+            }
+            return;
+        }
+        if (self.observer.is_some() || matches!(status, Status::Done | Status::Failed))
             && let Ok(Some(ended)) = self.manager.store().view(|view| ended_task(view, key))
         {
             self.tell_end(ended, status);

@@ -156,7 +156,7 @@ impl Executor {
         async move {
             let Around { growing, source, output, root, held: Held { confinement, vault, .. }, writers } =
                 &*around;
-            let watch = Watch::begin(root, writers, &started.writes).await;
+            let watch = Watch::begin(root, writers, &started.spec.writes).await;
             let (begin, begin_at) = (Instant::now(), source.now());
             let broker = Broker::open(growing, vault, &started);
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));

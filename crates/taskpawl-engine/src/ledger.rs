@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl_model::schedule::{Event, Limits};
-use taskpawl_model::{Budget, Key, Period, PlanRecord, TaskId, Timestamp, add_usage, cost};
+use taskpawl_model::{
+    Budget, Key, Period, PlanRecord, Shared, StartedCall, TaskId, TaskSpec, Timestamp, add_usage, cost,
+};
 
 use crate::engine::RunOptions;
 
@@ -66,9 +68,16 @@ pub(crate) struct Ledger {
     /// Limits of plans that those of the run come before.
     is_set: IsSet,
     usage: Option<Value>,
-    /// What tasks used up that are not over.
-    open: BTreeMap<Key, TaskSpent>,
+    /// Tasks of which calls were started and that are not over.
+    open: BTreeMap<Key, OpenTask>,
     most: Vec<TaskSpent>,
+}
+
+/// A task that is not over.
+#[derive(Debug)]
+struct OpenTask {
+    spec: Shared<TaskSpec>,
+    spent: TaskSpent,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -202,10 +211,13 @@ impl Ledger {
         open.filter_map(|account| Some(account.deadline?.0)).min()
     }
 
-    pub(crate) fn note_start(&mut self, key: Key, task: &TaskId, plan: Option<&str>) {
-        self.accounts(plan, |account| account.calls += 1);
-        let task = || TaskSpent { task: task.clone(), calls: 0, millis: 0, usage: None };
-        self.open.entry(key).or_insert_with(task).calls += 1;
+    pub(crate) fn note_start(&mut self, started: &StartedCall) {
+        self.accounts(started.plan.as_deref(), |account| account.calls += 1);
+        let task = || OpenTask {
+            spec: started.spec.clone(),
+            spent: TaskSpent { task: started.task.clone(), calls: 0, millis: 0, usage: None },
+        };
+        self.open.entry(started.key).or_insert_with(task).spent.calls += 1;
     }
 
     pub(crate) fn note_end(&mut self, key: Key, plan: Option<&str>, took: Duration, usage: Option<&Value>) {
@@ -217,7 +229,7 @@ impl Ledger {
         if let Some(usage) = usage {
             add_usage(&mut self.usage, usage.clone());
         }
-        if let Some(task) = self.open.get_mut(&key) {
+        if let Some(OpenTask { spent: task, .. }) = self.open.get_mut(&key) {
             task.millis += u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             if let Some(usage) = usage {
                 add_usage(&mut task.usage, usage.clone());
@@ -229,15 +241,15 @@ impl Ledger {
         self.accounts(plan, |account| account.failures += 1);
     }
 
-    /// A task is over: only of those that used up most is kept what that was. Returns whether calls of it were started.
-    pub(crate) fn close(&mut self, key: Key) -> bool {
-        let closed = self.open.remove(&key);
-        let is_known = closed.is_some();
-        self.most.extend(closed);
+    /// A task is over: only of those that used up most is kept what that was. Returns its id and its name if calls of it were started.
+    pub(crate) fn close(&mut self, key: Key) -> Option<(TaskId, Shared<TaskSpec>)> {
+        let OpenTask { spec, spent } = self.open.remove(&key)?;
+        let task = spent.task.clone();
+        self.most.push(spent);
         if self.most.len() > 8 * LISTED {
             self.cut();
         }
-        is_known
+        Some((task, spec))
     }
 
     fn cut(&mut self) {
@@ -273,7 +285,7 @@ impl Ledger {
 
     /// Returns what was used up of the limits, and what was spent.
     pub(crate) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
-        self.most.extend(std::mem::take(&mut self.open).into_values());
+        self.most.extend(std::mem::take(&mut self.open).into_values().map(|task| task.spent));
         self.cut();
         let plans = self.plans.iter().filter_map(|(name, plan)| plan.ended_early(Some(name.clone())));
         let ended = self.run.ended_early(None).into_iter().chain(plans);

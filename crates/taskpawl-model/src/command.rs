@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{CallId, Key, KeyMap, Period, Plan, RunId, SharedText, TaskId};
+use crate::{CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -697,8 +697,8 @@ pub struct StartedCall {
     pub deadline: Option<Timestamp>,
     /// The plan of the task.
     pub plan: Option<SharedText>,
-    /// The paths that its task says it writes.
-    pub writes: Vec<String>,
+    /// What the author of the task wrote.
+    pub spec: Shared<TaskSpec>,
     /// What it asks of the sandbox and has been allowed; `None` where nobody judges calls.
     pub sandbox: Option<SandboxRequest>,
     /// What the success of its task depends on, with the fingerprint that it was claimed with.

@@ -229,7 +229,7 @@ impl Draft<'_> {
             args: call.body.args.clone().unwrap_or_else(|| call.spec.args.clone()),
             deadline: record.body.progress.deadline,
             plan: record.plan.clone(),
-            writes: record.spec.writes.clone(),
+            spec: record.spec.clone(),
             sandbox,
             cache,
             call,

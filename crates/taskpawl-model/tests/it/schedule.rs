@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use taskpawl_model::schedule::{Action, Event, Limits, State, Written, step};
 use taskpawl_model::{
     CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Node, Origin, Priority, Report,
-    StartedCall, TaskId, Trigger, Work,
+    StartedCall, TaskId, TaskSpec, Trigger, Work,
 };
 
 /// A run, and what happened in it so far.
@@ -82,7 +82,7 @@ fn started(key: u32, call: &str) -> StartedCall {
         args: taskpawl_model::Map::new(),
         deadline: None,
         plan: None,
-        writes: Vec::new(),
+        spec: TaskSpec::default().into(),
         sandbox: None,
         cache: None,
     }

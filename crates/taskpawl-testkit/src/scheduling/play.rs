@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taskpawl_model::schedule::{Action, Commit, Event, State, Written, step};
 use taskpawl_model::{
     CallBody, CallEnd, CallId, CallRecord, CallSpec, Key, KeyMap, Map, Needs, Node, Origin, Report,
-    StartedCall, TaskId, Trigger, Work,
+    StartedCall, TaskId, TaskSpec, Trigger, Work,
 };
 
 use super::instance::{Instance, key};
@@ -141,7 +141,7 @@ fn started(key: Key) -> StartedCall {
         plan: None,
         sandbox: None,
         cache: None,
-        writes: Vec::new(),
+        spec: TaskSpec::default().into(),
     }
 }
 
