@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands;
@@ -74,6 +74,7 @@ pub(crate) struct Global {
 
 /// What can be done. The order is that of `--help`.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Init(commands::init::Args),
     Create(Box<commands::create::Args>),
@@ -199,7 +200,7 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     {
         return print_version();
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match understood(&words) {
         Ok(cli) => cli,
         Err(error) => {
             let plain = Paint { is_on: false };
@@ -214,6 +215,17 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     code
 }
 
+/// Understands a command line. First only that branch of the tree of commands grows which it names: the whole tree takes 0.8 MB. It does
+/// where that is not enough, as for the help, for a name that is like another one, and for what is wrong.
+fn understood(words: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words).or_else(|_| {
+        let mut tree = Cli::command();
+        tree.build();
+        let matches = tree.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut tree))
+    })
+}
+
 /// Prints what the tree of commands would print, without growing it: that costs more than all else together.
 fn print_version() -> ExitCode {
     // Who closed the other end wants no more.
@@ -225,4 +237,30 @@ fn print_version() -> ExitCode {
 fn asks_for_json(words: &[OsString]) -> bool {
     let is_flag = |word: &OsStr| word == "--json" || word.to_string_lossy().starts_with("--fields");
     words.iter().take_while(|word| *word != "--").any(|word| is_flag(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_branch_that_a_command_line_names_grows() {
+        let arguments = |tree: &clap::Command, name: &str| {
+            tree.find_subcommand(name).map(|branch| branch.get_arguments().count()).unwrap_or_default()
+        };
+        let mut tree = Cli::command();
+        assert_eq!((arguments(&tree, "create"), arguments(&tree, "show")), (0, 0));
+        tree.try_get_matches_from_mut(["taskpawl", "show", "t1"]).unwrap();
+        assert_eq!(arguments(&tree, "create"), 0);
+        assert!(arguments(&tree, "show") > 0);
+    }
+
+    #[test]
+    fn help_is_that_of_the_whole_tree() {
+        let words = ["taskpawl", "--help"].map(OsString::from);
+        let help = understood(&words).unwrap_err().to_string();
+        assert!(help.contains("Make a task; without calls"), "{help}");
+        let words = ["taskpawl", "help", "show"].map(OsString::from);
+        assert!(understood(&words).unwrap_err().to_string().contains("Show everything about a task"));
+    }
 }

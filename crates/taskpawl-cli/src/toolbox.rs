@@ -44,7 +44,7 @@ impl Toolbox {
             registry.register(own.tool.clone()).map_err(taskpawl::OpenError::from)?;
         }
         for tool in todo_lists::tools(app)? {
-            registry.register(tool).map_err(taskpawl::OpenError::from)?;
+            registry.register_tested(tool).map_err(taskpawl::OpenError::from)?;
         }
         let mut of_servers = BTreeMap::new();
         for tool in app.servers()?.tools() {

@@ -50,22 +50,31 @@ impl Registry {
     fn of(tools: Vec<Arc<dyn Tool>>) -> Self {
         let mut registry = Self::new();
         for tool in tools {
-            registry.register(tool).expect("BUG: a built-in tool cannot be registered");
+            registry.register_tested(tool).expect("BUG: a built-in tool cannot be registered");
         }
         registry
     }
 
     /// Adds a tool, whose schemas are compiled here once and for all.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
-        let spec = tool.spec();
-        let name = spec.name.clone();
+        let args = if tool.is_foreign() { Args::later() } else { Args::now(tool.spec())? };
+        self.insert(tool, args)
+    }
+
+    /// Adds a tool whose schemas are known to be right, because a test has registered it otherwise: they are compiled when they are needed,
+    /// for most commands and runs need few of them.
+    pub fn register_tested(&mut self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
+        self.insert(tool, Args::later())
+    }
+
+    fn insert(&mut self, tool: Arc<dyn Tool>, args: Args) -> Result<(), RegistryError> {
+        let name = tool.spec().name.clone();
         if !is_name(&name) {
             return Err(RegistryError::InvalidName { name });
         }
         if self.tools.contains_key(&name) {
             return Err(RegistryError::Duplicate { name });
         }
-        let args = if tool.is_foreign() { Args::foreign() } else { Args::own(spec)? };
         self.tools.insert(name, RegisteredTool { tool, args: Arc::new(args) });
         Ok(())
     }
@@ -110,16 +119,16 @@ pub struct RegisteredTool {
     args: Arc<Args>,
 }
 
-/// The schema of arguments; one that comes from elsewhere is compiled when it is first needed, for most are not.
+/// The schema of arguments; one that comes from elsewhere, or is known to be right, is compiled when it is first needed, for most are not.
 #[derive(Debug)]
 struct Args(OnceLock<Schema>);
 
 impl Args {
-    fn foreign() -> Self {
+    fn later() -> Self {
         Self(OnceLock::new())
     }
 
-    fn own(spec: &ToolSpec) -> Result<Self, RegistryError> {
+    fn now(spec: &ToolSpec) -> Result<Self, RegistryError> {
         let args =
             Schema::of_object(&spec.args_schema).map_err(|error| invalid(&spec.name, "args", error))?;
         if let Some(schema) = &spec.result_schema {

@@ -51,6 +51,15 @@ fn built_in_tools_are_those_of_the_table() {
 }
 
 #[test]
+fn the_schemas_of_built_in_tools_can_be_compiled() {
+    let mut registry = Registry::new();
+    for tool in Registry::builtin().iter() {
+        registry.register(Arc::clone(tool.tool())).unwrap();
+    }
+    assert!(registry.names().eq(Registry::builtin().names()));
+}
+
+#[test]
 fn what_cannot_be_registered_is_refused() {
     let object = || json!({"type": "object"});
     let mut registry = Registry::builtin();
