@@ -41,16 +41,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HASH", conflicts_with = "only")]
     hash: Option<String>,
     /// With --only: approve without asking
-    #[arg(long, requires = "only")]
+    #[arg(long, requires = "only", conflicts_with = "ids")]
     yes: bool,
     /// With --only: only show what would be approved
-    #[arg(long, requires = "only", conflicts_with = "yes")]
+    #[arg(long, requires = "only", conflicts_with_all = ["ids", "yes"])]
     dry_run: bool,
 }
 
 /// Approves.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    if args.dry_run {
+    let only_shows = args.dry_run && !args.only.is_empty();
+    if only_shows {
         question::refuse_within_call(app, "approve")?;
     } else {
         question::refuse_without_person(app, "approve")?;

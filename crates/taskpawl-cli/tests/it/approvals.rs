@@ -59,6 +59,12 @@ fn without_a_terminal_nobody_decides() {
     "#);
     // Looking takes no person, and a terminal on a stream is none of a person.
     cli.run(&["approve", "--only", "plan:release", "--dry-run"]).ok();
+    // A task that is named is approved, or nothing is: there is no look at it that could be mistaken for a yes.
+    for option in ["--dry-run", "--yes"] {
+        assert_eq!(cli.run(&["approve", "deploy", option]).code, Some(2), "{option}");
+    }
+    let waits = cli.run(&["show", "deploy", "--json", "--fields", "status"]).ok().json();
+    assert_eq!(waits["data"]["status"], "blocked");
     let (_person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), &["approve", "deploy"]);
     command.stdin(program.try_clone().unwrap()).stdout(Stdio::null()).stderr(Stdio::null());
