@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use taskpawl_manager::Manager;
 use taskpawl_model::recovery::questions_of_policy;
 use taskpawl_model::{
-    Budget, Command, Map, Period, Retry, RunId, RunRecord, RunRules, Selector, Task, resolve,
+    Budget, Command, DecideError, Map, Period, Query, Retry, RunId, RunRecord, RunRules, Selector, Task,
+    View, resolve,
 };
 use taskpawl_tools::{
     Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
@@ -260,6 +261,7 @@ impl Engine {
     pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
         let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
         let manager = self.manager.clone().with_run(id.clone());
+        manager.read(|view| options.only.iter().try_for_each(|selector| refuse_empty(view, selector)))?;
         let temporary = self.temporary_base();
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
         let confinement = Arc::new(self.confinement(live.temporary()));
@@ -406,4 +408,15 @@ impl Engine {
             ending: std::collections::BTreeMap::new(),
         }
     }
+}
+
+/// Refuses a selector that selects nothing, before there is a record of the run. What it selects is found by the run itself.
+fn refuse_empty(view: &dyn View, selector: &Selector) -> Result<(), DecideError> {
+    let some = match selector {
+        Selector::Plan(name) => Query { plan: Some(name.clone()), ..Query::default() },
+        Selector::Label(name) => Query { labels: vec![name.clone()], ..Query::default() },
+        Selector::Task(id) => return resolve(view, id).map(drop),
+    };
+    let is_empty = view.find(&Query { limit: 1, ..some })?.is_empty();
+    if is_empty { selector.keys(view).map(drop) } else { Ok(()) }
 }

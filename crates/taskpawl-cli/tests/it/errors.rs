@@ -131,3 +131,14 @@ fn stores_that_cannot_be_used() {
     assert!(fs::read(cli.path("work/damaged.db")).unwrap() == damaged, "a damaged store is left as it is");
     assert!(!cli.path("work/absent.db").exists(), "reading makes no store");
 }
+
+#[test]
+fn a_run_of_what_is_not_there_leaves_no_record() {
+    let cli = Cli::new();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    for only in ["nobody", "label:nothing", "plan:nothing"] {
+        assert_eq!(cli.run(&["run-all-ready", "--only", only]).code, Some(6), "{only}");
+    }
+    assert_eq!(cli.run(&["runs", "--json"]).ok().json()["data"], serde_json::json!([]));
+    assert_eq!(cli.run(&["history", "--json"]).ok().json()["page"]["count"], 1, "only the task was made");
+}
