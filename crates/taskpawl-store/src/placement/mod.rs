@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 pub use copy::{CopyChoice, resolve_copy};
 pub use error::PlacementError;
 
+use self::copy::Since;
 use self::discover::Found;
 use self::project::{ProjectFile, StateRecord};
 use crate::files;
@@ -64,6 +65,8 @@ pub struct Place {
     pub moved_from: Option<PathBuf>,
     /// Where the path of the project is recorded.
     state: Option<PathBuf>,
+    /// Whether what is recorded names another store for it.
+    is_back: bool,
 }
 
 impl Place {
@@ -74,15 +77,16 @@ impl Place {
         named_place(Location::Call(door), Rule::Call, found, directory)
     }
 
-    /// Records where the project is now, if it was moved. Commands that write call it; those that read do not.
+    /// Records where the project is now, if it was moved, and that this is its store, if another one was noted. Commands that write call
+    /// it; those that read do not.
     pub fn record(&self) -> Result<(), PlacementError> {
-        match (&self.state, &self.project, &self.id, &self.moved_from) {
-            (Some(state), Some(project), Some(id), Some(_)) => {
-                ProjectFile { path: project.clone(), ..ProjectFile::read(project)? }.write(project)?;
-                StateRecord::new(id, project).write(state)
-            }
-            _ => Ok(()),
+        let (Some(state), Some(project), Some(id)) = (&self.state, &self.project, &self.id) else {
+            return Ok(());
+        };
+        if self.moved_from.is_some() {
+            ProjectFile { path: project.clone(), ..ProjectFile::read(project)? }.write(project)?;
         }
+        if self.moved_from.is_some() || self.is_back { copy::settle(state, id, project) } else { Ok(()) }
     }
 }
 
@@ -113,7 +117,7 @@ fn named_place(location: Location, rule: Rule, found: Option<Found>, directory: 
         Some(found) => (found.root, Some(found.project), Some(found.file.id)),
         None => (directory.to_owned(), None, None),
     };
-    Place { location, rule, root, project, id, moved_from: None, state: None }
+    Place { location, rule, root, project, id, moved_from: None, state: None, is_back: false }
 }
 
 fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementError> {
@@ -123,7 +127,7 @@ fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementE
         return Ok(named_place(location, Rule::Project, Some(found), &directory));
     }
     let state = state_directory(environment)?.join(&found.file.id);
-    let moved_from = copy::moved_from(&found, &state)?;
+    let Since { moved_from, is_back } = copy::since(&found, &state)?;
     Ok(Place {
         location: Location::Sqlite(state.join("tasks.db")),
         rule: Rule::StateDirectory,
@@ -132,6 +136,7 @@ fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementE
         id: Some(found.file.id),
         moved_from,
         state: Some(state),
+        is_back,
     })
 }
 
@@ -179,9 +184,8 @@ pub fn initialize(
 /// Returns the id under which the state directory knows the project at `directory`, whose own file may be gone: `git clean -fdx`
 /// removes it.
 fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> {
-    let state = state_directory(environment).ok()?;
-    let entries = std::fs::read_dir(state).ok()?;
-    let mut records = entries.flatten().filter_map(|entry| StateRecord::read(&entry.path()).ok().flatten());
+    let mut records =
+        copy::records(&state_directory(environment).ok()?).into_iter().map(|(_, record)| record);
     records.find(|record| record.path == directory && !record.is_former).map(|record| record.id)
 }
 

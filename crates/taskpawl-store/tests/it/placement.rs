@@ -101,6 +101,37 @@ fn a_store_that_a_project_has_left_is_kept_and_not_found_again() {
 }
 
 #[test]
+fn a_store_that_somebody_came_back_to_is_found_again() {
+    let world = World::new();
+    let (directory, first) = (world.top.join("p"), world.project("p", "id-1"));
+    let file = directory.join(".taskpawl/project.json");
+    let before = fs::read(&file).unwrap();
+    resolve_copy(&world.at(&directory), CopyChoice::New("id-2")).unwrap();
+    // Somebody puts the older file back, as a backup does: the store that it names is the one that counts.
+    fs::write(&file, before).unwrap();
+    let back = locate(&world.at(&directory)).unwrap();
+    assert_eq!(back.location, first.location);
+    back.record().unwrap();
+    assert_eq!(locate(&world.at(&directory)).unwrap(), first, "nothing is left to be recorded");
+    fs::remove_dir_all(directory.join(".taskpawl")).unwrap();
+    assert_eq!(world.project("p", "id-3").location, first.location);
+    assert!(world.state("id-2").exists(), "the other one is kept");
+}
+
+#[test]
+fn copies_of_a_project_that_moves_go_on_sharing_its_tasks() {
+    let world = World::new();
+    let original = world.project("p", "id-1");
+    let copy = world.make("copy/.taskpawl");
+    fs::copy(world.top.join("p/.taskpawl/project.json"), copy.join("project.json")).unwrap();
+    let at = |name: &str| world.at(&world.top.join(name));
+    resolve_copy(&at("copy"), CopyChoice::Share).unwrap();
+    fs::rename(world.top.join("p"), world.top.join("q")).unwrap();
+    locate(&at("q")).unwrap().record().unwrap();
+    assert_eq!(locate(&at("copy")).unwrap().location, original.location);
+}
+
+#[test]
 fn a_moved_project_keeps_its_tasks() {
     let world = World::new();
     let before = world.project("old", "id-1");
