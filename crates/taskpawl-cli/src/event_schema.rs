@@ -184,7 +184,8 @@ fn checklist() -> Kind {
             ("scope", text("Whose it is: a conversation or a session"), true),
             ("items", json!({"type": "array", "items": item, "description": "All of it"}), true),
             ("cleared", json!({"type": "boolean", "description": "Who keeps it has yet to empty it"}), false),
-            ("keeper", text("The lock that is held for as long as the list is kept"), false),
+            ("keeper", text("The lock that is held for as long as its process is there"), false),
+            ("kept", json!({"type": "boolean", "description": "It stays when its process ends"}), false),
         ],
     )
 }
@@ -311,6 +312,7 @@ mod tests {
                 items: Vec::new(),
                 cleared: true,
                 keeper: Some("k".to_owned()),
+                kept: true,
             },
         ]
     }

@@ -267,8 +267,10 @@ pub enum Command {
         items: Vec<ChecklistItem>,
         /// Whether who keeps it has yet to empty it.
         cleared: bool,
-        /// The lock that is held for as long as the list is kept.
+        /// The lock that is held for as long as its process is there.
         keeper: Option<String>,
+        /// Whether the list stays for review when its process ends.
+        kept: bool,
     },
     /// Brings tasks of another program into the store, with their states.
     Import(Box<Import>),

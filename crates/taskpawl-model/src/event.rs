@@ -217,9 +217,12 @@ pub enum EventKind {
         /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
         #[serde(default, skip_serializing_if = "crate::spec::is_default")]
         cleared: bool,
-        /// The lock that is held for as long as the list is kept; none for a list that outlives its process.
+        /// The lock that is held for as long as its process is there; none where that cannot be told.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keeper: Option<String>,
+        /// Whether the list stays for review when its process ends.
+        #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+        kept: bool,
     },
     /// A kind that this version does not know.
     #[serde(untagged)]

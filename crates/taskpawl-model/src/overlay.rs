@@ -253,6 +253,10 @@ impl View for Overlay<'_> {
         self.base.0.find_events(query)
     }
 
+    fn newest_checklists(&self, revision: u64) -> ViewResult<Vec<Event>> {
+        self.base.0.newest_checklists(revision)
+    }
+
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
         self.base.0.undoables(first, last)
     }

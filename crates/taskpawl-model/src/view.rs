@@ -171,6 +171,23 @@ pub trait View {
     /// Returns the events that match, in order.
     fn find_events(&self, query: &EventQuery) -> ViewResult<Vec<Event>>;
 
+    /// Returns the last event of each checklist after `revision`, in order: one for each scope, also for those that are over.
+    ///
+    /// A store that can find them without reading all the others does so.
+    fn newest_checklists(&self, revision: u64) -> ViewResult<Vec<Event>> {
+        let kind = Some("checklist".to_owned());
+        let events = self.find_events(&EventQuery { after: revision, kind, ..EventQuery::default() })?;
+        let mut newest = BTreeMap::new();
+        for event in events {
+            if let EventKind::Checklist { scope, .. } = &event.kind {
+                newest.insert(scope.clone(), event);
+            }
+        }
+        let mut events: Vec<Event> = newest.into_values().collect();
+        events.sort_unstable_by_key(|event| event.revision);
+        Ok(events)
+    }
+
     /// Returns the commands that can be undone, or could before, which have events from revision `first` to `last`, in order.
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>>;
 

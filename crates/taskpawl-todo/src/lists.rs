@@ -190,9 +190,10 @@ impl Lists {
     /// first store counts. In `files`, the directory for run locks and output files of that store, lies the lock by which others see
     /// that this process has not been killed.
     pub fn mirror_to(&self, manager: &Manager, files: &Path) {
-        let id = (!self.0.options.is_kept).then(|| self.0.own.clone());
+        let mirror =
+            Mirror::new(manager.clone(), files.to_owned(), self.0.own.clone(), self.0.options.is_kept);
         // A second one would tell everything twice.
-        let _ = self.0.mirror.set(Mirror::new(manager.clone(), files.to_owned(), id));
+        let _ = self.0.mirror.set(mirror);
     }
 
     /// Returns the checklist of a scope and hears of every change to it.

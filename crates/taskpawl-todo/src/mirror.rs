@@ -12,10 +12,7 @@ use crate::keeper::{Keeper, is_gone};
 /// The word of the events of checklists.
 const KIND: &str = "checklist";
 
-/// How many events are read at once.
-const CHUNK: usize = 500;
-
-/// How many are, where one of the latest is probably meant.
+/// How many events are read at once, where one of the latest is probably meant.
 const LATEST: usize = 50;
 
 /// A checklist, as the events of a store last told of it.
@@ -31,14 +28,24 @@ pub struct MirroredList {
     pub revision: u64,
     /// The items; never none.
     pub items: Vec<ChecklistItem>,
-    /// The lock by which others see that its process is there; none where the list outlives it.
+    /// Whether its process has ended and left it for review: nobody is at the items any more.
+    pub has_ended: bool,
+    /// The lock by which others see that its process is there; none where that cannot be told.
     keeper: Option<String>,
+    /// Whether it stays when its process ends.
+    is_kept: bool,
 }
 
 impl MirroredList {
-    /// Returns whether its process has ended: the list was in its memory alone, and one that was killed has not said that it is over.
-    fn is_over(&self, files: &Path) -> bool {
+    /// Returns whether its process has ended: one that was killed has not said so.
+    fn is_left(&self, files: &Path) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| is_gone(files, keeper))
+    }
+
+    /// Returns the list as it is now, or nothing where it is over: it was in the memory of its process alone, and that has ended.
+    fn now(self, files: &Path) -> Option<Self> {
+        let has_ended = self.has_ended || self.is_left(files);
+        (!has_ended || self.is_kept).then_some(Self { has_ended, ..self })
     }
 }
 
@@ -69,22 +76,15 @@ impl MirroredLists {
     /// # Errors
     /// The store cannot be read.
     pub fn follow(&mut self, manager: &Manager) -> Result<(), Error> {
-        loop {
-            let kind = Some(KIND.to_owned());
-            let query = EventQuery { after: self.revision, kind, limit: CHUNK, ..EventQuery::default() };
-            let (revision, events) =
-                manager.store().view(|view| Ok((view.revision()?, view.find_events(&query)?)))?;
-            let is_all = events.len() < CHUNK;
-            self.revision = events.last().filter(|_| !is_all).map_or(revision, |newest| newest.revision);
-            for (list, _) in events.into_iter().filter_map(list_of) {
-                self.take(list);
-            }
-            if is_all {
-                break;
-            }
+        let seen = self.revision;
+        let (revision, events) =
+            manager.store().view(|view| Ok((view.revision()?, view.newest_checklists(seen)?)))?;
+        self.revision = revision;
+        for (list, _) in events.into_iter().filter_map(list_of) {
+            self.take(list);
         }
-        let files = &self.files;
-        self.lists.retain(|_, list| !list.is_over(files));
+        let lists = std::mem::take(&mut self.lists).into_iter();
+        self.lists = lists.filter_map(|(scope, list)| Some((scope, list.now(&self.files)?))).collect();
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl MirroredLists {
 
     /// Returns whether there is one whose end may be no event.
     pub fn is_held(&self) -> bool {
-        self.lists.values().any(|list| list.keeper.is_some())
+        self.lists.values().any(|list| list.keeper.is_some() && !list.has_ended)
     }
 }
 
@@ -139,11 +139,9 @@ pub fn mirrored_list(
             if !is_meant || !overtaken.insert(list.scope.clone()) {
                 continue;
             }
-            if !list.items.is_empty() && !list.is_over(files) {
-                return Ok(Some(list));
-            }
-            if scope.is_some() {
-                return Ok(None);
+            let found = Some(list).filter(|list| !list.items.is_empty()).and_then(|list| list.now(files));
+            if found.is_some() || scope.is_some() {
+                return Ok(found);
             }
         }
         if is_all {
@@ -158,7 +156,7 @@ pub fn mirrored_list(
 /// The store cannot be written.
 pub fn clear_mirrored(manager: &Manager, scope: &str) -> Result<(), Error> {
     let scope = scope.to_owned();
-    let clear = Command::Checklist { scope, items: Vec::new(), cleared: true, keeper: None };
+    let clear = Command::Checklist { scope, items: Vec::new(), cleared: true, keeper: None, kept: false };
     manager.command(clear).map(drop)
 }
 
@@ -167,8 +165,9 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     let Event { revision, at, actor, kind, .. } = event;
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
     match kind {
-        EventKind::Checklist { scope, items, cleared, keeper } => {
-            Some((MirroredList { scope, actor: actor.into(), at, revision, items, keeper }, cleared))
+        EventKind::Checklist { scope, items, cleared, keeper, kept: is_kept } => {
+            let (actor, has_ended) = (actor.into(), false);
+            Some((MirroredList { scope, actor, at, revision, items, has_ended, keeper, is_kept }, cleared))
         }
         _ => None,
     }
@@ -179,8 +178,10 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
 pub(crate) struct Mirror {
     manager: Manager,
     files: PathBuf,
-    /// What the lock of this process is called; none where lists outlive it.
-    id: Option<String>,
+    /// What the lock of this process is called.
+    id: String,
+    /// Whether lists stay when this process ends.
+    is_kept: bool,
     /// Taken before the first list is told of, and given back with the last handle.
     keeper: OnceLock<Option<Keeper>>,
     seen: Mutex<Seen>,
@@ -195,8 +196,8 @@ struct Seen {
 }
 
 impl Mirror {
-    pub(crate) fn new(manager: Manager, files: PathBuf, id: Option<String>) -> Self {
-        Self { manager, files, id, keeper: OnceLock::new(), seen: Mutex::default() }
+    pub(crate) fn new(manager: Manager, files: PathBuf, id: String, is_kept: bool) -> Self {
+        Self { manager, files, id, is_kept, keeper: OnceLock::new(), seen: Mutex::default() }
     }
 
     /// Returns the list of a scope that another process keeps.
@@ -214,6 +215,7 @@ impl Mirror {
             items,
             cleared: false,
             keeper,
+            kept: self.is_kept && !is_over,
         })?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if is_over {
@@ -226,9 +228,8 @@ impl Mirror {
     }
 
     fn keeper(&self) -> Option<String> {
-        let id = self.id.as_deref()?;
         // Without its lock a list is drawn all the same, and if its process is killed until somebody clears it.
-        let keeper = self.keeper.get_or_init(|| Keeper::hold(&self.files, id).ok());
+        let keeper = self.keeper.get_or_init(|| Keeper::hold(&self.files, &self.id).ok());
         keeper.as_ref().map(|keeper| keeper.name().to_owned())
     }
 

@@ -85,6 +85,7 @@ impl View for Counting<'_> {
         revision() -> u64;
         events(after: u64, task: Option<Key>, limit: usize) -> Vec<Event>;
         find_events(query: &EventQuery) -> Vec<Event>;
+        newest_checklists(revision: u64) -> Vec<Event>;
         undoables(first: u64, last: u64) -> Vec<Undoable>;
         last_undoable(actor: &str) -> Option<Undoable>;
         request(actor: &str, request: &str) -> Option<RequestRecord>;

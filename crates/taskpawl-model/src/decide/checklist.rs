@@ -15,12 +15,13 @@ impl Draft<'_> {
         items: &[ChecklistItem],
         cleared: bool,
         keeper: Option<&str>,
+        kept: bool,
     ) -> Decided<()> {
         if scope.trim().is_empty() || scope.chars().count() > MOST_SCOPE {
             let problem = format!("a scope has 1 to {MOST_SCOPE} characters");
             return Err(invalid("scope", problem).into());
         }
         let (scope, items, keeper) = (scope.to_owned(), items.to_vec(), keeper.map(str::to_owned));
-        self.emit(None, EventKind::Checklist { scope, items, cleared, keeper })
+        self.emit(None, EventKind::Checklist { scope, items, cleared, keeper, kept })
     }
 }

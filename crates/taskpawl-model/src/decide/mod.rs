@@ -136,8 +136,8 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::PolicyKnown { tasks } => draft.policy_known(tasks),
         Command::Once(once) => dispatch(draft, &once.command),
         Command::Grow(grow) => draft.grow(grow),
-        Command::Checklist { scope, items, cleared, keeper } => {
-            draft.checklist(scope, items, *cleared, keeper.as_deref())
+        Command::Checklist { scope, items, cleared, keeper, kept } => {
+            draft.checklist(scope, items, *cleared, keeper.as_deref(), *kept)
         }
         Command::Import(import) => draft.import(import),
     }

@@ -132,6 +132,10 @@ fn statements_look_only_at_what_they_return() {
             assert!(sql.contains("INDEXED BY events_of_checklists"), "{sql}");
         }
     }
+    // It looks at every event of a checklist, and at no other; of each it reads the scope alone.
+    let newest = history::newest_checklists();
+    assert_eq!(detours(connection, &newest), ["USE TEMP B-TREE FOR GROUP BY"]);
+    assert!(newest.contains("INDEXED BY events_of_checklists"), "{newest}");
     assert_eq!(detours(connection, sql::LEASES_OF), [""; 0]);
     // There are few leases, and they are sorted by key.
     assert_eq!(detours(connection, sql::LEASES), ["USE TEMP B-TREE FOR ORDER BY"]);

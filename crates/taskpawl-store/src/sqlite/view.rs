@@ -273,6 +273,11 @@ impl View for Session {
         Ok(events)
     }
 
+    fn newest_checklists(&self, revision: u64) -> ViewResult<Vec<Event>> {
+        let after = i64::try_from(revision).unwrap_or(i64::MAX);
+        self.all(&history::newest_checklists(), [after], rows::event)
+    }
+
     fn undoables(&self, first: u64, last: u64) -> ViewResult<Vec<Undoable>> {
         let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
         self.all(sql::UNDOABLES, [number(first), number(last)], rows::undoable)

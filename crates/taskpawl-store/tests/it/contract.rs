@@ -63,7 +63,13 @@ fn events_are_found_by_their_kind(open: Open<'_>) {
     let store = open();
     let list = |scope: &str, cleared| {
         let item = ChecklistItem { id: 1.into(), title: "a".to_owned(), status: ChecklistStatus::Completed };
-        request(Command::Checklist { scope: scope.to_owned(), items: vec![item], cleared, keeper: None })
+        request(Command::Checklist {
+            scope: scope.to_owned(),
+            items: vec![item],
+            cleared,
+            keeper: None,
+            kept: false,
+        })
     };
     accept(&store, list("s", false));
     accept(&store, create(task("checklist")));
@@ -80,6 +86,15 @@ fn events_are_found_by_their_kind(open: Open<'_>) {
     assert_eq!(find("checklist", true), [named(3, "checklist")]);
     assert_eq!(find("created", false), [named(2, "created")]);
     assert_eq!((find("check", false), find("\"", false)), (vec![], vec![]));
+    // Of each scope the last one, whatever the scope is made of.
+    for scope in ["s", "a\",\"items\":[\"", "a", "s", "t"] {
+        accept(&store, list(scope, false));
+    }
+    let newest = |after| {
+        let events = store.view(|view| view.newest_checklists(after)).unwrap();
+        events.iter().map(|event| event.revision).collect::<Vec<_>>()
+    };
+    assert_eq!([newest(0), newest(6), newest(8)], [vec![5, 6, 7, 8], vec![7, 8], vec![]]);
 }
 
 fn key(view: &dyn View, id: &str) -> ViewResult<Key> {

@@ -170,10 +170,8 @@ fn each_accepted_write_is_mirrored_to_the_events_of_the_store() {
     let keeper = keeper.clone();
     assert!(keeper.is_some());
     let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
-    assert_eq!(
-        kinds,
-        [EventKind::Checklist { scope: "s".to_owned(), items: items.clone(), cleared: false, keeper }]
-    );
+    let (scope, cleared, kept) = ("s".to_owned(), false, false);
+    assert_eq!(kinds, [EventKind::Checklist { scope, items: items.clone(), cleared, keeper, kept }]);
     let lists = mirrored_lists(&plan, host.root()).unwrap();
     assert_eq!((lists.len(), &lists[0].items, lists[0].actor.as_str()), (1, &items, "model"));
 }
@@ -227,8 +225,17 @@ fn lists_are_over_with_their_process_unless_they_are_kept() {
         let host = Host::with(|builder| builder.keep(is_kept)).scope("s");
         host.lists.mirror_to(&plan, files.path());
         write(&host, &example());
+        let mut followed = MirroredLists::read(&plan, files.path()).unwrap();
+        assert!(followed.is_held() && !followed.lists()[0].has_ended);
         drop(host);
-        assert_eq!(mirrored_lists(&plan, files.path()).unwrap().len(), usize::from(is_kept));
+        followed.follow(&plan).unwrap();
+        let left = mirrored_lists(&plan, files.path()).unwrap();
+        assert_eq!(followed.lists(), left.iter().collect::<Vec<_>>());
+        let has_ended: Vec<bool> = left.iter().map(|list| list.has_ended).collect();
+        assert_eq!(has_ended, [true][..usize::from(is_kept)], "who reviews it is told that nobody is at it");
+        assert!(!followed.is_held());
+        let found = mirrored_list(&plan, files.path(), Some("s")).unwrap();
+        assert_eq!(found.map(|list| list.has_ended), is_kept.then_some(true));
     }
 }
 
