@@ -52,17 +52,32 @@ impl View {
 struct Panel<'a> {
     title: String,
     owner: Option<&'a str>,
+    has_ended: bool,
     list: &'a Checklist,
+}
+
+impl Panel<'_> {
+    /// Returns what the header begins with.
+    fn title(&self, view: &View) -> String {
+        if self.list.is_empty() {
+            return "No tasks yet".to_owned();
+        }
+        let chevron = if view.is_collapsed { "▸" } else { "▾" };
+        let Checklist { completed, total, .. } = self.list;
+        let end = if self.has_ended { ", ended" } else { "" };
+        format!("{chevron} {} ({completed}/{total} completed{end})", self.title)
+    }
 }
 
 /// Returns what is drawn: the plan, unless there is something else and it is empty, and below it what models keep.
 fn panels<'a>(sheet: &'a Sheet, view: &View) -> Vec<Panel<'a>> {
-    let plan = Panel { title: "Tasks".to_owned(), owner: None, list: &sheet.plan };
+    let plan = Panel { title: "Tasks".to_owned(), owner: None, has_ended: false, list: &sheet.plan };
     let has_plan = sheet.lists.is_empty() || plan.list.lines() > 0;
     let scope = view.width.map_or(MOST_SCOPE, |width| (width / 4).clamp(LEAST_SCOPE, MOST_SCOPE));
     let kept = sheet.lists.iter().map(|kept| Panel {
         title: format!("Tasks of {}", cut(&clean(&kept.scope), scope)),
         owner: Some(&kept.owner),
+        has_ended: kept.ended,
         list: &kept.list,
     });
     Some(plan).filter(|_| has_plan).into_iter().chain(kept).collect()
@@ -95,36 +110,40 @@ pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<String> {
 fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> String {
     const LONGEST: usize = 24;
     const SHORTEST: usize = 8;
-    let list = panel.list;
-    let chevron = if view.is_collapsed { "▸" } else { "▾" };
-    let title = format!("{chevron} {} ({}/{} completed)", panel.title, list.completed, list.total);
+    let title = panel.title(view);
     let width = view.width.unwrap_or(usize::MAX);
     let room = width.saturating_sub(title.width());
-    let most = room.saturating_sub(SHORTEST + 2);
     let owner = panel.owner.map(|owner| format!("  {}", clean(owner))).unwrap_or_default();
-    // Rather no bar than half a name.
-    let most = if owner.width() <= most { most } else { room };
-    let owner = if most >= LEAST_OWNER { cut(&owner, most) } else { String::new() };
-    let state = state(list, most.saturating_sub(owner.width()));
+    // Rather no bar than half a name, or half of the state: the title says how far it is.
+    let owner = if room >= LEAST_OWNER { cut(&owner, room) } else { String::new() };
+    let state = state(panel.list, view.turn, room.saturating_sub(owner.width()));
     let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
     let mut line = paint.style(style::BOLD, &cut(&title, width));
-    if bar >= SHORTEST {
-        line = format!("{line}  {}", self::bar(list, bar, paint));
+    if bar >= SHORTEST && !panel.list.is_empty() {
+        line = format!("{line}  {}", self::bar(panel.list, bar, paint));
     }
-    line + &paint.style(GREY, &format!("{owner}{state}"))
+    let beside = format!("{owner}{state}");
+    if beside.is_empty() { line } else { line + &paint.style(GREY, &beside) }
 }
 
-/// Returns how many items need somebody or run, as far as there is room for it; what is bad comes first.
-fn state(list: &Checklist, room: usize) -> String {
-    let mut text = String::new();
-    for mark in [Mark::Failed, Mark::Waiting, Mark::InProgress] {
-        let count = list.count(mark);
-        let part = format!("{}{count} {}", if text.is_empty() { "  " } else { ", " }, mark.words());
-        if count > 0 && text.width() + part.width() <= room {
-            text.push_str(&part);
+/// Returns how many items need somebody or run: in words, where there is no room for them in signs, and where there is none for these
+/// either, as many as there is room for. What is bad comes first.
+fn state(list: &Checklist, turn: usize, room: usize) -> String {
+    let counts = [Mark::Failed, Mark::Waiting, Mark::InProgress].map(|mark| (mark, list.count(mark)));
+    let counts: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+    let words: Vec<String> = counts.iter().map(|(mark, count)| format!("{count} {}", mark.words())).collect();
+    let words = format!("  {}", words.join(", "));
+    if counts.is_empty() || words.width() <= room {
+        return if counts.is_empty() { String::new() } else { words };
+    }
+    let mut signs = String::new();
+    for (mark, count) in counts {
+        let sign = format!("  {} {count}", look(mark, turn).0);
+        if signs.width() + sign.width() <= room {
+            signs.push_str(&sign);
         }
     }
-    text
+    signs
 }
 
 fn bar(list: &Checklist, width: usize, paint: Paint) -> String {
@@ -231,6 +250,7 @@ fn look(mark: Mark, turn: usize) -> (&'static str, Style, Style) {
         Mark::Completed => ("✓", GREEN, style::DIM),
         Mark::Failed => ("✗", style::ERROR, style::PLAIN),
         Mark::Waiting => ("!", style::WARNING, style::PLAIN),
+        Mark::Stopped => ("◐", GREY, style::PLAIN),
         Mark::Blocked => ("◌", GREY, style::DIM),
         Mark::Dropped => ("–", GREY, style::DIM),
     }

@@ -32,13 +32,15 @@ impl Keeping {
 }
 
 fn kept(list: &MirroredList) -> Kept {
-    let items = list.items.iter().map(item).collect();
-    Kept { scope: list.scope.clone(), owner: list.actor.clone(), list: Checklist::of(items) }
+    let ended = list.has_ended;
+    let items = list.items.iter().map(|one| item(one, ended)).collect();
+    Kept { scope: list.scope.clone(), owner: list.actor.clone(), ended, list: Checklist::of(items) }
 }
 
-fn item(item: &ChecklistItem) -> Item {
+fn item(item: &ChecklistItem, has_ended: bool) -> Item {
     let status = match item.status {
         ChecklistStatus::NotStarted => Mark::NotStarted,
+        ChecklistStatus::InProgress if has_ended => Mark::Stopped,
         ChecklistStatus::InProgress => Mark::InProgress,
         ChecklistStatus::Completed => Mark::Completed,
     };

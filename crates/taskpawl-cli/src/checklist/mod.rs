@@ -30,6 +30,8 @@ pub(crate) enum Mark {
     Failed,
     /// It waits for somebody: a decision, or whoever takes it back.
     Waiting,
+    /// It was begun, and whoever was at it has ended.
+    Stopped,
     /// Nobody has begun.
     NotStarted,
     /// It cannot begin because of others.
@@ -43,10 +45,11 @@ pub(crate) enum Mark {
 impl Mark {
     /// Every mark, in order.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::InProgress,
         Self::Failed,
         Self::Waiting,
+        Self::Stopped,
         Self::NotStarted,
         Self::Blocked,
         Self::Completed,
@@ -59,6 +62,7 @@ impl Mark {
             Self::InProgress => "in progress",
             Self::Failed => "failed",
             Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
             Self::NotStarted => "not started",
             Self::Blocked => "blocked",
             Self::Completed => "completed",
@@ -122,6 +126,10 @@ impl Checklist {
         listed + self.unlisted.get(&mark).copied().unwrap_or_default()
     }
 
+    fn is_empty(&self) -> bool {
+        self.total == 0 && self.lines() == 0
+    }
+
     fn is_moving(&self) -> bool {
         self.count(Mark::InProgress) > 0
     }
@@ -139,6 +147,9 @@ pub(crate) struct Kept {
     pub(crate) scope: String,
     /// Who keeps it.
     pub(crate) owner: String,
+    /// Whether its process has ended and left it for review.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ended: bool,
     #[serde(flatten)]
     pub(crate) list: Checklist,
 }

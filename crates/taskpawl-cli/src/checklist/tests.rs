@@ -53,7 +53,8 @@ fn text(list: &Checklist, view: &View) -> String {
 fn kept(scope: &str, number: usize) -> Kept {
     let marks = [Mark::Completed, Mark::InProgress, Mark::NotStarted];
     let items = (0..number).map(|at| item("1", &format!("Step {at}"), marks[at.min(2)])).collect();
-    Kept { scope: scope.to_owned(), owner: "ann@host".to_owned(), list: Checklist::of(items) }
+    let (scope, owner) = (scope.to_owned(), "ann@host".to_owned());
+    Kept { scope, owner, ended: false, list: Checklist::of(items) }
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_frame_has_colours() {
 fn sixty_columns_are_enough() {
     let view = View { width: Some(59), height: Some(20), has_keys: true, ..View::default() };
     insta::assert_snapshot!(text(&varied(), &view), @"
-    ▾ Tasks (2/9 completed)  ━━───────────  1 failed, 1 waiting
+    ▾ Tasks (2/9 completed)  1 failed, 1 waiting, 1 in progress
       ✓ Fetch the sources
       ✓ Build
       ○ Check everything
@@ -114,7 +115,7 @@ fn sixty_columns_are_enough() {
 fn what_matters_most_is_seen_where_there_is_little_room() {
     let view = View { width: Some(59), height: Some(7), has_keys: true, ..View::default() };
     insta::assert_snapshot!(text(&varied(), &view), @"
-    ▾ Tasks (2/9 completed)  ━━───────────  1 failed, 1 waiting
+    ▾ Tasks (2/9 completed)  1 failed, 1 waiting, 1 in progress
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspa…
       ✗ Build the documentation  exit code 1: no such file
@@ -167,7 +168,43 @@ fn what_is_not_listed_is_counted() {
 
 #[test]
 fn an_empty_list_is_a_header() {
-    insta::assert_snapshot!(text(&Checklist::default(), &View::default()), @"▾ Tasks (0/0 completed)  ────────────────────────");
+    insta::assert_snapshot!(text(&Checklist::default(), &View::default()), @"No tasks yet");
+    insta::assert_snapshot!(text(&Checklist::default(), &View { width: Some(8), ..View::default() }), @"No task…");
+    let dropped = Checklist::of(vec![item("old", "Support the old format", Mark::Dropped)]);
+    insta::assert_snapshot!(text(&dropped, &View::default()), @"
+    ▾ Tasks (0/0 completed)  ────────────────────────
+      – Support the old format
+    ");
+}
+
+#[test]
+fn nothing_of_the_state_is_left_out_of_the_header_while_there_is_room_for_a_sign() {
+    let unlisted = [(Mark::Failed, 12), (Mark::Waiting, 3), (Mark::InProgress, 2)].into();
+    let list = Checklist { completed: 40, total: 100, items: Vec::new(), unlisted };
+    let lines: Vec<String> = [90, 64, 59, 45, 40, 30]
+        .map(|width| frame(&plan(&list), &View { width: Some(width), ..View::default() }, PLAIN)[0].clone())
+        .into();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    ▾ Tasks (40/100 completed)  ━━━━━━━━━───────────────  12 failed, 3 waiting, 2 in progress
+    ▾ Tasks (40/100 completed)  12 failed, 3 waiting, 2 in progress
+    ▾ Tasks (40/100 completed)  ━━━━━━─────────  ✗ 12  ! 3  ⠋ 2
+    ▾ Tasks (40/100 completed)  ✗ 12  ! 3  ⠋ 2
+    ▾ Tasks (40/100 completed)  ✗ 12  ! 3
+    ▾ Tasks (40/100 completed)
+    ");
+}
+
+#[test]
+fn nothing_turns_in_a_list_that_was_left_for_review() {
+    let items = vec![item("1", "Set up", Mark::Completed), item("2", "Build it", Mark::Stopped)];
+    let left = Kept { ended: true, list: Checklist::of(items), ..kept("talk", 0) };
+    let sheet = Sheet { plan: Checklist::default(), lists: vec![left] };
+    assert!(!sheet.is_moving());
+    insta::assert_snapshot!(frame(&sheet, &View::default(), PLAIN).join("\n"), @"
+    ▾ Tasks of talk (1/2 completed, ended)  ━━━━━━━━━━━━────────────  ann@host
+      ✓ Set up
+      ◐ Build it
+    ");
 }
 
 #[test]
@@ -205,11 +242,11 @@ fn what_models_keep_is_drawn_below_the_plan() {
     ▾ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
       ✓ Build
       ○ Publish
-    ▾ Tasks of talk (1/3 completed)  ━━━━━───────────  ann@host
+    ▾ Tasks of talk (1/3 completed)  ann@host  1 in progress
       ✓ Step 0
       ⠋ Step 1
       ○ Step 2
-    ▾ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host
+    ▾ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host  ⠋ 1
       ⠋ Step 1
       ○ Step 2
       ○ Step 3
@@ -220,8 +257,8 @@ fn what_models_keep_is_drawn_below_the_plan() {
     let folded = View { is_collapsed: true, ..view };
     insta::assert_snapshot!(frame(&sheet, &folded, PLAIN).join("\n"), @"
     ▸ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
-    ▸ Tasks of talk (1/3 completed)  ━━━━━───────────  ann@host
-    ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host
+    ▸ Tasks of talk (1/3 completed)  ann@host  1 in progress
+    ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host  ⠋ 1
     q quit  c open  a all  ↑↓ scroll
     ");
     let lowest = View { shows_all: true, scroll: usize::MAX, height: Some(5), ..view };

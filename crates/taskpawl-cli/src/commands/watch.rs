@@ -16,9 +16,10 @@ use crate::text::Paint;
 /// Show the plan as a live checklist: what is done, what runs and who is at it, in whatever process
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed,
-! waits for somebody, ◌ blocked by others, – not needed any more. Where there is no room for everything, what matters
-most is shown, and the rest counted. Below the plan are the checklists that models keep.
+On a terminal it is drawn in place: ○ not started, a turning mark for what is in progress, ✓ completed, ✗ failed, \
+! waits for somebody, ◌ blocked by others, ◐ begun by a model that has ended, – not needed any more. Where there is no \
+room for everything, what matters most is shown, and the rest counted. Below the plan are the checklists that models \
+keep.
 Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
 Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is
 in it. It goes on until it is stopped.
@@ -106,12 +107,13 @@ enum Happening {
 fn draw(plans: &Taskpawl, paint: Paint) -> Result<ExitCode, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    let mut drawing = Drawing { sheet: Sheet::default(), view: View::default(), paint };
+    let mut drawing = Drawing { sheet: None, view: View::default(), paint };
     let exit = runtime.block_on(async {
         let mut sources = Sources::open(plans)?;
         let mut screen = Screen::enter().map_err(CliError::Output)?;
         loop {
-            if let Some(exit) = drawing.handle(sources.next(drawing.sheet.is_moving()).await, &mut screen)? {
+            let is_moving = drawing.sheet.as_ref().is_some_and(Sheet::is_moving);
+            if let Some(exit) = drawing.handle(sources.next(is_moving).await, &mut screen)? {
                 return Ok::<_, CliError>(exit);
             }
             screen.draw(drawing.frame()).map_err(CliError::Output)?;
@@ -119,9 +121,11 @@ fn draw(plans: &Taskpawl, paint: Paint) -> Result<ExitCode, CliError> {
     })?;
     // Whoever reads keys waits for one that does not come.
     runtime.shutdown_background();
-    let header = View { is_collapsed: true, width: drawing.view.width, ..View::default() };
-    let header = frame(&drawing.sheet, &header, paint);
-    crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
+    if let Some(sheet) = &drawing.sheet {
+        let header = View { is_collapsed: true, width: drawing.view.width, ..View::default() };
+        let header = frame(sheet, &header, paint);
+        crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
+    }
     Ok(ExitCode::from(exit))
 }
 
@@ -245,7 +249,8 @@ fn read_terminal(sender: &mpsc::Sender<Event>) {
 
 /// What is drawn, and how.
 struct Drawing {
-    sheet: Sheet,
+    /// Nothing until the plan was read.
+    sheet: Option<Sheet>,
     view: View,
     paint: Paint,
 }
@@ -254,7 +259,7 @@ impl Drawing {
     /// Takes note of what happened, and returns the exit code where it is the end.
     fn handle(&mut self, happening: Happening, screen: &mut Screen) -> Result<Option<u8>, CliError> {
         match happening {
-            Happening::Plan(sheet) => self.sheet = sheet?,
+            Happening::Plan(sheet) => self.sheet = Some(sheet?),
             Happening::Terminal(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return Ok(self.press(key));
             }
@@ -288,7 +293,8 @@ impl Drawing {
     /// Who scrolls wants to see everything.
     fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
         self.view.shows_all = true;
-        self.view.scroll = to(self.view.scroll).min(self.view.furthest(&self.sheet));
+        let furthest = self.sheet.as_ref().map_or(0, |sheet| self.view.furthest(sheet));
+        self.view.scroll = to(self.view.scroll).min(furthest);
     }
 
     fn frame(&mut self) -> Vec<String> {
@@ -297,6 +303,6 @@ impl Drawing {
         self.view.width = Some(columns.saturating_sub(1).max(1));
         self.view.height = Some(lines);
         self.view.has_keys = true;
-        frame(&self.sheet, &self.view, self.paint)
+        self.sheet.as_ref().map(|sheet| frame(sheet, &self.view, self.paint)).unwrap_or_default()
     }
 }

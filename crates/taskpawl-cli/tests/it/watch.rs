@@ -144,7 +144,8 @@ fn it_is_drawn_in_place_and_the_terminal_is_as_before() {
     begun(&cli);
     let Some(stage) = Stage::start(&cli, "14", &["watch"]) else { return };
     let screen = stage.until(|screen| screen.contains("Break"));
-    assert!(screen.starts_with("▾ Tasks (2/6 completed)"), "{screen}");
+    let header = "▾ Tasks (2/6 completed)  1 failed, 1 waiting, 1 in progress";
+    assert_eq!(screen.lines().next(), Some(header), "{screen}");
     assert!(screen.contains("✓ Unit tests") && screen.contains("Look at it  ann"), "{screen}");
     assert!(
         screen.contains("✗ Break  call `c1` (fail): no luck") && screen.contains("! Publish"),
@@ -173,6 +174,16 @@ fn it_is_drawn_in_place_and_the_terminal_is_as_before() {
     let cursor =
         stage.tmux().args(["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&cursor.stdout).trim(), "1 0");
+}
+
+#[test]
+fn an_empty_store_says_so_until_there_is_a_task() {
+    let cli = Cli::new().with("TERM", "screen");
+    let Some(stage) = Stage::start(&cli, "6", &["watch"]) else { return };
+    let screen = stage.until(|screen| screen.contains("q quit"));
+    assert_eq!(screen.lines().next(), Some("No tasks yet"), "{screen}");
+    cli.run(&["create", "First"]).ok();
+    stage.until(|screen| screen.starts_with("▾ Tasks (0/1 completed)") && screen.contains("○ First"));
 }
 
 #[test]
@@ -237,4 +248,25 @@ fn checklists_of_other_processes_are_drawn_below_the_plan() {
     // Who is killed does not say so.
     agent.kill();
     stage.until(|screen| !screen.contains("torn"));
+}
+
+#[test]
+fn a_list_that_was_left_for_review_does_not_move() {
+    let cli = Cli::new().with("TERM", "screen");
+    begun(&cli);
+    cli.run(&["done", "look", "--actor", "ann"]).ok();
+    let Some(stage) = Stage::start(&cli, "14", &["watch"]) else { return };
+    let args = ["--dialect", "checklist", "--scope", "talk", "--keep"];
+    let mut agent = Agent::start(&cli, &cli.path("work"), &args);
+    let item = |id: u32, title: &str, status: &str| json!({"id": id, "title": title, "status": status});
+    let list = json!([item(1, "Set up", "completed"), item(2, "Build it", "in-progress")]);
+    agent.ask("tools/call", &json!({"name": "manage_tasks", "arguments": {"taskList": list}}));
+    let turns = |screen: &str| screen.lines().any(|line| line.contains("Build it") && !line.contains('◐'));
+    stage.until(|screen| screen.contains("Tasks of talk (1/2 completed)") && turns(screen));
+    agent.kill();
+    let screen = stage.until(|screen| screen.contains("Tasks of talk (1/2 completed, ended)"));
+    assert!(screen.contains("◐ Build it") && !screen.contains("in progress"), "{screen}");
+    let once = cli.run(&["watch", "--once", "--json"]).ok().json();
+    let list = &once["data"]["lists"][0];
+    assert_eq!((&list["ended"], &list["items"][1]["status"]), (&json!(true), &json!("stopped")));
 }
