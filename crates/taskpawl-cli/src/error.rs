@@ -268,9 +268,9 @@ impl CliError {
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".to_owned()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
-            Self::File { .. } => Some("check the path; `-` stands for standard input".to_owned()),
-            Self::AgentFile { .. } => {
-                Some("nothing was changed; put the file in order, or move it away, and try again".to_owned())
+            Self::File { action, source, .. } => Some(file_hint(action, source.kind()).to_owned()),
+            Self::AgentFile { trouble, .. } => {
+                Some(format!("nothing was changed; {}, and try again", trouble.advice()))
             }
             Self::Clap(error) => Some(clap_hint(error)),
             Self::Plan { .. }
@@ -440,6 +440,14 @@ fn clap_hint(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     tip.unwrap_or("try `--help`").to_owned()
+}
+
+fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {
+    match (action, kind) {
+        ("write", _) => "check the path, and who may write there",
+        (_, io::ErrorKind::IsADirectory) => "name a file, not the directory that it is in",
+        _ => "check the path; `-` stands for standard input",
+    }
 }
 
 fn class_of(error: &Error) -> Class {

@@ -4,6 +4,7 @@
 //! own, and taking the block away gives the file as it was before.
 
 use super::Trouble;
+use super::fences::code_lines;
 use super::lines::Lines;
 
 /// What is put into a file.
@@ -17,6 +18,8 @@ pub(super) struct Block {
     pub(super) text: String,
     /// What a file that has nothing but the block begins with.
     pub(super) head: &'static str,
+    /// Whether it is put into Markdown, where marks within a block of code are part of what is shown there.
+    pub(super) is_markdown: bool,
 }
 
 impl Block {
@@ -74,19 +77,46 @@ impl Block {
 
     /// Returns what stands before the block and behind it. A text that speaks of its marks within a line has no block.
     fn around<'f>(&self, file: &'f str) -> Result<Option<(&'f str, &'f str)>, Trouble> {
-        let (mut begins, mut ends, mut at) = (Vec::new(), Vec::new(), 0);
-        for line in file.split_inclusive('\n') {
-            if line.trim_end_matches(['\r', '\n']) == self.begin {
-                begins.push(at);
-            } else if line.starts_with(self.end) {
-                ends.push(at + self.end.len());
+        let (begin, end) = (self.begin, self.end);
+        let (mut open, mut found) = (None, None);
+        for Mark { line, at, is_begin } in self.marks(file) {
+            match (open.take(), is_begin) {
+                (None, true) => open = Some((line, at)),
+                (Some((line, _)), true) => return Err(Trouble::NoEnd { line, begin, end }),
+                (None, false) => return Err(Trouble::NoBegin { line, begin, end }),
+                (Some((line, start)), false) => {
+                    if let Some((first, ..)) = found.replace((line, start, at + end.len())) {
+                        return Err(Trouble::Twice { line, first, begin });
+                    }
+                }
+            }
+        }
+        match (open, found) {
+            (Some((line, _)), _) => Err(Trouble::NoEnd { line, begin, end }),
+            (None, found) => Ok(found.map(|(_, start, end)| (&file[..start], &file[end..]))),
+        }
+    }
+
+    fn marks(&self, file: &str) -> Vec<Mark> {
+        let lines: Vec<&str> = file.split_inclusive('\n').collect();
+        let is_code = if self.is_markdown { code_lines(&lines) } else { vec![false; lines.len()] };
+        let (mut marks, mut at) = (Vec::new(), 0);
+        for (number, line) in lines.iter().enumerate() {
+            let is_begin = line.trim_end_matches(['\r', '\n']) == self.begin;
+            if !is_code[number] && (is_begin || line.starts_with(self.end)) {
+                marks.push(Mark { line: number + 1, at, is_begin });
             }
             at += line.len();
         }
-        match (begins.as_slice(), ends.as_slice()) {
-            ([], []) => Ok(None),
-            ([start], [end]) if start < end => Ok(Some((&file[..*start], &file[*end..]))),
-            _ => Err(Trouble::Marks { begin: self.begin, end: self.end }),
-        }
+        marks
     }
+}
+
+/// A line that begins our block or ends it.
+struct Mark {
+    /// Counted from 1.
+    line: usize,
+    /// Where it begins.
+    at: usize,
+    is_begin: bool,
 }

@@ -71,12 +71,19 @@ fn json(text: &str) -> bool {
 
 const TEXT: Target<'_> = Target {
     name: "instructions of agents",
-    corpus: &["# Mine\n\ntext\n", "a\r\nb", "\n\n", "<b>\nx\n<e>\n"],
-    words: &["<b>", "<e>", "\n", "\r\n", "\r", " ", "#", "é", "x"],
+    corpus: &[
+        "# Mine\n\ntext\n",
+        "a\r\nb",
+        "\n\n",
+        "<b>\nx\n<e>\n",
+        "```md\n<b>\n```\n  ~~~~\n<e>\n~~~~~ \n",
+    ],
+    words: &["<b>", "<e>", "\n", "\r\n", "\r", " ", "#", "é", "x", "```", "\n```\n", "`", "~~~", "\n~~~\n"],
 };
 
 fn text(text: &str) -> bool {
-    let block = Block { begin: "<b>", end: "<e>", text: "one\ntwo".to_owned(), head: "" };
+    let lines = "one\ntwo".to_owned();
+    let block = Block { begin: "<b>", end: "<e>", text: lines, head: "", is_markdown: true };
     let _ = block.remove(text);
     if block.is_in(text) {
         return true;

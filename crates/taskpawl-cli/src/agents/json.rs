@@ -3,7 +3,7 @@
 //! What is added can be told from what was there by the blanks around it: an object or list that is made for it begins with a blank,
 //! and one that was there and empty gets it without. So taking it away gives the file as it was before.
 
-use jsonc_parser::ast::{Object, ObjectProp, Value};
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
@@ -68,7 +68,7 @@ impl Addition {
         Document::parse(marked(text).1).is_ok_and(|document| document.find(self).is_some())
     }
 
-    /// Returns whether the file has an entry of that name that is not as we write it.
+    /// Returns whether the file has an entry of that name, or an element with these words, that is not as we write it.
     pub(super) fn is_others(&self, text: &str) -> bool {
         Document::parse(marked(text).1).is_ok_and(|document| document.has_others(self))
     }
@@ -278,15 +278,35 @@ impl<'t> Document<'t> {
         Trouble::Taken { name, line, column }
     }
 
-    /// Returns whether there is an entry of the name of the addition that is not as we write it.
+    /// Returns whether there is an entry of the name of the addition, or an element with its words, that is not as we write it.
     fn has_others(&self, addition: &Addition) -> bool {
-        let What::Entry(name, fields) = &addition.what else { return false };
+        let Some((last, above)) = addition.path.split_last() else { return false };
         let mut object = &self.root;
-        for step in &addition.path {
+        for step in above {
             let Some(Value::Object(next)) = object.get(step).map(|field| &field.value) else { return false };
             object = next;
         }
-        object.get(name).is_some_and(|field| !is_ours(plain(&field.value), fields))
+        match (&addition.what, object.get(last).map(|field| &field.value)) {
+            (What::Entry(name, fields), Some(Value::Object(object))) => {
+                object.get(name).is_some_and(|field| !is_ours(plain(&field.value), fields))
+            }
+            (What::Element(element, known_by), Some(Value::Array(list))) => {
+                let known = self.known_element(list, element, known_by);
+                known.is_some_and(|known| plain(&list.elements[known]) != element.to_value())
+            }
+            (What::Entry(..) | What::Element(..), _) => false,
+        }
+    }
+
+    /// Returns the place of an element that is as we write it, or else of one that has its words.
+    fn known_element(&self, list: &Array<'_>, element: &Json, known_by: &str) -> Option<usize> {
+        let ours = element.to_value();
+        let has_words = |element: &Value<'_>| {
+            let Range { start, end } = element.range();
+            self.text[start..end].contains(known_by)
+        };
+        let is_ours = list.elements.iter().position(|element| plain(element) == ours);
+        is_ours.or_else(|| list.elements.iter().position(has_words))
     }
 
     fn value_of(&self, field: &ObjectProp<'_>) -> Option<serde_json::Value> {
@@ -390,11 +410,9 @@ impl<'t> Document<'t> {
                 let child = object.properties.iter().position(|field| field.name.as_str() == *name)?;
                 way.push((Container::of_object(object), child));
             }
-            (What::Element(_, known_by), Some(list)) => {
-                let container = Container::of(list)?;
-                let is_it = |range: &Range| self.text[range.start..range.end].contains(known_by);
-                let child = container.children.iter().position(is_it)?;
-                way.push((container, child));
+            (What::Element(element, known_by), Some(list)) => {
+                let Value::Array(array) = list else { return None };
+                way.push((Container::of(list)?, self.known_element(array, element, known_by)?));
             }
             (What::Entry(..), Some(_)) | (What::Element(..), None) => return None,
         }

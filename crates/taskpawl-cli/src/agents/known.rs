@@ -155,7 +155,7 @@ impl Agent {
 }
 
 fn text_piece(path: &str, head: &'static str) -> Piece {
-    let block = Block { begin: BEGIN, end: END, text: GUIDE.to_owned(), head };
+    let block = Block { begin: BEGIN, end: END, text: GUIDE.to_owned(), head, is_markdown: true };
     Piece { path: path.to_owned(), part: Part::Text(block) }
 }
 
@@ -188,7 +188,7 @@ fn opencode(root: &Path, fields: Vec<(&'static str, Json)>) -> Piece {
 fn table(words: &[&str]) -> Block {
     let args: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     let text = format!("[mcp_servers.{NAME}]\ncommand = \"{COMMAND}\"\nargs = [{}]", args.join(", "));
-    Block { begin: TOML_BEGIN, end: TOML_END, text, head: "" }
+    Block { begin: TOML_BEGIN, end: TOML_END, text, head: "", is_markdown: false }
 }
 
 /// What tells our hook from others.
@@ -218,7 +218,7 @@ impl Part {
                     refuse_taken(file)?;
                 }
                 let added = block.add(file)?;
-                parsed(&added)?;
+                refuse_other_changes(block, file.unwrap_or_default(), &added)?;
                 Ok(added)
             }
         }
@@ -230,8 +230,9 @@ impl Part {
             Self::Json(addition) => addition.remove(file),
             Self::Text(block) => block.remove(file),
             Self::Toml(block) => {
-                parsed(file)?;
-                block.remove(file)
+                let left = block.remove(file)?;
+                refuse_other_changes(block, file, left.as_deref().unwrap_or_default())?;
+                Ok(left)
             }
         }
     }
@@ -274,6 +275,24 @@ fn refuse_taken(file: &str) -> Result<(), Trouble> {
     let text = file.lines().nth(number).unwrap_or_default();
     let before = text.len() - text.trim_start().len();
     Err(Trouble::Taken { name: "mcp_servers.taskpawl", line: number + 1, column: before + 1 })
+}
+
+/// Refuses a change of more than our entry: our marks may stand in a text of somebody else, and something of theirs between our marks.
+fn refuse_other_changes(block: &Block, before: &str, after: &str) -> Result<(), Trouble> {
+    let others = |text: &str| {
+        let mut all = parsed(text)?;
+        if let Some(toml::Value::Table(servers)) = all.get_mut("mcp_servers") {
+            servers.remove(NAME);
+            if servers.is_empty() {
+                all.remove("mcp_servers");
+            }
+        }
+        Ok(all)
+    };
+    if others(before)? == others(after)? {
+        return Ok(());
+    }
+    Err(Trouble::Others { begin: block.begin, end: block.end })
 }
 
 fn parsed(text: &str) -> Result<toml::Table, Trouble> {

@@ -4,6 +4,7 @@
 
 mod block;
 mod diff;
+mod fences;
 mod files;
 #[cfg(test)]
 mod fuzz;
@@ -32,7 +33,40 @@ pub(crate) enum Trouble {
     /// There is an entry that we did not write.
     #[error("line {line}, column {column}: it has an entry `{name}` of its own")]
     Taken { name: &'static str, line: usize, column: usize },
-    /// The marks of our block do not fit together.
-    #[error("the lines `{begin}` and `{end}` have to stand there once each, or not at all")]
-    Marks { begin: &'static str, end: &'static str },
+    /// Our block begins and does not end.
+    #[error("line {line}: `{begin}` has no line `{end}` after it")]
+    NoEnd { line: usize, begin: &'static str, end: &'static str },
+    /// Our block ends and does not begin.
+    #[error("line {line}: `{end}` has no line `{begin}` before it")]
+    NoBegin { line: usize, begin: &'static str, end: &'static str },
+    /// Our block stands there twice.
+    #[error("line {line}: `{begin}` stands there again, after line {first}")]
+    Twice { line: usize, first: usize, begin: &'static str },
+    /// Something stands between our marks, or right behind them, that our entry has no part in.
+    #[error("a change of what stands from `{begin}` to `{end}` would change other entries, too")]
+    Others { begin: &'static str, end: &'static str },
+}
+
+impl Trouble {
+    /// Returns what is to be done about it.
+    pub(crate) fn advice(&self) -> String {
+        match self {
+            Self::Syntax { .. } | Self::Toml { .. } | Self::NoObject { .. } => {
+                "put the file in order, or move it away".to_owned()
+            }
+            Self::Taken { name, .. } => {
+                format!("make it say what `init` would write, or give your `{name}` another name")
+            }
+            Self::NoEnd { line, end, .. } => {
+                format!("delete line {line}, or put a line `{end}` behind what taskpawl wrote")
+            }
+            Self::NoBegin { line, begin, .. } => {
+                format!("delete line {line}, or put a line `{begin}` before what taskpawl wrote")
+            }
+            Self::Twice { .. } => "delete one of the two blocks with its marks".to_owned(),
+            Self::Others { begin, .. } => {
+                format!("move what is not the entry of taskpawl out of these lines, and above `{begin}`")
+            }
+        }
+    }
 }

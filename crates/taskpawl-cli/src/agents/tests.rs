@@ -171,9 +171,14 @@ fn broken_files_are_refused() {
     assert!(error.starts_with("line 2, column 8: "), "{error}");
 }
 
+fn block() -> Block {
+    let text = "one\ntwo\n".to_owned();
+    Block { begin: "<begin>", end: "<end>", text, head: "", is_markdown: true }
+}
+
 #[test]
 fn text_is_as_before_when_the_block_is_taken_back() {
-    let block = Block { begin: "<begin>", end: "<end>", text: "one\ntwo\n".to_owned(), head: "" };
+    let block = block();
     for file in ["", "\n", "a", "a\n", "a\n\n", "# Head\r\n\r\ntext\r\n", "text\r\nno end", "ü"] {
         let added = block.add(Some(file)).unwrap();
         assert_eq!(block.add(Some(&added)).unwrap(), added);
@@ -192,6 +197,89 @@ fn text_is_as_before_when_the_block_is_taken_back() {
     assert_eq!(newer.add(Some("a\n\n<begin>\nold\n<end>\nb\n")).unwrap(), "a\n\n<begin>\nthree\n<end>\nb\n");
     assert!(block.add(Some("<begin>\nno end")).is_err());
     assert!(block.add(Some("<end><begin>")).is_err());
+}
+
+#[test]
+fn marks_in_blocks_of_code_are_text_of_their_author() {
+    let block = block();
+    for (begin, end) in [("```", "```"), ("````md", "`````  "), ("  ~~~ text", " ~~~~"), ("~~~", "   ~~~")] {
+        for marks in ["<begin>\nmine\n<end>", "<begin>", "<end>", "<end>\n<begin>\n<begin>"] {
+            let file = format!("# How it looks\r\n{begin}\n{marks}\n{end}\nmore\n");
+            assert!(!block.is_in(&file), "{file}");
+            let added = block.add(Some(&file)).unwrap();
+            assert!(added.starts_with(&file) && block.is_in(&added), "{added}");
+            assert_eq!(block.add(Some(&added)).unwrap(), added);
+            assert_eq!(block.remove(&added).unwrap().as_deref(), Some(file.as_str()));
+            assert_eq!(block.remove(&file).unwrap().as_deref(), Some(file.as_str()));
+        }
+    }
+    // A fence without an end hides nothing.
+    let open = block.add(Some("```\nnever ended\n")).unwrap();
+    assert_eq!(block.add(Some(&open)).unwrap(), open);
+    assert_eq!(block.remove(&open).unwrap().as_deref(), Some("```\nnever ended\n"));
+    // In TOML they are no fences.
+    let toml = Block { is_markdown: false, ..block };
+    assert!(toml.is_in("```\n<begin>\nold\n<end>\n```\n"));
+}
+
+#[test]
+fn marks_that_do_not_fit_are_named_with_their_lines() {
+    let faults = [
+        ("a\n<begin>\nb\n", "line 2: `<begin>` has no line `<end>` after it"),
+        ("<begin>\na\n<begin>\n<end>\n", "line 1: `<begin>` has no line `<end>` after it"),
+        ("```\n<begin>\n```\n\n<end> tail", "line 5: `<end>` has no line `<begin>` before it"),
+        ("<begin>\n<end>\n<end>\n", "line 3: `<end>` has no line `<begin>` before it"),
+        ("<begin>\n<end>\n\n<begin>\n<end>\n", "line 4: `<begin>` stands there again, after line 1"),
+    ];
+    for (file, fault) in faults {
+        let said = [block().add(Some(file)).unwrap_err(), block().remove(file).unwrap_err()];
+        assert_eq!(said.map(|trouble| trouble.to_string()), [fault, fault], "{file}");
+    }
+}
+
+#[test]
+fn an_entry_is_known_by_its_name_alone() {
+    let ours = entry(&["mcpServers"], &["mcp"]);
+    let fields = r#"{"command": "taskpawl", "args": ["mcp"]}"#;
+    // The same words under another name are of somebody else.
+    let file = format!("{{\"mcpServers\": {{\"plans\": {fields}}}}}\n");
+    assert_eq!(ours.remove(&file).unwrap().as_deref(), Some(file.as_str()));
+    let added = ours.add(Some(&file)).unwrap();
+    assert!(added.contains(&format!("\"plans\": {fields}, \"taskpawl\"")), "{added}");
+    assert_eq!(ours.remove(&added).unwrap().as_deref(), Some(file.as_str()));
+    // Ours is ours, whoever has written it.
+    let file = format!("{{\"mcpServers\": {{\"plans\": {fields}, \"taskpawl\": {fields}}}}}\n");
+    assert_eq!(ours.add(Some(&file)).unwrap(), file);
+    let left = format!("{{\"mcpServers\": {{\"plans\": {fields}}}}}\n");
+    assert_eq!(ours.remove(&file).unwrap(), Some(left));
+}
+
+#[test]
+fn a_hook_of_somebody_else_stays() {
+    let theirs = r#"{"hooks": {"SessionStart": [{"command": "mine; taskpawl prime --json"}]}}"#;
+    assert_eq!(hook().add(Some(theirs)).unwrap(), theirs, "it tells the state as well");
+    assert!(hook().is_others(theirs));
+    assert_eq!(hook().remove(theirs).unwrap().as_deref(), Some(theirs));
+    let both = theirs.replace("}]", "}, {\"command\": \"taskpawl prime\"}]");
+    assert!(!hook().is_others(&both));
+    assert_eq!(hook().remove(&both).unwrap().as_deref(), Some(theirs));
+}
+
+#[test]
+fn marks_in_a_text_of_a_table_are_part_of_it() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    let text = "note = \"\"\"\n# taskpawl:begin\nmine\n# taskpawl:end\n\"\"\"\n";
+    let within = "# taskpawl:begin\n[mcp_servers.taskpawl]\ncommand = \"taskpawl\"\n[mcp_servers.other]\ncommand = \"y\"\n# taskpawl:end\n";
+    let behind = "# taskpawl:begin\n[mcp_servers.taskpawl]\ncommand = \"taskpawl\"\nargs = [\"mcp\"]\n# taskpawl:end\nmodel = \"x\"\n";
+    for (text, is_added) in [(text, false), (within, false), (behind, true)] {
+        put(root, ".codex/config.toml", text);
+        let added = Changes::adding(root, &[Agent::Codex], Wish::default());
+        assert_eq!(added.is_ok(), is_added, "{text}");
+        let error = Changes::removing(root, &[Agent::Codex]).unwrap_err();
+        let error = std::error::Error::source(&error).unwrap().to_string();
+        assert!(error.contains("would change other entries"), "{error}");
+    }
 }
 
 /// Returns every file below a directory with its content.

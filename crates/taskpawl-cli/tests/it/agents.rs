@@ -138,3 +138,33 @@ fn what_is_no_file_is_refused() {
         assert!(refused.stderr.contains(name) && refused.stderr.contains("it is no file"), "{refused}");
     }
 }
+
+#[test]
+fn marks_that_do_not_fit_are_named_before_anything_is_written() {
+    let cli = Cli::without_store();
+    let text = "# Mine\n\n<!-- taskpawl:begin -->\nkept\n";
+    cli.file("CLAUDE.md", text);
+    insta::assert_snapshot!(cli.session(&[
+        &["init", "--agent", "claude", "--yes"],
+        &["init", "--agent", "claude", "--remove", "--yes"],
+    ]), @"
+    $ taskpawl init --agent claude --yes
+    ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:begin -->` has no line `<!-- taskpawl:end -->` after it
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` behind what taskpawl wrote, and try again
+    [exit 2]
+
+    $ taskpawl init --agent claude --remove --yes
+    ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:begin -->` has no line `<!-- taskpawl:end -->` after it
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:end -->` behind what taskpawl wrote, and try again
+    [exit 2]
+    ");
+    assert_eq!(fs::read_to_string(cli.path("work/CLAUDE.md")).unwrap(), text);
+    assert!(!cli.path("work/.mcp.json").exists() && !cli.path("work/.taskpawl").exists());
+    cli.file("CLAUDE.md", &text.replace("begin", "end"));
+    insta::assert_snapshot!(cli.run(&["init", "--agent", "claude", "--yes"]), @"
+    $ taskpawl init --agent claude --yes
+    ! error: failed to change `CLAUDE.md`: line 3: `<!-- taskpawl:end -->` has no line `<!-- taskpawl:begin -->` before it
+    ! hint: nothing was changed; delete line 3, or put a line `<!-- taskpawl:begin -->` before what taskpawl wrote, and try again
+    [exit 2]
+    ");
+}
