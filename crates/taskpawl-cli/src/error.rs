@@ -94,6 +94,9 @@ pub(crate) enum CliError {
     Output(#[source] io::Error),
 }
 
+/// So many of the things that are wrong are shown to eyes.
+const SHOWN: usize = 20;
+
 /// One thing that is wrong in a file or an argument.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Problem {
@@ -372,11 +375,15 @@ impl CliError {
     fn print_text(&self, paint: Paint) {
         say(&format!("{} {}", paint.style(style::ERROR, "error:"), clean_block(&self.message())));
         let label = paint.style(style::HINT, "hint:");
-        for problem in self.problems() {
+        let problems = self.problems();
+        for problem in problems.iter().take(SHOWN) {
             say(&format!("  {}", clean_block(&problem.line())));
             if let Some(hint) = &problem.hint {
                 say(&format!("    {label} {}", clean_block(hint)));
             }
+        }
+        if problems.len() > SHOWN {
+            say(&format!("  … and {} more: `--json` lists all of them", problems.len() - SHOWN));
         }
         for line in self.since().map(since_lines).unwrap_or_default() {
             say(&format!("  {}", clean_block(&line)));
@@ -435,19 +442,19 @@ fn print_help(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the suggestion that stands in a message, or else where there is help.
-fn clap_hint(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    tip.unwrap_or("try `--help`").to_owned()
-}
-
 fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {
     match (action, kind) {
         ("write", _) => "check the path, and who may write there",
         (_, io::ErrorKind::IsADirectory) => "name a file, not the directory that it is in",
         _ => "check the path; `-` stands for standard input",
     }
+}
+
+/// Returns the suggestion that stands in a message, or else where there is help.
+fn clap_hint(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    tip.unwrap_or("try `--help`").to_owned()
 }
 
 fn class_of(error: &Error) -> Class {

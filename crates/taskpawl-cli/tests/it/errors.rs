@@ -133,6 +133,25 @@ fn stores_that_cannot_be_used() {
 }
 
 #[test]
+fn the_first_of_many_problems_are_shown_and_the_rest_counted() {
+    let cli = Cli::new();
+    let wrong = |count: usize| {
+        let tasks = (0..count).map(|number| format!("  - {{id: t{number}, priority: soon}}\n"));
+        format!("tasks:\n{}", tasks.collect::<String>())
+    };
+    cli.file("many.yaml", &wrong(400));
+    let run = cli.run(&["apply", "many.yaml"]);
+    let places = |run: &str| run.lines().filter(|line| line.contains("many.yaml:")).count();
+    assert_eq!((run.code, places(&run.stderr)), (Some(7), 20), "{run}");
+    assert_eq!(run.stderr.lines().last(), Some("  … and 380 more: `--json` lists all of them"), "{run}");
+    let all = cli.run(&["apply", "many.yaml", "--json"]).json();
+    assert_eq!(all["error"]["problems"].as_array().map(Vec::len), Some(400));
+    cli.file("many.yaml", &wrong(20));
+    let run = cli.run(&["apply", "many.yaml"]);
+    assert_eq!((places(&run.stderr), run.stderr.contains("more")), (20, false), "{run}");
+}
+
+#[test]
 fn a_run_of_what_is_not_there_leaves_no_record() {
     let cli = Cli::new();
     cli.run(&["create", "A", "--id", "a"]).ok();
