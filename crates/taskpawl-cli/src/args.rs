@@ -27,8 +27,8 @@ Exit codes:
   130    interrupted (143: terminated)
 
 Within a call:
-  A program of a call with `planAccess` (TASKPAWL_FD is set) looks at the plan of that call, and with
-  `planAccess: add` adds tasks to it, in the name of the call; every other command is refused (7).
+  A program of a call with `planAccess` (TASKPAWL_FD is set) looks at the plan of that call, and with \
+`planAccess: add` adds tasks to it, in the name of the call; every other command is refused (7).
 
 Examples:
   taskpawl init

@@ -24,15 +24,18 @@ pub(crate) fn builder_for(app: &App, root: Option<&Path>) -> Result<ListsBuilder
         None => ScopeRule::argument_or_own(),
     };
     let builder = Lists::builder().base(base).scope(rule).source(app.source()?);
-    let root = root.map(|root| directory.join(root)).or_else(|| queue_root(app));
-    Ok(match root {
+    Ok(match queue_root(app, root) {
         Some(root) => builder.queue_root(root),
         None => builder,
     })
 }
 
-/// Returns `files/` in the state directory: that of the project, or that of the user where this is none.
-fn queue_root(app: &App) -> Option<PathBuf> {
+/// Returns where queues are: in `root`, or without one in `files/` in the state directory: that of the project, or that of the user
+/// where this is none.
+pub(crate) fn queue_root(app: &App, root: Option<&Path>) -> Option<PathBuf> {
+    if let Some(root) = root {
+        return Some(app.environment().directory.join(root));
+    }
     let state = store::state_directory(&app.placement()).ok()?;
     let id = app.place().ok().and_then(|place| place.id.clone());
     Some(id.map_or(state.clone(), |id| state.join(id)).join("files"))

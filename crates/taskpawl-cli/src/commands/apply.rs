@@ -176,14 +176,19 @@ impl PlanFile {
 }
 
 fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = if is_stdin {
-        std::io::stdin().lock().read_to_string(&mut text).map(|_| ())
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
     } else {
-        std::fs::read_to_string(path).map(|content| text = content)
+        std::fs::read(path).map(|content| bytes = content)
     };
     read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let name = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
+        CliError::usage_with(format!("`{name}` is no UTF-8: see line {line}"), "save it as UTF-8")
+    })
 }
 
 /// Returns a name for a plan without one: that of its file, with `-` for what an id cannot have.

@@ -6,7 +6,7 @@ use taskpawl::model::{CriticalPath, PathTask, Selector};
 
 use crate::app::App;
 use crate::commands::explain::next;
-use crate::commands::{parse, running};
+use crate::commands::parse;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{Cell, Table, count, style};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long)]
     left: bool,
     /// How many tool calls run at once [default: as of a run]
-    #[arg(long, short, value_name = "N", value_parser = running::at_least_one)]
+    #[arg(long, short, value_name = "N", value_parser = parse::at_least_one::<usize>)]
     jobs: Option<usize>,
 }
 

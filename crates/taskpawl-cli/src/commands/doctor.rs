@@ -13,9 +13,9 @@ use crate::text::{Style, clean_block, style};
 /// Look for what is wrong with the store, and mend it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of
-runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of
-programs can be enforced here; outside a project that alone. What is mended is mended without loss: a copy of the
+Looks at the integrity of the store, gates and counts against the tasks, leases that have ended, tasks and records of \
+runs that died, files that are left over, the modes of files, and the file system; and tries what of the sandbox of \
+programs can be enforced here; outside a project that alone. What is mended is mended without loss: a copy of the \
 store stands beside it, named `.mended-N.bak`, wherever rows are changed or removed.
 
 Exit codes: 0 all is well, or is now · 1 something can be mended · 8 the store is damaged beyond that

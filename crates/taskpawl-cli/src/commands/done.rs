@@ -10,8 +10,8 @@ use crate::error::CliError;
 /// End manual tasks well, or say that their interrupted calls ended well
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Who holds a task reports without naming the attempt. A report about a task that somebody else has taken
-or ended is refused, and says what happened since; one that comes after the claim has ended counts for
+Who holds a task reports without naming the attempt. A report about a task that somebody else has taken \
+or ended is refused, and says what happened since; one that comes after the claim has ended counts for \
 as long as nobody else has taken the task.
 
 Examples:
@@ -35,7 +35,7 @@ pub(crate) struct EndArgs {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     /// The attempt that this is about: refused if the task was claimed anew since
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse::number::<u32>)]
     attempt: Option<u32>,
 }
 

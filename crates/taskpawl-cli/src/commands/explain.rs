@@ -28,10 +28,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "id")]
     ready: bool,
     /// With --ready: only of a plan, with a label, or a task with all below it; may be given several times
-    #[arg(long, requires = "ready", value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
+    #[arg(long, requires = "ready", conflicts_with = "id", value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// With --ready: show at most so many of each kind, 0 for all [default: 50]
-    #[arg(long, short = 'n', requires = "ready", value_name = "N")]
+    #[arg(long, short = 'n', requires = "ready", conflicts_with = "id", value_name = "N", value_parser = parse::number::<usize>)]
     limit: Option<usize>,
 }
 

@@ -18,8 +18,8 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A file that exists is written only if everything in it is here: what is new in it is imported first.
-What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an
-import, is overwritten, and that is said; `import --adopt` takes it over instead. A task that is
+What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an \
+import, is overwritten, and that is said; `import --adopt` takes it over instead. A task that is \
 gone from the file stays out of it unless it changed here since, or `--again` is given.
 `import --help` lists the formats, `docs/formats.md` what each has room for.
 

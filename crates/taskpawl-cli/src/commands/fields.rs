@@ -1,5 +1,6 @@
 //! The fields of a task as flags, for all commands that take them.
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 use taskpawl::model::{CallSpec, Map, NewCall, NewTask, PlanTask, task_from_json};
 
@@ -92,10 +93,10 @@ pub(crate) struct NewTaskArgs {
     #[arg(long, value_name = "COMMAND", conflicts_with = "tool")]
     run: Option<String>,
     /// The tool that does the work: one call, with --args
-    #[arg(long, value_name = "TOOL")]
+    #[arg(long, value_name = "TOOL", value_parser = NonEmptyStringValueParser::new())]
     tool: Option<String>,
     /// The arguments of --tool, as a JSON object
-    #[arg(long, value_name = "JSON", value_parser = parse::object, requires = "tool")]
+    #[arg(long, value_name = "JSON", value_parser = parse::object, requires = "tool", conflicts_with = "run")]
     args: Option<Map>,
     #[command(flatten)]
     fields: FieldArgs,

@@ -8,7 +8,7 @@ use taskpawl::model::{
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
 use crate::app::App;
-use crate::commands::print;
+use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
 use crate::text::{clean, cut, style};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: Option<String>,
     /// Show at most so many, 0 for all: the latest, or with --since the first ones after that [default: 50]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse::number::<usize>)]
     limit: Option<usize>,
     /// Only what came after this revision, or not before this time, as in 2026-05-31 or 2026-05-31T12:00:00Z
     #[arg(long, value_name = "REVISION|TIME", value_parser = since)]

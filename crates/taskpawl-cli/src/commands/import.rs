@@ -25,7 +25,7 @@ Formats:
   markdown     a checklist
   tasks        tasks.json of taskpawl, or what `list --json` prints
 
-Of a file that was imported before, what changed in it is taken over, and what changed here stays. Nothing that is
+Of a file that was imported before, what changed in it is taken over, and what changed here stays. Nothing that is \
 imported counts as work that ran, and tool calls in it ask before they run. `docs/formats.md` has the tables.
 
 Examples:
@@ -34,8 +34,8 @@ Examples:
   taskpawl import taskwarrior -    reads what `task export` prints
   taskpawl import markdown TODO.md --prefix todo")]
 pub(crate) struct Args {
-    /// The format; without it the one that the file is of, where there is no doubt
-    #[arg(value_name = "FORMAT")]
+    /// The format; or the file or folder alone, where there is no doubt which format it has
+    #[arg(value_name = "FORMAT|PATH")]
     format: String,
     /// The file or folder; `-` for standard input [default: where a project keeps that format]
     #[arg(value_name = "PATH")]

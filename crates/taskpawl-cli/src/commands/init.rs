@@ -13,8 +13,8 @@ use crate::text::quoted;
 #[command(after_help = "\
 The store lies in the state directory of the user; `--store PATH` puts it elsewhere. A project stays as it is.
 
-With --agent, the files that the agent reads in this project get an entry for `taskpawl mcp` and a marked block of
-instructions. The changes are shown first. All else in the files stays byte for byte, doing it again changes nothing,
+With --agent, the files that the agent reads in this project get an entry for `taskpawl mcp` and a marked block of \
+instructions. The changes are shown first. All else in the files stays byte for byte, doing it again changes nothing, \
 and --remove takes back what was added. docs/agents.md says which files these are.
 
 Examples:

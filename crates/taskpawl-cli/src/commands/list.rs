@@ -44,10 +44,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
     /// Show at most so many, 0 for all [default: 50]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse::number::<usize>)]
     pub(super) limit: Option<usize>,
     /// Leave out so many at the beginning
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::number::<usize>)]
     pub(super) offset: usize,
 }
 

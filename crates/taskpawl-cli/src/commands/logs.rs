@@ -13,6 +13,7 @@ use taskpawl::model::{CallStatus, Status, Task, ToolCall, format_time, secret_na
 use taskpawl::tools::{RedactorStream, Vault};
 
 use crate::app::App;
+use crate::commands::parse;
 use crate::error::CliError;
 use crate::text::{clean_block, style};
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CALL")]
     call: Option<String>,
     /// Only of this start of each call, counted from 1
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse::at_least_one::<u32>)]
     attempt: Option<u32>,
     /// Only the standard output
     #[arg(long, conflicts_with = "stderr")]

@@ -27,10 +27,10 @@ use crate::todo_lists;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An agent starts it by itself: name `taskpawl mcp --project DIR` in its list of MCP servers.
-What an agent adds runs by the policy: tools that only read run, everything else waits for
+What an agent adds runs by the policy: tools that only read run, everything else waits for \
 `taskpawl approve`, unless `--allow sandboxed` lets it run inside the sandbox.
 When the agent closes the connection, calls that run may end and nothing more starts.
-A program of a call with `planAccess` that starts it reaches the plan of that call: it looks, with
+A program of a call with `planAccess` that starts it reaches the plan of that call: it looks, with \
 `planAccess: add` it adds tasks, and no more.
 
 Examples:
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = served)]
     dialect: Vec<Served>,
     /// Whose to-do lists they are: the id of a conversation or a session; without it calls may name it
-    #[arg(long, value_name = "ID", env = "TASKPAWL_SCOPE")]
+    #[arg(long, value_name = "ID", env = "TASKPAWL_SCOPE", hide_env_values = true)]
     scope: Option<String>,
     /// Keep the last checklist for review when the server ends
     #[arg(long, requires = "dialect")]

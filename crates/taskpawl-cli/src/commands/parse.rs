@@ -1,5 +1,7 @@
 //! What the words of the command line stand for.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -23,6 +25,24 @@ fn words<T: Clone + Send + Sync + 'static>(
     let words: Vec<&'static str> = words.collect();
     PossibleValuesParser::new(words)
         .map(move |word| from_word(&word).expect("BUG: only words of the list get here"))
+}
+
+/// Takes a whole number.
+pub(super) fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseIntError| {
+        let is_too_large = *error.kind() == IntErrorKind::PosOverflow;
+        let what =
+            if is_too_large { "the number is too large" } else { "expected a whole number, as in `20`" };
+        what.to_owned()
+    })
+}
+
+/// Takes a whole number that is not 0.
+pub(super) fn at_least_one<T: FromStr<Err = ParseIntError> + Default + PartialEq>(
+    text: &str,
+) -> Result<T, String> {
+    let number = number(text)?;
+    if number == T::default() { Err("expected a number of at least 1".to_owned()) } else { Ok(number) }
 }
 
 /// Takes a length of time.
@@ -166,6 +186,17 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_say_what_is_wrong_with_them() {
+        let error = |text: &str| number::<u32>(text).unwrap_err();
+        assert_eq!(error("99999999999"), "the number is too large");
+        for wrong in ["", "-1", "1.5", "many"] {
+            assert_eq!(error(wrong), "expected a whole number, as in `20`", "{wrong}");
+        }
+        assert_eq!((number("0"), at_least_one("1")), (Ok(0_u64), Ok(1_usize)));
+        assert_eq!(at_least_one::<u32>("0").unwrap_err(), "expected a number of at least 1");
+    }
 
     #[test]
     fn sizes_and_ages_have_units() {

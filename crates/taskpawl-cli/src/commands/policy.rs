@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{CallSpec, Origin, asks_by_itself};
@@ -22,7 +23,7 @@ Three files are asked, and the strictest answer counts:
   /etc/taskpawl/policy.toml         of the machine: nothing lifts what it says
   ~/.config/taskpawl/policy.toml    of the user: it decides
   taskpawl-policy.toml              of the project: it only narrows
-Without any file, what people and their plans add runs inside the sandbox, and what models add asks, but for
+Without any file, what people and their plans add runs inside the sandbox, and what models add asks, but for \
 built-in tools that only read. A rule says what it is about, and what is decided:
 
   [[rules]]
@@ -54,7 +55,7 @@ enum What {
 /// Say what would be decided about a call, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One word is a command line for `shell`, several are the argv of a program. Of a tool that a configuration
+One word is a command line for `shell`, several are the argv of a program. Of a tool that a configuration \
 describes it is judged which program it would run with these arguments.
 
 Exit codes: 0 it runs · 3 it asks first · 7 it never runs
@@ -66,12 +67,13 @@ Examples:
 struct CheckArgs {
     /// The command
     #[arg(value_name = "COMMAND", required_unless_present = "tool", conflicts_with = "tool")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     command: Vec<String>,
     /// A call of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
     /// Its arguments
-    #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool")]
+    #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool", conflicts_with = "command")]
     with: Option<Map<String, Value>>,
     /// Who adds it
     #[arg(long, value_name = "ORIGIN", value_enum, default_value_t = OriginWord::Plan)]

@@ -14,7 +14,7 @@ use crate::text::{clean, clean_block, count, cut};
 /// Tell a model where the plan stands, in at most 1,000 tokens: for the start of a session, and after its context was compacted
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Claims and advice are those of the actor: `--actor NAME` or TASKPAWL_ACTOR. A token is counted as 4 ASCII characters
+Claims and advice are those of the actor: `--actor NAME` or TASKPAWL_ACTOR. A token is counted as 4 ASCII characters \
 or as one other character. Where there is no project nothing is printed, and whatever goes wrong the exit code is 0:
 it never disturbs the session that it is called by. `taskpawl init --agent claude --hooks` calls it from a hook.
 

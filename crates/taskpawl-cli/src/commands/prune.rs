@@ -12,7 +12,7 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Tasks, their results and the history stay. Output of tasks that are still open, and of runs that go on, stays, too.
-Commands that were given before that age cannot be undone any more, and requests of agents
+Commands that were given before that age cannot be undone any more, and requests of agents \
 (`request_id`) that were done before it are forgotten: one that comes again is done again.
 `quota` in the section `[output]` of the configuration does the same as --quota at the end of every run.
 

@@ -12,7 +12,7 @@ use crate::output::PageInfo;
 /// List what can be done now, in the order in which it is taken
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What is ready and needs what no run here has, as a tool that nobody knows, is not among it: it is
+What is ready and needs what no run here has, as a tool that nobody knows, is not among it: it is \
 said beside the list, and with --json in `page.forNobody`.
 
 Examples:

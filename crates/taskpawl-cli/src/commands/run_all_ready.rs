@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "plan:NAME|label:NAME|ID", value_parser = parse::selector)]
     only: Vec<Selector>,
     /// With --plan: reopen every task of the plan first
-    #[arg(long, requires = "plan")]
+    #[arg(long, requires = "plan", conflicts_with = "only")]
     fresh: bool,
     /// Say what would be run, in which order, and how it would end; change nothing, also not by --plan
     #[arg(long)]

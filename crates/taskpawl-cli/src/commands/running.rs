@@ -25,13 +25,13 @@ use crate::trust;
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 pub(crate) struct RunArgs {
     /// Run at most so many tool calls at once [env: TASKPAWL_JOBS] [default: the number of cores + 2]
-    #[arg(long, short, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, short, value_name = "N", value_parser = parse::at_least_one::<usize>)]
     jobs: Option<usize>,
     /// End after so long, such as 2h: nothing more starts, and what runs fails as timed out
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     timeout: Option<Duration>,
     /// Start nothing more once so many tasks have failed
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = parse::at_least_one::<usize>)]
     max_failures: Option<usize>,
     /// Start nothing more once a task has failed
     #[arg(long, conflicts_with = "max_failures")]
@@ -86,10 +86,6 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
         capacities: config.run.resources.clone(),
         jobs: Some(jobs),
     })
-}
-
-pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
 /// What is run.

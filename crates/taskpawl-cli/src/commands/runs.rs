@@ -5,6 +5,7 @@ use taskpawl::model::{RunRecord, format_time};
 use taskpawl::{Manager, RunFilter, RunState};
 
 use crate::app::App;
+use crate::commands::parse;
 use crate::error::CliError;
 use crate::output::PageInfo;
 use crate::text::{Cell, Table, style};
@@ -17,7 +18,7 @@ Examples:
   taskpawl runs --limit 1 --json")]
 pub(crate) struct Args {
     /// Show at most so many, 0 for all [default: 50]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse::number::<usize>)]
     limit: Option<usize>,
 }
 

@@ -17,9 +17,9 @@ use crate::text::{clean, clean_block, nearest};
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
 #[command(after_help = "\
-Models keep to-do lists in four dialects: conversation, checklist, session and queue (and
-checklist:manage_todo_list, which is checklist under another name). Their tools stand in
-`taskpawl tools list`, so plans can call them; docs/todo.md says more. What a model says in a
+Models keep to-do lists in four dialects: conversation, checklist, session and queue (and \
+checklist:manage_todo_list, which is checklist under another name). Their tools stand in \
+`taskpawl tools list`, so plans can call them; docs/todo.md says more. What a model says in a \
 list is not what ran: that is what tasks are for, and `promote` makes tasks of items.
 
 Examples:
@@ -141,7 +141,8 @@ fn write_guide(
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Ok(_) | Err(_) if is_forced => {}
-        Ok(_) | Err(_) => {
+        Err(source) => return Err(failed(source)),
+        Ok(_) => {
             let message = format!("`{}` is there and says something else", path.display());
             return Err(CliError::usage_with(message, "name another PATH, or give `--force`"));
         }

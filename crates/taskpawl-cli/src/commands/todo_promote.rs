@@ -17,8 +17,8 @@ use crate::todo_lists;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are help texts")]
 #[command(after_help = "\
-The items become manual tasks with the label `todo`, for agents and people; nothing is run. What
-is finished stays behind unless it is named. An item that was promoted before stays the task
+The items become manual tasks with the label `todo`, for agents and people; nothing is run. What \
+is finished stays behind unless it is named. An item that was promoted before stays the task \
 that it is.
 
 Examples:
@@ -160,7 +160,10 @@ fn unread(error: &ListError) -> CliError {
 fn chosen(items: &[Item], names: &[String]) -> Result<Vec<Item>, CliError> {
     choose(items, names).map_err(|name| {
         let known: Vec<String> = items.iter().map(Item::line).collect();
-        let hint = format!("the list has: {}", known.join("; "));
+        let hint = match &known[..] {
+            [] => "the list is empty; `--scope` and `--dialect` name another one".to_owned(),
+            known => format!("the list has: {}", known.join("; ")),
+        };
         CliError::usage_with(format!("no item of the list is called `{}`", clean(&name)), hint)
     })
 }

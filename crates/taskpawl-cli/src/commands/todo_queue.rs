@@ -138,15 +138,19 @@ fn call(app: &App, root: Option<&Path>, args: Value) -> Result<Value, CliError> 
         Ok(text) => Ok(parse(&text)),
         Err(ToolError::Answered { message, result }) => {
             let error = parse(&result)["error"].as_str().map_or(message, str::to_owned);
-            Err(refused(&error))
+            Err(refused(&error, todo_lists::queue_root(app, root).as_deref()))
         }
         Err(other) => Err(CliError::usage(other.to_string())),
     }
 }
 
-fn refused(error: &str) -> CliError {
+fn refused(error: &str, root: Option<&Path>) -> CliError {
     if error == "agent_id is required" {
         return CliError::usage_with(error, "`--agent ID` or `TASKPAWL_ACTOR` says whose queue it is");
+    }
+    if let Some(root) = root.filter(|_| error.contains("(os error ")) {
+        let hint = format!("queues are kept in `{}`: check who may read and write there", root.display());
+        return CliError::usage_with(error, hint);
     }
     CliError::usage(error)
 }

@@ -40,8 +40,8 @@ A tool of your own is a program with a template of its arguments, in config.toml
   type = \"array\"
   required = false
 
-Each element becomes one argument, whatever a value contains; one whose parameter is missing
-is left out, a list repeats it. An inner list is a group that comes and goes as one.
+Each element becomes one argument, whatever a value contains; one whose parameter is missing \
+is left out, a list repeats it. An inner list is a group that comes and goes as one. \
 docs/tools.md has every field; `taskpawl config path` says where the file is.
 
 The tools of an MCP server are named SERVER/TOOL; docs/mcp.md says more:

@@ -20,11 +20,11 @@ const SERVERS: &str = ".mcp.json";
 /// Trust the files of this project that describe tools or servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a project describes runs programs on this machine, and somebody else may have written it. Until it
-is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be
+What a project describes runs programs on this machine, and somebody else may have written it. Until it \
+is trusted it describes nothing. Trust is for the content as it is shown: a file that changes has to be \
 trusted anew. It takes a terminal: no script and no agent trusts anything.
 
-Without FILE it is about taskpawl.toml of the project, where it describes tools or servers
+Without FILE it is about taskpawl.toml of the project, where it describes tools or servers \
 or names `run.notify`, and .mcp.json.
 
 Examples:

@@ -6,7 +6,7 @@ use taskpawl::model::Undone;
 use taskpawl::{HistoryFilter, Manager};
 
 use crate::app::App;
-use crate::commands::{history, print, question};
+use crate::commands::{history, parse, print, question};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::style;
@@ -26,7 +26,7 @@ Examples:
   taskpawl undo 42 --dry-run")]
 pub(crate) struct Args {
     /// The command, by a revision from `history` [default: your last one that is not undone]
-    #[arg(value_name = "REVISION")]
+    #[arg(value_name = "REVISION", value_parser = parse::number::<u64>)]
     revision: Option<u64>,
     /// Only say what would be undone
     #[arg(long)]

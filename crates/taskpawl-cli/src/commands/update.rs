@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FIELD")]
     unset: Vec<String>,
     /// Only if the task still has this version
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse::number::<u64>)]
     if_version: Option<u64>,
     /// The state that it is to have, as far as the table of states allows it; goes without other changes
     #[arg(long, value_name = "STATUS", value_parser = parse::status())]

@@ -9,7 +9,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::app::App;
 use crate::checklist::{Board, Keeping, Screen, Sheet, TURN, View, frame};
-use crate::commands::history;
+use crate::commands::{history, parse};
 use crate::error::CliError;
 use crate::text::Paint;
 
@@ -21,7 +21,7 @@ On a terminal it is drawn in place: ○ not started, a turning mark for what is 
 room for everything, what matters most is shown, and the rest counted. Below the plan are the checklists that models \
 keep.
 Keys: q quits, c folds, a shows all, ↑ ↓ PgUp PgDn Home End scroll.
-Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is
+Elsewhere every change is printed as a line, and with --json as a line of JSON: `taskpawl schema event` says what is \
 in it. It goes on until it is stopped.
 
 Examples:
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// Of a stream of changes: begin with what came after this revision
-    #[arg(long, value_name = "REVISION", conflicts_with = "once")]
+    #[arg(long, value_name = "REVISION", conflicts_with = "once", value_parser = parse::number::<u64>)]
     since: Option<u64>,
 }
 

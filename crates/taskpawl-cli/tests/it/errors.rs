@@ -152,6 +152,51 @@ fn the_first_of_many_problems_are_shown_and_the_rest_counted() {
 }
 
 #[test]
+fn options_that_would_be_passed_over_are_refused() {
+    let cli = Cli::new();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    for args in [
+        &["explain", "a", "--only", "label:x"][..],
+        &["explain", "a", "--limit", "1"],
+        &["create", "B", "--run", "true", "--args", "{}"],
+        &["policy", "check", "ls", "--args", "{}"],
+        &["run-all-ready", "--only", "a", "--fresh"],
+        &["approve", "a", "--dry-run"],
+    ] {
+        let run = cli.run(args);
+        assert!(run.code == Some(2) && run.stderr.contains("cannot be used with"), "{run}");
+    }
+}
+
+#[test]
+fn bad_input_is_told_what_where_and_what_next() {
+    let cli = Cli::new();
+    cli.run(&["create", "A", "--id", "a"]).ok();
+    fs::create_dir(cli.path("work/folder")).unwrap();
+    fs::write(cli.path("work/latin.yaml"), b"tasks:\n  - {id: a, name: \"\xff\"}\n").unwrap();
+    cli.file("empty.yaml", "");
+    cli.file("file", "");
+    let huge = "99999999999999999999";
+    insta::assert_snapshot!(cli.session(&[
+        &["apply", "folder"],
+        &["apply", "latin.yaml"],
+        &["plan", "check", "latin.yaml", "--json"],
+        &["apply", "empty.yaml"],
+        &["run-all-ready", "--jobs", huge],
+        &["list", "--limit", huge],
+        &["done", "a", "--attempt", huge],
+        &["undo", "last"],
+        &["create", "B", "--tool", ""],
+        &["policy", "check", ""],
+        &["man", "--dir", "file"],
+        &["todo", "guide", "session", "--write", "folder"],
+        &["todo", "promote", "nothing"],
+        &["todo-list", "--agent", "a", "--root", "file"],
+    ]));
+    assert_eq!(cli.run(&["list", "--json"]).ok().json()["page"]["total"], 1, "nothing was made");
+}
+
+#[test]
 fn a_run_of_what_is_not_there_leaves_no_record() {
     let cli = Cli::new();
     cli.run(&["create", "A", "--id", "a"]).ok();
