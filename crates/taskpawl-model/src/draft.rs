@@ -2,18 +2,19 @@
 //!
 //! Its methods are the only place that changes tasks, nodes, calls and edges, so that states, counts and events stay in step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRules};
 use crate::decide::Holder;
 use crate::event::EventKind;
-use crate::record::{CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
+use crate::record::{CallBody, CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, KeyMap, Period, RunId, TaskId, Timestamp, undo};
+use crate::{Key, KeyMap, Period, RunId, Shared, TaskId, Timestamp, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -24,10 +25,12 @@ pub(crate) struct Draft<'a> {
     pub(crate) changes: Changes,
     pub(crate) answer: Answer,
     calls: KeyMap<Vec<CallRecord>>,
-    ids: BTreeMap<TaskId, Key>,
+    ids: HashMap<TaskId, Key>,
     edges: EdgeOverlay,
     next_key: Option<Key>,
     was_ready: KeyMap<Option<Work>>,
+    /// What happened to tasks and calls that are new: nothing, and all of them share that.
+    pub(crate) fresh: (Shared<TaskBody>, Shared<CallBody>),
     /// What calls that are added are marked with.
     pub(crate) origin: Origin,
     /// Whether the command leaves behind what it takes to undo it.
@@ -92,14 +95,19 @@ impl Room {
     }
 }
 
-/// Edges that the draft added and removed.
+/// Edges that the draft added and removed. Each end of an edge is found by the other: pairs begin with what is asked for.
 #[derive(Clone, Default)]
 struct EdgeOverlay {
-    dependencies: BTreeMap<Key, BTreeSet<Key>>,
-    dependents: BTreeMap<Key, BTreeSet<Key>>,
-    subtasks: BTreeMap<Key, BTreeSet<Key>>,
+    dependencies: BTreeSet<(Key, Key)>,
+    dependents: BTreeSet<(Key, Key)>,
+    subtasks: BTreeSet<(Key, Key)>,
     removed: BTreeSet<(Key, Key)>,
     moved_away: BTreeSet<(Key, Key)>,
+}
+
+/// Returns the second halves of the pairs that begin with `key`, in order.
+fn ends(pairs: &BTreeSet<(Key, Key)>, key: Key) -> impl Iterator<Item = Key> + '_ {
+    pairs.range((key, Key(0))..=(key, Key(u32::MAX))).map(|(_, other)| *other)
 }
 
 impl<'a> Draft<'a> {
@@ -110,10 +118,11 @@ impl<'a> Draft<'a> {
             changes: Changes::default(),
             answer: Answer::default(),
             calls: KeyMap::default(),
-            ids: BTreeMap::new(),
+            ids: HashMap::new(),
             edges: EdgeOverlay::default(),
             next_key: None,
             was_ready: KeyMap::default(),
+            fresh: Default::default(),
             origin: context.origin,
             is_undoable: false,
             reused: BTreeSet::new(),
@@ -180,6 +189,11 @@ impl<'a> Draft<'a> {
         Ok(keys)
     }
 
+    /// Returns whether a task with this id is among those that the command has made.
+    pub(crate) fn has_made(&self, id: &TaskId) -> bool {
+        self.ids.contains_key(id)
+    }
+
     pub(crate) fn find_id(&self, id: &str) -> Decided<Option<Key>> {
         match self.ids.get(id) {
             Some(key) => Ok(Some(*key)),
@@ -213,9 +227,14 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn task(&self, key: Key) -> Decided<TaskRecord> {
+        self.look_at(key).map(Cow::into_owned)
+    }
+
+    /// Returns a task to look at: what the command has changed is not copied.
+    pub(crate) fn look_at(&self, key: Key) -> Decided<Cow<'_, TaskRecord>> {
         match self.changes.tasks.get(&key) {
-            Some(change) => Ok(change.record.clone()),
-            None => Ok(self.view.task(key)?.ok_or_else(|| missing(key))?),
+            Some(change) => Ok(Cow::Borrowed(&change.record)),
+            None => Ok(Cow::Owned(self.view.task(key)?.ok_or_else(|| missing(key))?)),
         }
     }
 
@@ -229,36 +248,41 @@ impl<'a> Draft<'a> {
 
     /// Returns the calls of a task without keeping them at hand.
     pub(crate) fn known_calls(&self, key: Key) -> Decided<Vec<CallRecord>> {
+        self.look_at_calls(key).map(Cow::into_owned)
+    }
+
+    /// Returns the calls of a task to look at: those that are at hand are not copied.
+    pub(crate) fn look_at_calls(&self, key: Key) -> Decided<Cow<'_, [CallRecord]>> {
         match self.calls.get(&key) {
-            Some(calls) => Ok(calls.clone()),
-            None => Ok(self.view.calls(key)?),
+            Some(calls) => Ok(Cow::Borrowed(calls)),
+            None => Ok(Cow::Owned(self.view.calls(key)?)),
         }
     }
 
     pub(crate) fn dependencies(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependencies(key)? };
         keys.retain(|on| !self.edges.removed.contains(&(key, *on)));
-        keys.extend(self.edges.dependencies.get(&key).into_iter().flatten());
+        keys.extend(ends(&self.edges.dependencies, key));
         Ok(keys)
     }
 
     /// Returns whether the task depends directly on another, without reading what else a new task depends on.
     pub(crate) fn depends_on(&self, key: Key, on: Key) -> Decided<bool> {
-        let is_added = self.edges.dependencies.get(&key).is_some_and(|keys| keys.contains(&on));
+        let is_added = self.edges.dependencies.contains(&(key, on));
         Ok(is_added || (!self.is_new(key) && self.dependencies(key)?.contains(&on)))
     }
 
     pub(crate) fn dependents(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependents(key)? };
         keys.retain(|task| !self.edges.removed.contains(&(*task, key)));
-        keys.extend(self.edges.dependents.get(&key).into_iter().flatten());
+        keys.extend(ends(&self.edges.dependents, key));
         Ok(keys)
     }
 
     pub(crate) fn subtasks(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.subtasks(key)? };
         keys.retain(|task| !self.edges.moved_away.contains(&(key, *task)));
-        keys.extend(self.edges.subtasks.get(&key).into_iter().flatten());
+        keys.extend(ends(&self.edges.subtasks, key));
         Ok(keys)
     }
 
@@ -474,8 +498,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
         if !self.edges.removed.remove(&(task, on)) {
-            self.edges.dependencies.entry(task).or_default().insert(on);
-            self.edges.dependents.entry(on).or_default().insert(task);
+            self.edges.dependencies.insert((task, on));
+            self.edges.dependents.insert((on, task));
         }
         self.changes.edges.push(EdgeChange { task, on, add: true });
         self.update_node(task, |node| *node.gate.dependencies.of(outcome) += 1)?;
@@ -485,9 +509,8 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn remove_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
-        let added = self.edges.dependencies.get_mut(&task).is_some_and(|keys| keys.remove(&on));
-        if added {
-            self.edges.dependents.get_mut(&on).map(|keys| keys.remove(&task));
+        if self.edges.dependencies.remove(&(task, on)) {
+            self.edges.dependents.remove(&(on, task));
         } else {
             self.edges.removed.insert((task, on));
         }
@@ -504,7 +527,7 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         if let Some(old) = node.parent {
-            if !self.edges.subtasks.get_mut(&old).is_some_and(|keys| keys.remove(&key)) {
+            if !self.edges.subtasks.remove(&(old, key)) {
                 self.edges.moved_away.insert((old, key));
             }
             self.count_subtask(old, node.phase, -1)?;
@@ -513,7 +536,7 @@ impl<'a> Draft<'a> {
         let mut entry = crate::Entry::Open;
         if let Some(new) = parent {
             if !self.edges.moved_away.remove(&(new, key)) {
-                self.edges.subtasks.entry(new).or_default().insert(key);
+                self.edges.subtasks.insert((new, key));
             }
             self.count_subtask(new, node.phase, 1)?;
             self.refresh_node(new)?;
@@ -529,7 +552,7 @@ impl<'a> Draft<'a> {
 
     /// Puts new tasks at the top below another one.
     pub(crate) fn put_items_below(&mut self, parent: Key, keys: &[Key]) -> Decided<()> {
-        self.edges.subtasks.entry(parent).or_default().extend(keys);
+        self.edges.subtasks.extend(keys.iter().map(|key| (parent, *key)));
         for key in keys {
             self.count_subtask(parent, Phase::Todo, 1)?;
             self.update_node(*key, |node| node.parent = Some(parent))?;

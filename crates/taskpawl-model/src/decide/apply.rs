@@ -1,5 +1,6 @@
 //! `apply`: a plan comes into the store, compared with what was applied last.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -27,15 +28,19 @@ const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "due
 
 /// A task of a plan as it was applied: what the next apply compares with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Applied {
+pub(super) struct Applied<'p> {
     /// Whether the author gave the id; else the name stands for the task.
     pub(super) has_id: bool,
-    pub(super) spec: TaskSpec,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(super) context: Map,
-    pub(super) calls: Vec<(Option<CallId>, CallSpec)>,
+    pub(super) spec: Cow<'p, TaskSpec>,
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub(super) context: Cow<'p, Map>,
+    pub(super) calls: Vec<(Option<CallId>, Cow<'p, CallSpec>)>,
     pub(super) needs: BTreeSet<TaskId>,
     pub(super) parent: Option<TaskId>,
+}
+
+fn has_none(map: &Map) -> bool {
+    map.is_empty()
 }
 
 impl Draft<'_> {
@@ -140,7 +145,7 @@ impl<'p> Work<'p> {
             if let Some(applied) = applied(draft, *key)?
                 && !applied.has_id
             {
-                by_name.insert(applied.spec.name, *key);
+                by_name.insert(applied.spec.into_owned().name, *key);
             }
         }
         Ok(by_name)
@@ -153,8 +158,14 @@ impl<'p> Work<'p> {
             if self.keys[position].is_some() {
                 continue;
             }
-            let id = &self.ids[position];
-            let key = draft.insert_new(id, Some(&self.apply.name), &task.spec, &task.context, &task.calls)?;
+            let (id, name) = (&self.ids[position], Some(self.apply.name.as_str()));
+            if task.id.is_some() {
+                // It was looked for when the tasks were found.
+                draft.check_free_here(id, name)?;
+            } else {
+                draft.check_free(id, name)?;
+            }
+            let key = draft.insert_free(id, name, &task.spec, &task.context, &task.calls)?;
             self.keys[position] = Some(key);
             new.push(position);
         }
@@ -205,8 +216,8 @@ impl<'p> Work<'p> {
     fn close_task(&mut self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
         let key = self.key(position);
         let dependencies = draft.dependencies(key)?;
-        let trigger = draft.task(key)?.spec;
-        super::author::check_trigger(&self.ids[position], &trigger, !dependencies.is_empty())?;
+        let spec = &draft.look_at(key)?.spec;
+        super::author::check_trigger(&self.ids[position], spec, !dependencies.is_empty())?;
         self.write_names(draft, position)?;
         if draft.is_new(key) {
             let parent = draft.node(key)?.parent;
@@ -253,8 +264,8 @@ impl<'p> Work<'p> {
         &mut self,
         draft: &mut Draft<'_>,
         position: usize,
-        before: Option<&Applied>,
-        after: &Applied,
+        before: Option<&Applied<'_>>,
+        after: &Applied<'_>,
     ) -> Decided<()> {
         let key = self.key(position);
         let changed = before.map(|before| changed_fields(before, after)).unwrap_or_default();
@@ -280,19 +291,20 @@ impl<'p> Work<'p> {
         &self,
         draft: &mut Draft<'_>,
         position: usize,
-        before: Option<&Applied>,
-        after: &Applied,
+        before: Option<&Applied<'_>>,
+        after: &Applied<'_>,
     ) -> Decided<()> {
         super::author::check_values(&after.spec)?;
         let key = self.key(position);
-        let spec = merge_spec(before.map(|before| &before.spec), &after.spec, &draft.task(key)?.spec)?;
+        let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &draft.task(key)?.spec)?;
         draft.update_spec(key, |record| record.spec = spec.into())?;
         if before.is_none_or(|before| before.context != after.context) {
             draft.update_task(key, |record| record.body.context.clone_from(&after.context))?;
         }
         if before.is_none_or(|before| before.calls != after.calls) {
+            let calls = after.calls.iter();
             let calls: Vec<NewCall> =
-                after.calls.iter().map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() }).collect();
+                calls.map(|(id, spec)| NewCall { id: id.clone(), spec: CallSpec::clone(spec) }).collect();
             let calls = draft.new_calls(&[], &calls)?;
             draft.replace_calls(key, calls)?;
         }
@@ -304,8 +316,8 @@ impl<'p> Work<'p> {
         &mut self,
         draft: &mut Draft<'_>,
         position: usize,
-        before: Option<&Applied>,
-        after: &Applied,
+        before: Option<&Applied<'_>>,
+        after: &Applied<'_>,
     ) -> Decided<()> {
         let key = self.key(position);
         let wanted: BTreeSet<Key> =
@@ -437,14 +449,14 @@ impl<'p> Work<'p> {
         Ok(keys)
     }
 
-    fn wanted(&self, draft: &Draft<'_>, position: usize) -> Decided<Applied> {
+    fn wanted(&self, draft: &Draft<'_>, position: usize) -> Decided<Applied<'p>> {
         let task = &self.apply.plan.tasks[position];
         let needs = self.needs(draft, task)?;
         Ok(Applied {
             has_id: task.id.is_some(),
-            spec: task.spec.clone(),
-            context: task.context.clone(),
-            calls: task.calls.iter().map(|call| (call.id.clone(), call.spec.clone())).collect(),
+            spec: Cow::Borrowed(&task.spec),
+            context: Cow::Borrowed(&task.context),
+            calls: task.calls.iter().map(|call| (call.id.clone(), Cow::Borrowed(&call.spec))).collect(),
             needs: draft.ids_of(&needs)?.into_iter().collect(),
             parent: task.parent.map(|parent| self.ids[parent].clone()),
         })
@@ -456,7 +468,7 @@ impl<'p> Work<'p> {
         let given = self.apply.plan.tasks[position].names.iter();
         let given = given.map(|(text, other)| (text.clone(), self.ids[*other].clone()));
         let names: BTreeMap<_, _> = given.filter(|(text, id)| text != id.as_str()).collect();
-        if draft.task(key)?.body.names == names {
+        if draft.look_at(key)?.body.names == names {
             return Ok(());
         }
         draft.update_task(key, |record| record.body.names = names)
@@ -464,12 +476,11 @@ impl<'p> Work<'p> {
 
     fn write_applied(&self, draft: &mut Draft<'_>, position: usize) -> Decided<()> {
         let wanted = self.wanted(draft, position)?;
-        let wanted = serde_json::to_value(&wanted).expect("BUG: a specification is always valid JSON");
-        super::import::write_applied(draft, self.key(position), wanted)
+        super::import::write_applied(draft, self.key(position), &wanted)
     }
 }
 
-fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied>> {
+fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
     let text = draft.view.applied(key)?;
     // What an older version wrote in another form counts as different: the task then follows the file anew.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -545,16 +556,16 @@ fn unknown_outside(draft: &Draft<'_>, id: &TaskId, task: &PlanTask) -> Decided<R
     }
 }
 
-fn fields(applied: &Applied) -> Map {
+fn fields(applied: &Applied<'_>) -> Map {
     let mut map = to_map(&applied.spec);
-    map.insert("context".to_owned(), Value::Object(applied.context.clone()));
+    map.insert("context".to_owned(), Value::Object(applied.context.clone().into_owned()));
     map.insert("toolCalls".to_owned(), serde_json::json!(applied.calls));
     map.insert("dependencies".to_owned(), serde_json::json!(applied.needs));
     map.insert("parent".to_owned(), serde_json::json!(applied.parent));
     map
 }
 
-fn changed_fields(before: &Applied, after: &Applied) -> BTreeMap<String, Change> {
+fn changed_fields(before: &Applied<'_>, after: &Applied<'_>) -> BTreeMap<String, Change> {
     diff(&fields(before), &fields(after))
 }
 

@@ -9,11 +9,11 @@ use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
 use crate::limits::{MAX_DEPTH, is_too_deep};
-use crate::record::{CallRecord, Node, Note, Phase, TaskBody, TaskRecord, Work};
+use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
-use crate::{CallId, Key, Shared, SharedText, TaskId, ValueFault, check_id, fault};
+use crate::{CallId, Key, SharedText, TaskId, ValueFault, check_id, fault};
 
 /// How many dependencies the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
@@ -114,31 +114,60 @@ impl Draft<'_> {
         calls: &[NewCall],
     ) -> Decided<Key> {
         self.check_free(id, plan)?;
+        self.insert_free(id, plan, spec, context, calls)
+    }
+
+    /// As [`insert_new`](Self::insert_new), where the id is known to be free.
+    pub(super) fn insert_free(
+        &mut self,
+        id: &TaskId,
+        plan: Option<&str>,
+        spec: &TaskSpec,
+        context: &Map,
+        calls: &[NewCall],
+    ) -> Decided<Key> {
         check_depth("context", context.values())?;
         check_depth("metadata", spec.metadata.values().chain(spec.extra.values()))?;
         check_depth("args", calls.iter().flat_map(|call| call.spec.args.values()))?;
         check_values(spec)?;
         let key = self.new_key()?;
         let now = self.now();
+        let mut body = self.fresh.0.clone();
+        if !context.is_empty() {
+            body.context.clone_from(context);
+        }
         let record = TaskRecord {
             id: id.clone(),
             spec: spec.clone().into(),
-            body: TaskBody { context: context.clone(), ..TaskBody::default() }.into(),
+            body,
             plan: plan.map(SharedText::from),
             created_at: now,
             updated_at: now,
             version: 1,
         };
         let calls = self.new_calls(&[], calls)?;
-        self.insert_task(Node::new(key, spec.trigger(), Work::Manual), record, calls);
-        self.refresh_node(key)?;
+        let mut node = Node::new(key, spec.trigger(), Work::Manual);
+        node.describe(&record.spec, &record.body.progress, &calls, false);
+        self.insert_task(node, record, calls);
         Ok(key)
     }
 
     pub(super) fn check_free(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         if self.find_id(id.as_str())?.is_some() {
-            return Err(Refusal::DuplicateId { id: id.clone(), deleted: false }.into());
+            return Err(taken(id).into());
         }
+        self.check_not_deleted(id, plan)
+    }
+
+    /// As [`check_free`](Self::check_free), where the store is known to have no task with this id.
+    pub(super) fn check_free_here(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
+        if self.has_made(id) {
+            return Err(taken(id).into());
+        }
+        self.check_not_deleted(id, plan)
+    }
+
+    fn check_not_deleted(&mut self, id: &TaskId, plan: Option<&str>) -> Decided<()> {
         match self.view.deleted_id(id.as_str())? {
             Some(owner) if owner.is_none() || owner.as_deref() != plan => {
                 Err(Refusal::DuplicateId { id: id.clone(), deleted: true }.into())
@@ -158,7 +187,7 @@ impl Draft<'_> {
         dependencies: &[Key],
         plan: Option<&str>,
     ) -> Decided<()> {
-        let name = self.task(key)?.spec.name.clone();
+        let name = self.look_at(key)?.spec.name.clone();
         let listed = &dependencies[..dependencies.len().min(LISTED_DEPENDENCIES)];
         let event = EventKind::Created {
             name,
@@ -195,8 +224,8 @@ impl Draft<'_> {
                     }
                 }
             });
-            let origin = self.origin;
-            records.push(CallRecord { id, spec: call.spec.clone().into(), origin, body: Shared::default() });
+            let (origin, body) = (self.origin, self.fresh.1.clone());
+            records.push(CallRecord { id, spec: call.spec.clone().into(), origin, body });
         }
         Ok(records)
     }
@@ -435,6 +464,10 @@ fn meaningless(field: &str, fault: &ValueFault) -> Refusal {
 }
 
 /// Refuses values that stand for nothing.
+fn taken(id: &TaskId) -> Refusal {
+    Refusal::DuplicateId { id: id.clone(), deleted: false }
+}
+
 pub(super) fn check_values(spec: &TaskSpec) -> Decided<()> {
     match fault::of_task(spec) {
         Some((field, fault)) => Err(meaningless(field, &fault).into()),

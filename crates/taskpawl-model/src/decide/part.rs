@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::apply::Applied;
 use crate::plan::{expand_call, spec_fields};
-use crate::spec::{Map, NewCall};
+use crate::spec::{CallSpec, Map, NewCall};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, TaskId};
 
@@ -66,7 +66,7 @@ struct Known<'v> {
 
 /// A task as the plan has it.
 struct Base {
-    applied: Applied,
+    applied: Applied<'static>,
     /// What its expressions call other tasks, where that is not their id.
     names: BTreeMap<String, TaskId>,
     /// What the part calls it.
@@ -111,7 +111,7 @@ impl Known<'_> {
         let mut by_name = BTreeMap::new();
         for key in self.view.find(&Query { plan: Some(self.plan.to_owned()), ..Query::default() })? {
             if let Some(base) = self.base(key)?.filter(|base| !base.applied.has_id) {
-                by_name.insert(base.applied.spec.name, key);
+                by_name.insert(base.applied.spec.into_owned().name, key);
             }
         }
         Ok(by_name)
@@ -123,7 +123,8 @@ impl Known<'_> {
         if record.plan.as_deref() != Some(self.plan) {
             return Ok(None);
         }
-        let applied = self.view.applied(key)?.and_then(|text| serde_json::from_str::<Applied>(&text).ok());
+        let applied: Option<Applied<'_>> =
+            self.view.applied(key)?.and_then(|text| serde_json::from_str(&text).ok());
         Ok(applied.map(|applied| {
             let reference = if applied.has_id { record.id.to_string() } else { applied.spec.name.clone() };
             Base { applied, names: record.body.names.clone(), reference, is_nested: false }
@@ -213,9 +214,10 @@ impl Known<'_> {
         if applied.has_id {
             fields.insert("id".to_owned(), base.reference.as_str().into());
         }
-        let call =
-            |(id, spec): &(_, _)| expand_call(&NewCall { id: Option::clone(id), spec: Clone::clone(spec) });
-        let calls: Vec<Value> = applied.calls.iter().map(call).collect();
+        let calls = applied.calls.iter();
+        let calls =
+            calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: CallSpec::clone(spec) }));
+        let calls: Vec<Value> = calls.collect();
         let lists = [
             ("toolCalls", json!(calls)),
             ("dependencies", json!(self.needs(base)?)),

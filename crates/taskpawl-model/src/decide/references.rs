@@ -34,7 +34,7 @@ impl Draft<'_> {
 
     /// Checks the expressions of a task, the plan of which declares these parameters.
     pub(super) fn check_references_with(&self, key: Key, params: &[String]) -> Decided<()> {
-        let (record, calls) = (self.task(key)?, self.known_calls(key)?);
+        let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
         if !has_expressions(&record, &calls) {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl Draft<'_> {
 
     /// Checks only which tasks a task refers to, of which the expressions or what comes before it are changed.
     pub(super) fn check_task_references(&self, key: Key, changes_it: bool) -> Decided<()> {
-        let (record, calls) = (self.task(key)?, self.known_calls(key)?);
+        let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
         if record.body.state.status().is_finished() || !has_expressions(&record, &calls) {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Map as JsonMap, Value, json};
 
 use crate::Key;
@@ -57,12 +58,25 @@ pub(super) fn note(
 }
 
 /// Writes down what a plan applied, and leaves what sources said.
-pub(in crate::decide) fn write_applied(draft: &mut Draft<'_>, key: Key, applied: Value) -> Decided<()> {
-    let kept = kept(draft, key)?.into_iter().filter(|(name, _)| [IMPORTED, APART].contains(&name.as_str()));
-    let mut applied = if let Value::Object(map) = applied { map } else { JsonMap::new() };
-    applied.extend(kept);
-    draft.changes.applied.insert(key, Value::Object(applied).to_string());
+pub(in crate::decide) fn write_applied(
+    draft: &mut Draft<'_>,
+    key: Key,
+    applied: &impl Serialize,
+) -> Decided<()> {
+    let mut kept = kept(draft, key)?;
+    kept.retain(|name, _| [IMPORTED, APART].contains(&name.as_str()));
+    let text = serde_json::to_string(&WithKept { applied, kept });
+    draft.changes.applied.insert(key, text.expect("BUG: a specification is always valid JSON"));
     Ok(())
+}
+
+/// What a plan applied, beside what sources said.
+#[derive(Serialize)]
+struct WithKept<'a, T> {
+    #[serde(flatten)]
+    applied: &'a T,
+    #[serde(flatten)]
+    kept: JsonMap<String, Value>,
 }
 
 /// Returns everything that is kept with a task beside it.
