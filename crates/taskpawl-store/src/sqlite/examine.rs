@@ -254,20 +254,22 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     let before = session.counters().unwrap_or_default();
     session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
     session.live = Some(Live::new(Counters::default(), Known::default()));
+    let mut inserts = session.repeated(sql::INSERT_NODE);
     for (key, node) in &derived.nodes {
         if kept.nodes.get(key) != Some(&Some(*node)) {
             session.execute("DELETE FROM nodes WHERE key = ?1", [key.0])?;
-            session.insert_node(node)?;
+            session.insert_node(node, &mut inserts)?;
         }
     }
     let last = last_revision(session).map_err(StoreError::from_view)?;
     let next = next_key(session).map_err(StoreError::from_view)?;
-    let counters = &mut session.live.as_mut().expect("BUG: it was put in above").counters;
-    counters.tasks = [0; 7];
-    for node in derived.nodes.values() {
-        *counters.of(node.phase.status()) += 1;
-    }
-    counters.revision = before.revision.max(last);
-    counters.next_key = before.next_key.max(next);
+    session.live.as_ref().expect("BUG: it was put in above").count(|counters| {
+        counters.tasks = [0; 7];
+        for node in derived.nodes.values() {
+            *counters.of(node.phase.status()) += 1;
+        }
+        counters.revision = before.revision.max(last);
+        counters.next_key = before.next_key.max(next);
+    });
     session.put_counters()
 }

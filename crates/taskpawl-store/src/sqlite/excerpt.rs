@@ -13,6 +13,7 @@ use crate::StoreError;
 use crate::examine::{Finding, Findings, Severity};
 
 /// What of a body stands beside it.
+#[derive(PartialEq)]
 pub(super) struct OfBody<'a> {
     /// Who holds the task by a lease.
     pub(super) holder: Option<&'a str>,

@@ -12,7 +12,10 @@ pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 const MOST_NODES: usize = 1 << 16;
 
 /// More tasks than this are not kept from one transaction to the next.
-const MOST_TASKS: usize = 1 << 10;
+pub(super) const MOST_TASKS: usize = 1 << 10;
+
+/// So few tasks are kept however they stand: who changes one is likely to change it again.
+const FEW_TASKS: usize = 1 << 6;
 
 /// Nodes, tasks and calls as the transaction sees them.
 #[derive(Debug, Default)]
@@ -75,8 +78,11 @@ impl Known {
         self.calls.swap_remove(&key);
     }
 
-    /// Lets go of what the next transaction hardly asks for: of tasks those are wanted whose calls will be reported.
+    /// Lets go of what the next transaction hardly asks for: of many tasks those are wanted whose calls will be reported.
     pub(super) fn trim(&mut self) {
+        if self.tasks.len() <= FEW_TASKS && self.calls.len() <= FEW_TASKS {
+            return;
+        }
         self.tasks.retain(|_, task| matches!(task.body.state, TaskState::InProgress { .. }));
         if self.tasks.len() > MOST_TASKS {
             self.tasks.clear();

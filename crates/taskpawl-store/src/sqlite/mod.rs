@@ -160,7 +160,7 @@ impl Writer {
         self.kept = self.session.live.take().map(|live| {
             let (mut known, data_version) = (live.known.into_inner(), self.data_version);
             known.trim();
-            Kept { data_version, counters: live.counters, known }
+            Kept { data_version, counters: live.counters.get(), known }
         });
         Ok(())
     }

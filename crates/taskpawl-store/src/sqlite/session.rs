@@ -1,6 +1,6 @@
 //! One connection with what belongs to it: what its transaction knows.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
@@ -30,14 +30,23 @@ pub(super) struct Live {
     /// As the transaction found them.
     pub(super) before: Counters,
     /// As they are now; written at its end.
-    pub(super) counters: Counters,
+    pub(super) counters: Cell<Counters>,
     /// What was read or written: the rules read everything before they change it.
     pub(super) known: RefCell<Known>,
+    /// Whether there are deleted tasks, once somebody asked.
+    pub(super) has_deleted: Cell<Option<bool>>,
 }
 
 impl Live {
     pub(super) fn new(counters: Counters, known: Known) -> Self {
-        Self { before: counters, counters, known: RefCell::new(known) }
+        let has_deleted = Cell::new(None);
+        Self { before: counters, counters: Cell::new(counters), known: RefCell::new(known), has_deleted }
+    }
+
+    pub(super) fn count(&self, change: impl FnOnce(&mut Counters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
     }
 }
 
@@ -67,6 +76,11 @@ impl Session {
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         self.statement(sql).and_then(|mut statement| statement.execute(params)).map_err(|e| self.error(e))
+    }
+
+    /// Returns a statement that is executed for many rows.
+    pub(super) fn repeated(&self, sql: &'static str) -> Repeated<'_> {
+        Repeated { session: self, sql, statement: None }
     }
 
     /// Returns the first row of a query, if there is one.
@@ -128,7 +142,7 @@ impl Session {
     /// Returns the numbers as the transaction has them.
     pub(super) fn counters(&self) -> ViewResult<Counters> {
         if let Some(live) = &self.live {
-            return Ok(live.counters);
+            return Ok(live.counters.get());
         }
         let found = self.one("SELECT * FROM counters", [], super::rows::counters)?;
         let lost = || StoreError::Corrupt {
@@ -137,5 +151,22 @@ impl Session {
             has_log: true,
         };
         Ok(found.ok_or_else(lost)?)
+    }
+}
+
+/// A statement that is looked up for its first row, and kept for all that follow: looking it up costs as much as a row.
+pub(super) struct Repeated<'s> {
+    session: &'s Session,
+    sql: &'static str,
+    statement: Option<CachedStatement<'s>>,
+}
+
+impl Repeated<'_> {
+    pub(super) fn execute(&mut self, params: impl Params) -> Result<usize, StoreError> {
+        let statement = match &mut self.statement {
+            Some(statement) => statement,
+            none => none.insert(self.session.statement(self.sql).map_err(|error| self.session.error(error))?),
+        };
+        statement.execute(params).map_err(|error| self.session.error(error))
     }
 }

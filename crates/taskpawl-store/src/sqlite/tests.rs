@@ -230,6 +230,7 @@ fn counters_are_written_once_for_a_transaction() {
     let Some(Live { before, counters, .. }) = &scene.backend.writer().session.live else {
         panic!("no transaction")
     };
+    let counters = counters.get();
     assert_eq!((before.next_key, counters.next_key, counters.revision), (0, 3, 3));
     scene.backend.commit().unwrap();
     scene.backend.begin().unwrap();
@@ -353,6 +354,31 @@ fn a_task_that_is_in_progress_is_read_once() {
     scene.backend.rollback().unwrap();
     scene.backend.begin().unwrap();
     assert_eq!(scene.backend.writer().session.live.as_ref().unwrap().known.borrow().task(Key(0)), None);
+}
+
+/// Each page that a commit changes is a frame of the log: what an index knows of a task is not written where it stays the same.
+#[test]
+fn an_index_is_not_written_where_nothing_of_it_changes() {
+    let mut scene = Scene::new();
+    let mut changes = new_task(0, "a");
+    changes.tasks.get_mut(&Key(0)).unwrap().record.plan = Some("plan".into());
+    scene.write(&changes).unwrap();
+    let log = crate::files::with_suffix(&scene.path, "-wal");
+    let mut pages_of_update = |change: fn(&mut TaskRecord)| {
+        let task = changes.tasks.get_mut(&Key(0)).unwrap();
+        (task.is_new, task.record.version) = (false, task.record.version + 1);
+        change(&mut task.record);
+        let before = std::fs::metadata(&log).unwrap().len();
+        scene.backend.begin().unwrap();
+        scene.backend.view().task(Key(0)).unwrap();
+        scene.backend.apply(changes.clone()).unwrap();
+        scene.backend.commit().unwrap();
+        (std::fs::metadata(&log).unwrap().len() - before) / (24 + 4096)
+    };
+    // The task, its body, the event, the index of events by task, and the counters.
+    assert_eq!(pages_of_update(|record| record.spec.name = "b".to_owned()), 5);
+    assert_eq!(pages_of_update(|record| record.plan = Some("other".into())), 6, "and the index of plans");
+    assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "and both sides of labels");
 }
 
 fn held() -> taskpawl_model::TaskState {

@@ -30,6 +30,18 @@ impl Session {
         self.all(sql::CALLS, [first, first + (1 << POSITION_BITS)], rows::call)
     }
 
+    /// Returns whether there are deleted tasks, of which the ids stay taken. Most stores have none; a transaction asks once.
+    pub(super) fn has_deleted(&self) -> ViewResult<bool> {
+        if let Some(known) = self.live.as_ref().and_then(|live| live.has_deleted.get()) {
+            return Ok(known);
+        }
+        let found = self.one("SELECT 1 FROM deleted_ids LIMIT 1", [], |_| Ok(()))?.is_some();
+        if let Some(live) = &self.live {
+            live.has_deleted.set(Some(found));
+        }
+        Ok(found)
+    }
+
     /// Returns a node as the file has it.
     pub(super) fn stored_node(&self, key: Key) -> ViewResult<Option<Node>> {
         self.one(rows::select_node!("WHERE key = ?1"), [key.0], rows::node)
@@ -52,6 +64,9 @@ pub(super) mod sql {
         };
     }
 
+    pub(crate) const INSERT_TASK: &str = "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    pub(crate) const INSERT_BODY: &str = "INSERT INTO bodies VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    pub(crate) const INSERT_NODE: &str = "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     pub(crate) const TASK: &str = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
     pub(crate) const CALLS: &str =
         "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";
@@ -113,6 +128,9 @@ impl View for Session {
     }
 
     fn deleted_id(&self, id: &str) -> ViewResult<Option<Option<String>>> {
+        if self.live.is_some() && !self.has_deleted()? {
+            return Ok(None);
+        }
         self.one("SELECT plan FROM deleted_ids WHERE id = ?1", [id], |row| row.get(0))
     }
 

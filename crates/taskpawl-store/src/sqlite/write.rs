@@ -2,13 +2,14 @@
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallChange, CallRecord, Changes, EdgeChange, Key, NewEvent, Node, PlanRecord, RunRecord, TaskChange,
-    TaskId, TaskRecord, View,
+    CallChange, CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, Node, PlanRecord, RunRecord,
+    TaskChange, TaskId, TaskRecord, View,
 };
 
 use super::excerpt::{self, OfBody};
+use super::known::MOST_TASKS;
 use super::rows::{Time, to_json};
-use super::session::{Live, Session};
+use super::session::{Live, Repeated, Session};
 use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
 use crate::words::Code;
@@ -41,23 +42,12 @@ macro_rules! node_params {
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event.
-    pub(super) fn apply(&mut self, changes: &Changes) -> Result<u64, StoreError> {
-        for (key, change) in &changes.tasks {
-            self.put_task(*key, change)?;
-        }
-        for node in changes.nodes.values() {
-            self.put_node(node)?;
-        }
-        for ((key, position), change) in &changes.calls {
-            self.put_call(*key, *position, change)?;
-        }
-        for edge in &changes.edges {
-            self.put_edge(*edge)?;
-        }
-        for (key, spec) in &changes.applied {
-            let sql = "INSERT INTO applied VALUES (?1, ?2) ON CONFLICT DO UPDATE SET spec = excluded.spec";
-            self.execute(sql, params![key.0, spec])?;
-        }
+    pub(super) fn apply(&self, changes: &Changes) -> Result<u64, StoreError> {
+        self.put_tasks(&changes.tasks)?;
+        self.put_nodes(changes)?;
+        self.put_calls(changes)?;
+        self.put_edges(&changes.edges)?;
+        self.put_applied(changes)?;
         for (key, id, plan) in &changes.deleted {
             self.delete(*key, id, plan.as_ref())?;
         }
@@ -85,19 +75,17 @@ impl Session {
         if let Some(before) = changes.requests_gone {
             self.execute(sql::FORGET_REQUESTS, [Time(before)])?;
         }
-        for event in &changes.events {
-            self.put_event(event)?;
-        }
+        self.put_events(&changes.events)?;
         self.put_image(changes)?;
         if let Some(done) = &changes.request {
             let sql = "INSERT INTO requests VALUES (?1, ?2, ?3)";
             self.execute(sql, params![done.actor, done.request, self.json(done)?])?;
         }
-        Ok(self.live().counters.revision)
+        Ok(self.live().counters.get().revision)
     }
 
-    fn live(&mut self) -> &mut Live {
-        self.live.as_mut().expect("BUG: changes are applied within a transaction")
+    fn live(&self) -> &Live {
+        self.live.as_ref().expect("BUG: changes are applied within a transaction")
     }
 
     /// Returns `value` as JSON text.
@@ -105,55 +93,77 @@ impl Session {
         to_json(value).map_err(|error| self.error(error))
     }
 
-    fn put_task(&mut self, key: Key, change: &TaskChange) -> Result<(), StoreError> {
-        let record = &change.record;
-        self.live().known.get_mut().note_task(key, record.clone());
-        if change.is_new {
-            return self.insert_task(key, record);
-        }
-        let body = self.json(&record.body)?;
-        let excerpt = OfBody::new(&record.body);
-        let sql =
-            "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
-        let (version, updated) = (integer(record.version), Time(record.updated_at));
-        self.execute(sql, params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
-        if change.spec_changed {
-            let sql = "UPDATE tasks SET plan = ?2, assignee = ?3, spec = ?4, estimate = ?5 WHERE key = ?1";
-            let (spec, estimate) = (self.json(&record.spec)?, excerpt::estimate(&record.spec));
-            self.execute(sql, params![key.0, record.plan.as_deref(), record.spec.assignee, spec, estimate])?;
-            self.execute("DELETE FROM labels WHERE task = ?1", [key.0])?;
-            self.put_labels(key, record)?;
+    fn put_tasks(&self, tasks: &KeyMap<TaskChange>) -> Result<(), StoreError> {
+        let (mut specs, mut bodies) = (self.repeated(sql::INSERT_TASK), self.repeated(sql::INSERT_BODY));
+        for (key, change) in tasks {
+            if change.is_new {
+                self.insert_task(*key, &change.record, [&mut specs, &mut bodies])?;
+            } else {
+                self.update_task(*key, change)?;
+            }
+            // Of many new ones none would be kept.
+            if !change.is_new || tasks.len() <= MOST_TASKS {
+                self.live().known.borrow_mut().note_task(*key, change.record.clone());
+            }
         }
         Ok(())
     }
 
-    fn insert_task(&mut self, key: Key, record: &TaskRecord) -> Result<(), StoreError> {
-        let spec = self.json(&record.spec)?;
-        let id = record.id.as_str();
-        self.execute(
-            "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![
-                key.0,
-                id,
-                record.plan.as_deref(),
-                record.spec.assignee,
-                Time(record.created_at),
-                spec,
-                excerpt::estimate(&record.spec),
-            ],
-        )?;
-        let body = self.json(&record.body)?;
-        let excerpt = OfBody::new(&record.body);
+    fn insert_task(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        [specs, bodies]: [&mut Repeated<'_>; 2],
+    ) -> Result<(), StoreError> {
+        let (id, created) = (record.id.as_str(), Time(record.created_at));
+        let (spec, estimate) = (self.json(&record.spec)?, excerpt::estimate(&record.spec));
+        let (plan, assignee) = (record.plan.as_deref(), record.spec.assignee.as_deref());
+        specs.execute(params![key.0, id, plan, assignee, created, spec, estimate])?;
+        let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
         let (version, updated) = (integer(record.version), Time(record.updated_at));
-        self.execute(
-            "INSERT INTO bodies VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![key.0, version, updated, body, excerpt.holder, excerpt.took],
-        )?;
-        self.execute("DELETE FROM deleted_ids WHERE id = ?1", [id])?;
+        bodies.execute(params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
+        if self.has_deleted().map_err(StoreError::from_view)? {
+            self.execute("DELETE FROM deleted_ids WHERE id = ?1", [id])?;
+        }
         self.put_labels(key, record)?;
-        let counters = &mut self.live().counters;
-        counters.next_key = counters.next_key.max(key.0 + 1);
+        self.live().count(|counters| counters.next_key = counters.next_key.max(key.0 + 1));
         Ok(())
+    }
+
+    /// Writes what changed; where it is known that a column did not which an index knows, the index stays as it is.
+    fn update_task(&self, key: Key, change: &TaskChange) -> Result<(), StoreError> {
+        let (record, before) = (&change.record, self.live().known.borrow().task(key));
+        let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
+        let (version, updated) = (integer(record.version), Time(record.updated_at));
+        if before.as_ref().is_some_and(|before| OfBody::new(&before.body) == excerpt) {
+            let sql = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
+            self.execute(sql, params![key.0, version, updated, body])?;
+        } else {
+            let sql = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
+            self.execute(sql, params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
+        }
+        if change.spec_changed { self.update_spec(key, record, before.as_ref()) } else { Ok(()) }
+    }
+
+    fn update_spec(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        before: Option<&TaskRecord>,
+    ) -> Result<(), StoreError> {
+        let spec = self.json(&record.spec)?;
+        if before.is_some_and(|before| has_same_columns(before, record)) {
+            self.execute("UPDATE tasks SET spec = ?2 WHERE key = ?1", params![key.0, spec])?;
+        } else {
+            let sql = "UPDATE tasks SET plan = ?2, assignee = ?3, spec = ?4, estimate = ?5 WHERE key = ?1";
+            let estimate = excerpt::estimate(&record.spec);
+            self.execute(sql, params![key.0, record.plan.as_deref(), record.spec.assignee, spec, estimate])?;
+        }
+        if before.is_some_and(|before| before.spec.labels == record.spec.labels) {
+            return Ok(());
+        }
+        self.execute("DELETE FROM labels WHERE task = ?1", [key.0])?;
+        self.put_labels(key, record)
     }
 
     fn put_labels(&self, key: Key, record: &TaskRecord) -> Result<(), StoreError> {
@@ -163,27 +173,40 @@ impl Session {
         Ok(())
     }
 
-    fn put_node(&mut self, node: &Node) -> Result<(), StoreError> {
-        match self.node(node.key).map_err(StoreError::from_view)? {
-            None => self.insert_node(node)?,
-            Some(old) if old == *node => return Ok(()),
-            Some(old) if has_same_place(&old, node) => self.update_counts(node)?,
-            Some(old) => {
-                self.update_node(node)?;
-                let count = self.live().counters.of(old.phase.status());
-                *count = count.saturating_sub(1);
-                *self.live().counters.of(node.phase.status()) += 1;
+    fn put_nodes(&self, changes: &Changes) -> Result<(), StoreError> {
+        let mut inserts = self.repeated(sql::INSERT_NODE);
+        for node in changes.nodes.values() {
+            if is_new(changes, node.key) {
+                self.insert_node(node, &mut inserts)?;
+            } else {
+                self.put_node(node, &mut inserts)?;
             }
+            self.live().known.borrow_mut().note_node(*node);
         }
-        self.live().known.get_mut().note_node(*node);
         Ok(())
     }
 
-    pub(super) fn insert_node(&mut self, node: &Node) -> Result<(), StoreError> {
+    fn put_node(&self, node: &Node, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
+        match self.node(node.key).map_err(StoreError::from_view)? {
+            None => self.insert_node(node, inserts),
+            Some(old) if old == *node => Ok(()),
+            Some(old) if has_same_place(&old, node) => self.update_counts(node),
+            Some(old) => {
+                self.update_node(node)?;
+                self.live().count(|counters| {
+                    let count = counters.of(old.phase.status());
+                    *count = count.saturating_sub(1);
+                    *counters.of(node.phase.status()) += 1;
+                });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn insert_node(&self, node: &Node, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
         let Node { gate, .. } = node;
-        let sql = "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
-        self.execute(sql, node_params!(node, gate))?;
-        *self.live().counters.of(node.phase.status()) += 1;
+        inserts.execute(node_params!(node, gate))?;
+        self.live().count(|counters| *counters.of(node.phase.status()) += 1);
         Ok(())
     }
 
@@ -219,9 +242,26 @@ impl Session {
         self.execute(sql, node_params!(node, gate)).map(drop)
     }
 
-    fn put_call(&mut self, key: Key, position: u32, change: &CallChange) -> Result<(), StoreError> {
+    /// Of a new task nothing can be in the way: SQLite then need not be ready to take back half of a statement.
+    fn put_calls(&self, changes: &Changes) -> Result<(), StoreError> {
+        let mut inserts = self.repeated("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        let mut puts = self.repeated("INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        for ((key, position), change) in &changes.calls {
+            let puts = if is_new(changes, *key) { &mut inserts } else { &mut puts };
+            self.put_call(*key, *position, change, puts)?;
+        }
+        Ok(())
+    }
+
+    fn put_call(
+        &self,
+        key: Key,
+        position: u32,
+        change: &CallChange,
+        puts: &mut Repeated<'_>,
+    ) -> Result<(), StoreError> {
         let slot = self.slot(key, position)?;
-        let known = self.live().known.get_mut();
+        let mut known = self.live().known.borrow_mut();
         match &change.record {
             Some(call) if !change.spec_changed => known.note_call(key, call),
             Some(_) | None => known.forget_calls(key),
@@ -235,9 +275,8 @@ impl Session {
             let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
             return self.execute(sql, params![slot, body, is_running]).map(drop);
         }
-        let sql = "INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let spec = self.json(spec)?;
-        self.execute(sql, params![slot, id.as_str(), origin.as_str(), spec, body, is_running]).map(drop)
+        puts.execute(params![slot, id.as_str(), origin.as_str(), spec, body, is_running]).map(drop)
     }
 
     fn slot(&self, key: Key, position: u32) -> Result<i64, StoreError> {
@@ -248,20 +287,34 @@ impl Session {
         Ok((i64::from(key.0) << POSITION_BITS) + i64::from(position))
     }
 
-    fn put_edge(&self, edge: EdgeChange) -> Result<(), StoreError> {
-        let sql = if edge.add {
-            "INSERT OR IGNORE INTO dependencies VALUES (?1, ?2)"
-        } else {
-            "DELETE FROM dependencies WHERE task = ?1 AND dependency = ?2"
-        };
-        self.execute(sql, [edge.task.0, edge.on.0]).map(drop)
+    fn put_edges(&self, edges: &[EdgeChange]) -> Result<(), StoreError> {
+        let mut adds = self.repeated("INSERT OR IGNORE INTO dependencies VALUES (?1, ?2)");
+        let mut removes = self.repeated("DELETE FROM dependencies WHERE task = ?1 AND dependency = ?2");
+        for EdgeChange { task, on, add } in edges {
+            let statement = if *add { &mut adds } else { &mut removes };
+            statement.execute([task.0, on.0])?;
+        }
+        Ok(())
     }
 
-    fn delete(&mut self, key: Key, id: &TaskId, plan: Option<&String>) -> Result<(), StoreError> {
+    fn put_applied(&self, changes: &Changes) -> Result<(), StoreError> {
+        let mut inserts = self.repeated("INSERT INTO applied VALUES (?1, ?2)");
+        let sql = "INSERT INTO applied VALUES (?1, ?2) ON CONFLICT DO UPDATE SET spec = excluded.spec";
+        let mut puts = self.repeated(sql);
+        for (key, spec) in &changes.applied {
+            let statement = if is_new(changes, *key) { &mut inserts } else { &mut puts };
+            statement.execute(params![key.0, spec])?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, key: Key, id: &TaskId, plan: Option<&String>) -> Result<(), StoreError> {
         if let Some(old) = self.node(key).map_err(StoreError::from_view)? {
-            let count = self.live().counters.of(old.phase.status());
-            *count = count.saturating_sub(1);
-            self.live().known.get_mut().forget(key);
+            self.live().count(|counters| {
+                let count = counters.of(old.phase.status());
+                *count = count.saturating_sub(1);
+            });
+            self.live().known.borrow_mut().forget(key);
         }
         for sql in [
             "DELETE FROM tasks WHERE key = ?1",
@@ -278,6 +331,7 @@ impl Session {
         let sql = "DELETE FROM calls WHERE slot >= ?1 AND slot < ?2";
         self.execute(sql, [first, first + (1 << POSITION_BITS)])?;
         self.execute("INSERT OR REPLACE INTO deleted_ids VALUES (?1, ?2)", params![id.as_str(), plan])?;
+        self.live().has_deleted.set(Some(true));
         Ok(())
     }
 
@@ -291,25 +345,29 @@ impl Session {
         self.execute(sql, params![run.id.as_str(), self.json(run)?]).map(drop)
     }
 
-    fn put_event(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        let counters = &mut self.live().counters;
-        counters.revision += 1;
-        let revision = integer(counters.revision);
+    fn put_events(&self, events: &[NewEvent]) -> Result<(), StoreError> {
+        let mut inserts = self.repeated("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+        for event in events {
+            self.live().count(|counters| counters.revision += 1);
+            self.put_event(event, &mut inserts)?;
+        }
+        Ok(())
+    }
+
+    fn put_event(&self, event: &NewEvent, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
+        let revision = integer(self.live().counters.get().revision);
         let ready = if event.ready.is_empty() { None } else { Some(self.json(&event.ready)?) };
         let data = self.json(&event.kind)?;
         let run = event.run.as_ref().map(taskpawl_model::RunId::as_str);
         let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
-        self.execute(
-            "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready],
-        )
-        .map(drop)
+        let params = params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready];
+        inserts.execute(params).map(drop)
     }
 
     /// Keeps what the command changed, as it was before.
-    fn put_image(&mut self, changes: &Changes) -> Result<(), StoreError> {
+    fn put_image(&self, changes: &Changes) -> Result<(), StoreError> {
         let (Some(image), Some(event)) = (&changes.image, changes.events.first()) else { return Ok(()) };
-        let last = self.live().counters.revision;
+        let last = self.live().counters.get().revision;
         let first = integer(last + 1 - changes.events.len() as u64);
         let last = integer(last);
         let undoes = changes.undoes.map(integer);
@@ -324,8 +382,9 @@ impl Session {
 
     /// Writes the numbers that changed during the transaction.
     pub(super) fn put_counters(&self) -> Result<(), StoreError> {
-        let Some(Live { before, counters, .. }) = &self.live else { return Ok(()) };
-        if before == counters {
+        let Some(live) = &self.live else { return Ok(()) };
+        let counters = live.counters.get();
+        if live.before == counters {
             return Ok(());
         }
         let [todo, in_progress, blocked, done, failed, cancelled, skipped] = counters.tasks.map(integer);
@@ -336,6 +395,16 @@ impl Session {
             params![revision, next_key, todo, in_progress, blocked, done, failed, cancelled, skipped];
         self.execute(sql, params).map(drop)
     }
+}
+
+fn is_new(changes: &Changes, key: Key) -> bool {
+    changes.tasks.get(&key).is_some_and(|change| change.is_new)
+}
+
+/// Returns whether the tasks are the same in what stands in columns beside the specification.
+fn has_same_columns(old: &TaskRecord, new: &TaskRecord) -> bool {
+    let (before, after) = (&old.spec, &new.spec);
+    old.plan == new.plan && before.assignee == after.assignee && before.estimate == after.estimate
 }
 
 /// Returns whether the nodes differ at most in columns that no index knows.
