@@ -86,10 +86,14 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let length = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
-        Ok(received) => received.bytes,
+    let mut received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
+    if matches!(received, Err(Errno::CONNRESET)) {
+        // So it looks, once, when the other side ends with something unread. What it said before can be read then.
+        received = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
+    }
+    let length = match received.map(|received| received.bytes) {
+        Ok(length) => length,
         Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
-        // So it looks when the other side dies with something unread.
         Err(Errno::CONNRESET) => return Ok(Received::End),
         Err(error) => return Err(error.into()),
     };
@@ -128,6 +132,19 @@ mod tests {
         arrives(vec![1]);
         arrives(vec![1; MOST_BYTES]);
         arrives(vec![1; 3 << 20]);
+    }
+
+    #[test]
+    fn the_last_words_of_who_left_something_unread_arrive() {
+        let (here, there) = pair().unwrap();
+        for from in [&here, &there] {
+            Message::new(vec![1], Vec::new()).unwrap().send(from).unwrap();
+        }
+        drop(there);
+        assert!(matches!(receive(&here).unwrap(), Received::Message(message) if message.bytes == [1]));
+        // Another test's child has it open as well, until it is another program.
+        while matches!(receive(&here).unwrap(), Received::Nothing) {}
+        assert!(matches!(receive(&here).unwrap(), Received::End));
     }
 
     #[test]
