@@ -35,6 +35,9 @@ pub struct Profile {
     /// These are not written, nor anything beneath them, although they lie beneath one of `write`. Beneath `hidden` this says
     /// nothing.
     pub read_only: Vec<PathBuf>,
+    /// These, which are hidden or read-only too, decide about programs: where they could write one of them and it cannot be covered,
+    /// they write nothing in the directories that it is in, and where it is not there and could be made, nothing is started.
+    pub guarded: Vec<PathBuf>,
     /// How much a program may use.
     pub limits: ResourceLimits,
     /// What whoever made the profile knows to be missing in it, one sentence fragment each. It comes back in [`Enforcement::gaps`].

@@ -301,6 +301,31 @@ fn a_link_in_the_project_opens_nothing_outside_of_it() {
     assert_eq!(named["status"], "succeeded", "{named}");
 }
 
+/// Who replaces a link puts something else in the place of what it leads to.
+#[test]
+fn links_to_what_is_kept_are_not_replaced() {
+    let cli = Cli::new().with_programs();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, cli.path(name)).unwrap();
+    let home = cli.path("");
+    let home = home.to_str().unwrap();
+    link("dots/config", ".config");
+    let plan = "rm ~/.config; mkdir -p ~/.config/taskpawl && echo x > ~/.config/taskpawl/policy.toml";
+    let refused = call(&cli, plan, &["--allow-write", home]);
+    assert!(error(&refused).contains("which is not there, so that they can make it"), "{refused}");
+    fs::create_dir_all(cli.path("dots/config")).unwrap();
+    let tried = call(&cli, plan, &["--allow-write", home]);
+    assert_eq!(tried["status"], "failed", "{tried}");
+    assert!(cli.path(".config").is_symlink() && !cli.path(".config/taskpawl/policy.toml").exists());
+
+    cli.file("m.json", "{}");
+    link("m.json", "work/.mcp.json");
+    let tried = call(&cli, "rm .mcp.json && echo x > .mcp.json", &[]);
+    if has_mounts(&tried) {
+        assert_eq!(tried["status"], "failed", "{tried}");
+        assert!(cli.path("work/.mcp.json").is_symlink());
+    }
+}
+
 #[test]
 fn hooks_that_lie_elsewhere_are_not_written() {
     let cli = Cli::new().with_programs();

@@ -60,6 +60,7 @@ fn confine(
     enforcement: &mut Enforcement,
 ) -> Result<(), Refusal> {
     let places = Places::of(profile);
+    places.check()?;
     places.describe_gaps(&mut enforcement.gaps);
     // As long as it shows the sockets of the network that is left behind.
     let sockets = mounts::listening_sockets();

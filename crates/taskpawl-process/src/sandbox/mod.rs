@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod enforce;
+mod links;
 mod mounts;
 mod namespaces;
 mod places;

@@ -74,10 +74,11 @@ pub(super) fn cover(
         set_read_only(CWD, directory, false)?;
     }
     let own = own_devices(places);
-    protect(places, gaps);
+    protect(places, gaps)?;
     let empty = Empty::make(&own);
     for path in places.hidden.iter().filter(|path| path.exists()) {
-        note(gaps, "not hidden", path, pin(places, path).and_then(|()| empty.cover(path)));
+        let covered = pin(places, path).and_then(|()| empty.cover(path));
+        note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
     for path in sockets.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
         note(gaps, "can be connected to", path, empty.cover(path));
@@ -89,6 +90,25 @@ pub(super) fn cover(
 fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>) {
     if let Err(error) = result {
         gaps.push(format!("{what}: `{}`: {error}", path.display()));
+    }
+}
+
+/// As [`note`], but without what has to stay as it is no program may start.
+fn note_unless_guarded(
+    gaps: &mut Vec<String>,
+    places: &Places,
+    what: &str,
+    path: &Path,
+    result: io::Result<()>,
+) -> io::Result<()> {
+    match result {
+        Err(error) if places.guarded.iter().any(|guarded| guarded == path) => {
+            Err(io::Error::new(error.kind(), format!("`{}`: {error}", path.display())))
+        }
+        result => {
+            note(gaps, what, path, result);
+            Ok(())
+        }
     }
 }
 
@@ -155,17 +175,22 @@ fn own_devices(places: &Places) -> Vec<&'static str> {
     own
 }
 
-/// Makes places read-only that lie beneath one that may be written.
-fn protect(places: &Places, gaps: &mut Vec<String>) {
-    for path in &places.read_only {
-        let protect = || {
-            pin(places, path)?;
-            let tree = copy(path)?;
-            set_read_only(&tree, "", true)?;
-            attach(&tree, path)
-        };
-        note(gaps, "not read-only", path, protect());
+/// Makes places read-only that lie beneath one that may be written, and the links that lead to such.
+fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
+    let cover = |path: &Path, tree: io::Result<OwnedFd>| {
+        pin(places, path)?;
+        let tree = tree?;
+        set_read_only(&tree, "", true)?;
+        attach(&tree, path)
+    };
+    for link in &places.held {
+        let covered = cover(link, copy_link(link));
+        note_unless_guarded(gaps, places, "can be replaced, since it is a link", link, covered)?;
     }
+    for path in &places.read_only {
+        note_unless_guarded(gaps, places, "not read-only", path, cover(path, copy(path)))?;
+    }
+    Ok(())
 }
 
 /// Mounts the directories above a place on themselves, up to the one that may be written: what is mounted cannot be renamed, and
@@ -244,6 +269,14 @@ fn make_directory(path: &Path) -> io::Result<()> {
 fn copy(path: &Path) -> io::Result<OwnedFd> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(CWD, path, flags)?)
+}
+
+/// Returns a link itself as something that can be mounted: on itself it leads where it led before, and cannot be replaced.
+fn copy_link(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
     Ok(open_tree(CWD, path, flags)?)
 }
 

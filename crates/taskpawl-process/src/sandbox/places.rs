@@ -1,6 +1,9 @@
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
+use super::enforce::Refusal;
+use super::links::{Way, follow};
 use crate::profile::Profile;
 
 /// The places of a profile as they are on this machine: without links and doubles, sorted, so that outer ones come first.
@@ -14,18 +17,22 @@ pub(crate) struct Places {
     pub(crate) read_only: Vec<PathBuf>,
     /// How places are named that are reached by links, and where they are.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// Links that can be written themselves, by which hidden and read-only places are reached.
+    pub(crate) held: Vec<PathBuf>,
+    /// What has to stay as it is, where it could be written: places, and links to them.
+    pub(crate) guarded: Vec<PathBuf>,
     /// What shall be written and does not exist.
     missing: Vec<PathBuf>,
     /// What shall not be written and does not exist.
     makeable: Vec<PathBuf>,
-    /// What shall not be written and is reached by a link that can be.
-    replaceable: Vec<PathBuf>,
+    /// What has to stay as it is and can be made, as it is named and where that would be.
+    lost: Option<(PathBuf, PathBuf)>,
 }
 
 impl Places {
     pub(crate) fn of(profile: &Profile) -> Self {
-        let mut places =
-            Self { hidden: sorted(profile.hidden.iter().map(|path| resolve(path))), ..Self::default() };
+        let hidden: Vec<Way> = profile.hidden.iter().map(|path| follow(path)).collect();
+        let mut places = Self { hidden: sorted(hidden.iter().map(|way| way.end.clone())), ..Self::default() };
         let roots =
             |paths: &[PathBuf]| sorted(paths.iter().map(|path| resolve(path)).filter(|path| path.exists()));
         places.write = places.seen(roots(&profile.write));
@@ -38,28 +45,61 @@ impl Places {
             places.add_read_only(path);
         }
         places.read_only = sorted(std::mem::take(&mut places.read_only).into_iter());
+        for path in &profile.guarded {
+            places.guard(path);
+        }
+        let held: Vec<_> = hidden.iter().flat_map(|way| places.replaceable(way)).collect();
+        places.held = sorted(std::mem::take(&mut places.held).into_iter().chain(held));
         places
     }
 
     fn add_read_only(&mut self, path: &Path) {
-        let real = resolve(path);
-        if self.is_hidden(&real) {
+        let way = follow(path);
+        self.held.extend(self.replaceable(&way));
+        if self.is_hidden(&way.end) || !self.is_written(&way.end) {
             return;
         }
-        let is_replaceable = |link: &Path| {
-            link.is_symlink() && link.parent().is_some_and(|parent| self.is_written(&resolve(parent)))
-        };
-        if path.ancestors().any(is_replaceable) {
-            self.replaceable.push(path.to_owned());
-        }
-        if !self.is_written(&real) {
-            return;
-        }
-        if real.exists() {
-            self.read_only.push(real);
+        if way.end.exists() {
+            self.read_only.push(way.end);
         } else {
             self.makeable.push(path.to_owned());
         }
+    }
+
+    fn guard(&mut self, path: &Path) {
+        let way = follow(path);
+        let links = self.replaceable(&way);
+        self.held.extend(links.iter().cloned());
+        self.guarded.extend(links);
+        if !self.is_written(&way.end) {
+            return;
+        }
+        if way.end.exists() {
+            self.guarded.push(way.end);
+        } else if can_be_made(&way.end) {
+            self.lost = Some((path.to_owned(), way.end));
+        }
+    }
+
+    /// Returns the links of a way that can be replaced.
+    fn replaceable(&self, way: &Way) -> Vec<PathBuf> {
+        let is_replaceable = |link: &&PathBuf| {
+            link.parent().is_some_and(|above| self.is_written(above)) && !self.is_hidden(link)
+        };
+        way.links.iter().filter(is_replaceable).cloned().collect()
+    }
+
+    /// Refuses what leaves to programs what has to stay as it is.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let Some((path, end)) = &self.lost else { return Ok(()) };
+        let leads = if path == end { String::new() } else { format!("leads to `{}`, ", end.display()) };
+        let missing = format!(
+            "`{}`, which decides about programs, {leads}which is not there, so that they can make it",
+            path.display()
+        );
+        let root = self.outermost_written().find(|root| end.starts_with(root));
+        let root = root.map(|root| format!(", or open a narrower place than `{}`", root.display()));
+        Err(Refusal::new(missing, format!("make it{}", root.unwrap_or_default())))
     }
 
     fn seen(&self, paths: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -90,19 +130,29 @@ impl Places {
         };
         describe("not writable, since it does not exist", &self.missing);
         describe("can be made, since it does not exist yet", &self.makeable);
-        describe("can be replaced, since it is a link", &self.replaceable);
     }
 
     /// Says what is not protected without mounts.
     pub(crate) fn describe_uncovered(&self, problem: &str, gaps: &mut Vec<String>) {
-        let hidden: Vec<_> = self.hidden.iter().filter(|path| self.is_written(path)).cloned().collect();
-        if !hidden.is_empty() {
-            gaps.push(format!("not hidden: {}: {problem}", list(&hidden)));
-        }
-        if !self.read_only.is_empty() {
-            gaps.push(format!("not read-only: {}: {problem}", list(&self.read_only)));
+        let mut describe = |what: &str, paths: &mut dyn Iterator<Item = &PathBuf>| {
+            let paths: Vec<_> = paths.filter(|path| !is_beneath(path, &self.guarded)).cloned().collect();
+            if !paths.is_empty() {
+                gaps.push(format!("{what}: {}: {problem}", list(&paths)));
+            }
+        };
+        describe("not hidden", &mut self.hidden.iter().filter(|path| self.is_written(path)));
+        describe("not read-only", &mut self.read_only.iter());
+        describe("can be replaced, since it is a link", &mut self.held.iter());
+        if !self.guarded.is_empty() {
+            gaps.push(format!("nothing can be made beside {}: {problem}", list(&self.guarded)));
         }
     }
+}
+
+/// Returns whether this user can make a path that is not there.
+fn can_be_made(path: &Path) -> bool {
+    let above = path.ancestors().find(|above| above.exists());
+    above.is_some_and(|above| access(above, Access::WRITE_OK).is_ok())
 }
 
 /// Returns whether a path is one of others or lies beneath one.
@@ -128,16 +178,9 @@ fn list(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Follows the links of a path as far as it exists.
+/// Follows the links of a path.
 fn resolve(path: &Path) -> PathBuf {
-    let mut rest: Vec<OsString> = Vec::new();
-    for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            return rest.iter().rev().fold(real, |path, name| path.join(name));
-        }
-        rest.extend(ancestor.file_name().map(OsString::from));
-    }
-    path.to_owned()
+    follow(path).end
 }
 
 /// Takes holes out of a directory: returns what has to be named so that everything beneath `root` is but the holes, and the
@@ -212,7 +255,7 @@ mod tests {
         assert_eq!(places.hidden, [root.join("project/.env")]);
         assert_eq!(places.read_only, [root.join("project/.git/hooks")]);
         assert_eq!(places.makeable, [root.join("project/.git/config")]);
-        assert_eq!(places.replaceable, [root.join("project/hooks")]);
+        assert_eq!(places.held, [root.join("project/hooks")]);
         assert_eq!(places.missing, [root.join("none")]);
         assert_eq!(places.links, [(root.join("alias"), root.join("project"))]);
     }

@@ -106,9 +106,12 @@ impl Wall<'_> {
                 accesses.extend(opened.into_iter().map(|path| (path, AccessFs::ReadDir.into())));
             }
         }
+        // What mounts do not cover is taken out, with the directories that it is in: who may make something in one may replace it.
+        let guarded = self.places.guarded.iter().filter(|_| self.covered.is_none());
+        let holes: Vec<PathBuf> = special.iter().chain(guarded).cloned().collect();
         for root in &self.places.write {
             let (kept, _) =
-                if root.starts_with("/dev") { (vec![root.clone()], vec![]) } else { carve(root, &special) };
+                if root.starts_with("/dev") { (vec![root.clone()], vec![]) } else { carve(root, &holes) };
             accesses.extend(kept.into_iter().map(|path| (path, reading() | writing())));
         }
         accesses.extend([("/proc".into(), reading()), ("/dev".into(), AccessFs::ReadDir.into())]);
@@ -158,4 +161,41 @@ fn using_devices() -> BitFlags<AccessFs> {
 /// Leaves out what means nothing for a file.
 fn for_kind(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::profile::Profile;
+
+    #[test]
+    fn what_mounts_do_not_cover_is_not_written_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for name in [".cache", ".state/own", "dots/other", "dots/config/own"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        symlink("dots/config", home.join(".config")).unwrap();
+        let profile = Profile {
+            write: vec![home.clone()],
+            read_only: vec![home.join(".config/own")],
+            guarded: vec![home.join(".config/own"), home.join(".state/own")],
+            ..Profile::default()
+        };
+        let places = Places::of(&profile);
+        let written = |covered| -> Vec<String> {
+            let wall = Wall { places: &places, covered, network: NetworkWall::Open, outputs: None };
+            let paths = wall.accesses().into_iter().filter(|(_, access)| access.contains(AccessFs::MakeReg));
+            let paths = paths.filter_map(|(path, _)| Some(path.strip_prefix(&home).ok()?.to_owned()));
+            paths.map(|path| path.to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(written(None), [".cache", "dots/other"]);
+        assert_eq!(written(Some(Vec::new())), [""]);
+        let mut gaps = Vec::new();
+        places.describe_uncovered("none", &mut gaps);
+        let gaps = gaps.join("\n").replace(home.to_str().unwrap(), "");
+        insta::assert_snapshot!(gaps, @"nothing can be made beside `/.config`, `/dots/config/own`, `/.state/own`: none");
+    }
 }

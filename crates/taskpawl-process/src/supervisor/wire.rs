@@ -14,7 +14,7 @@ use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -181,9 +181,9 @@ impl Writer {
     }
 
     fn profile(&mut self, profile: &Profile) -> &mut Self {
-        let Profile { level, network, write, read, hidden, read_only, limits, gaps } = profile;
+        let Profile { level, network, write, read, hidden, read_only, guarded, limits, gaps } = profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
-        self.paths(write).paths(read).paths(hidden).paths(read_only).u64(limits.open_files);
+        self.paths(write).paths(read).paths(hidden).paths(read_only).paths(guarded).u64(limits.open_files);
         self.option(limits.processes, Self::u64).option(limits.memory, Self::u64).strings(gaps)
     }
 
@@ -311,6 +311,7 @@ impl<'a> Reader<'a> {
             read: self.list(Self::path)?,
             hidden: self.list(Self::path)?,
             read_only: self.list(Self::path)?,
+            guarded: self.list(Self::path)?,
             limits: ResourceLimits {
                 open_files: self.u64()?,
                 processes: self.option(Self::u64)?,
@@ -379,6 +380,7 @@ mod tests {
             read: vec!["/r".into()],
             hidden: vec!["/h".into()],
             read_only: vec!["/o".into()],
+            guarded: vec!["/g".into()],
             limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },
             gaps: vec!["a gap".to_owned()],
         }

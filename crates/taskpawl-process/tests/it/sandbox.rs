@@ -223,6 +223,62 @@ async fn what_is_read_only_stays_as_it_is_whatever_is_renamed() {
     assert_eq!(gaps.len(), 1, "{gaps:?}");
 }
 
+/// A link is as good as what it leads to: who replaces it puts something else there.
+#[tokio::test]
+async fn links_to_what_is_kept_are_not_replaced() {
+    let mut home = Home::new();
+    for directory in ["project/dots/config/own", "project/settings"] {
+        fs::create_dir_all(home.bench.path(directory)).unwrap();
+    }
+    for file in ["project/dots/config/own/policy", "project/settings/m.json", "project/env"] {
+        fs::write(home.bench.path(file), "old").unwrap();
+    }
+    for (to, link) in [
+        ("dots/middle", "cfg"),
+        ("config", "dots/middle"),
+        ("settings/m.json", ".mcp.json"),
+        ("nowhere", ".idea"),
+        ("env", ".envrc"),
+    ] {
+        symlink(to, home.bench.path(&format!("project/{link}"))).unwrap();
+    }
+    let own = home.bench.path("project/cfg/own");
+    home.profile.read_only.extend([".idea", "cfg/own"].map(|name| home.bench.path("project").join(name)));
+    home.profile.hidden.push(home.bench.path("project/.envrc"));
+    home.profile.guarded = vec![own];
+    if !home.has_mounts().await {
+        return;
+    }
+    home.works("write ~/project/new").await;
+    for link in ["cfg", "dots/middle", ".mcp.json", ".idea", ".envrc"] {
+        home.fails(&format!("remove ~/project/{link}")).await;
+        home.fails(&format!("rename ~/project/{link} ~/project/away")).await;
+        home.fails(&format!("rename ~/project/new ~/project/{link}")).await;
+    }
+    home.fails("rename ~/project/dots ~/project/away").await;
+    home.fails("write ~/project/cfg/own/policy").await;
+    home.fails("write ~/project/.mcp.json").await;
+    assert_eq!(home.works("read ~/project/cfg/own/policy").await, "old");
+    assert_eq!(home.works("read ~/project/.mcp.json").await, "old");
+    home.works("write ~/project/cfg/other").await;
+    assert!(home.bench.path("project/dots/config/other").exists());
+    let gaps = home.enforcement().await.gaps.join("; ");
+    assert!(!gaps.contains("replaced"), "{gaps}");
+}
+
+/// Nothing can be mounted on what is not there.
+#[tokio::test]
+async fn nothing_is_started_that_could_make_what_decides_about_it() {
+    let mut home = Home::new();
+    symlink("dots/config", home.bench.path("project/cfg")).unwrap();
+    home.profile.guarded = vec![home.bench.path("project/cfg/own")];
+    let refused = home.bench.run(&home.program(&["true"])).await.unwrap_err().to_string();
+    let refused = refused.replace(home.bench.path("").to_str().unwrap().trim_end_matches('/'), "");
+    insta::assert_snapshot!(refused, @"the sandbox of the program cannot be enforced: `/project/cfg/own`, which decides about programs, leads to `/project/dots/config/own`, which is not there, so that they can make it; make it, or open a narrower place than `/project`, or let programs do whatever you may by `--sandbox=off`");
+    fs::create_dir_all(home.bench.path("project/dots/config/own")).unwrap();
+    home.works("write ~/project/new").await;
+}
+
 #[tokio::test]
 async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
     let home = Home::new();

@@ -92,6 +92,24 @@ impl Confinement {
         std::iter::once(self.places.root.clone()).chain(named).collect()
     }
 
+    /// Says which places of the settings are not open, because links lead them away.
+    pub fn ignored(&self) -> Vec<String> {
+        if self.settings.mode == SandboxMode::Off {
+            return Vec::new();
+        }
+        let named = self.settings.write.iter().chain(&self.settings.read);
+        let named = named.map(|path| self.places.absolute(path));
+        let said = named.filter_map(|path| {
+            let Detour { link, to } = self.detour(&path)?;
+            let (path, link, to) = (path.display(), link.display(), to.display());
+            Some(format!(
+                "`{path}` is not opened to programs: `{link}` is a link, which they may have made, and leads to `{to}`; \
+                 remove it, or name that place itself"
+            ))
+        });
+        unique(said.collect())
+    }
+
     /// As [`of_call`](Self::of_call), if that was asked for before: then nothing has to be looked up.
     pub fn made(&self, widening: &Widening) -> Option<CallSandbox> {
         self.lock().get(widening).cloned()
@@ -106,16 +124,16 @@ impl Confinement {
             return Ok(made);
         }
         let mut rules = self.rules(widening)?;
-        let unmade = self.make_directories(&rules.may_write);
         let root = &self.places.root;
         let made = if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
         } else {
+            self.make_directories(&rules.may_write);
             let common = worktree::common(root).map(|common| common.directory);
             let found = self.watch.open(&rules.may_write, common);
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
-            let profile = Arc::new(self.profile(widening, &rules, &found, unmade));
+            let profile = Arc::new(self.profile(widening, &rules, &found));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
             CallSandbox {
@@ -128,20 +146,18 @@ impl Confinement {
         Ok(made)
     }
 
-    /// Makes the directories of taskpawl that lie in places which programs may write: what is there is covered as a whole. Returns what
-    /// could not be made.
-    fn make_directories(&self, may_write: &[PathBuf]) -> Vec<String> {
-        let open: Vec<PathBuf> = may_write.iter().map(|place| real(place)).collect();
+    /// Makes the directories of taskpawl that lie in places which programs may write: what is there is covered as a whole.
+    fn make_directories(&self, may_write: &[PathBuf]) {
+        let open = may_write.iter().chain([&self.places.root]);
+        let open: Vec<PathBuf> = open.map(|place| real(place)).collect();
         let directories = self.places.directories.iter();
-        let missing = directories.filter(|path| !path.exists() && is_within(&real(path), &open));
-        let failed = missing.filter_map(|path| {
-            let error = fs::DirBuilder::new().recursive(true).mode(0o700).create(path).err()?;
-            Some(format!("programs can make `{}`, which decides about them: {error}", path.display()))
-        });
-        failed.collect()
+        for path in directories.filter(|path| !path.exists() && is_within(&real(path), &open)) {
+            // Where programs could make what could not be made here, none is started.
+            let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        }
     }
 
-    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found, unmade: Vec<String>) -> Profile {
+    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
         // What is in the project is open with it, so that what lies there by then cannot lead elsewhere: naming it only lifts what is
         // closed.
@@ -167,12 +183,13 @@ impl Confinement {
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
+            guarded: places.directories.clone(),
             limits: ResourceLimits {
                 memory: settings.memory,
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: found.gap.iter().cloned().chain(self.led_out()).chain(unmade).collect(),
+            gaps: found.gap.iter().cloned().chain(self.ignored()).collect(),
         }
     }
 
@@ -244,21 +261,6 @@ impl Confinement {
         let home = self.places.home();
         let known: Vec<&Path> = home.as_deref().into_iter().chain([root.as_path()]).collect();
         leads_elsewhere(path, &known)
-    }
-
-    /// Says which places of the settings are not open, because links lead them away.
-    fn led_out(&self) -> Vec<String> {
-        let named = self.settings.write.iter().chain(&self.settings.read);
-        let named = named.map(|path| self.places.absolute(path));
-        let said = named.filter_map(|path| {
-            let Detour { link, to } = self.detour(&path)?;
-            let (path, link, to) = (path.display(), link.display(), to.display());
-            Some(format!(
-                "`{path}` is not opened to programs: `{link}` is a link, which they may have made, and leads to `{to}`; \
-                 remove it, or name that place itself"
-            ))
-        });
-        unique(said.collect())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Widening, CallSandbox>> {
@@ -395,7 +397,8 @@ mod tests {
     #[test]
     fn who_listens_in_the_project_is_hidden_unless_named() {
         let mut scene = Scene::new();
-        let _listener = std::os::unix::net::UnixListener::bind(scene.at("project/dev.sock")).unwrap();
+        let bind = |name: &str| std::os::unix::net::UnixListener::bind(scene.at(name)).unwrap();
+        let _listener = bind("project/dev.sock");
         assert!(scene.plain().hidden.contains(&scene.at("project/dev.sock")));
         scene.settings.read = vec!["dev.sock".into()];
         assert!(!scene.plain().hidden.contains(&scene.at("project/dev.sock")));
@@ -434,6 +437,20 @@ mod tests {
         scene.settings.write.clear();
         scene.profile(&Widening { write: vec![scene.at("home")], ..Widening::default() }).unwrap();
         assert!(config.is_dir(), "it is the same where a call asks for the place");
+    }
+
+    #[test]
+    fn what_decides_about_programs_is_guarded_wherever_links_lead() {
+        let mut scene = Scene::new();
+        fs::create_dir_all(scene.at("home/dots/config")).unwrap();
+        std::os::unix::fs::symlink("dots/config", scene.at("home/.config")).unwrap();
+        scene.settings.write = vec![scene.at("home")];
+        let profile = scene.plain();
+        assert_eq!(profile.guarded, [scene.at("home/.config/taskpawl"), scene.at("own/state")]);
+        assert!(
+            scene.at("home/dots/config/taskpawl").is_dir(),
+            "nothing can be mounted on what is not there"
+        );
     }
 
     #[test]
