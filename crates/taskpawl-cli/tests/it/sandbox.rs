@@ -408,6 +408,19 @@ fn protected_files_that_a_program_makes_are_named() {
     assert_eq!(created(&cli, "failed", "touch .gitconfig; false", &[]), serde_json::json!([".gitconfig"]));
 }
 
+/// Where something in a protected directory is opened that is not there, the directory is not covered either.
+#[test]
+fn what_comes_beside_a_named_file_of_a_protected_directory_is_named() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    let config = "[sandbox]\nwrite = [\".vscode/settings.json\"]\n";
+    fs::write(cli.path(".config/taskpawl/config.toml"), config).unwrap();
+    let command = "mkdir -p .vscode && touch .vscode/settings.json";
+    assert_eq!(created(&cli, "named", command, &[]), Value::Null);
+    let beside = created(&cli, "beside", "touch .vscode/tasks.json .vscode/settings.json", &[]);
+    assert_eq!(beside, serde_json::json!([".vscode/tasks.json"]));
+}
+
 /// Repositories that a program makes are normal work; what in them is run later is not.
 #[test]
 fn what_git_obeys_in_new_repositories_is_named() {

@@ -42,7 +42,7 @@ pub(super) fn open_up(closed: Vec<PathBuf>, places: &[PathBuf]) -> Vec<PathBuf> 
 }
 
 /// Returns everything in `directory` that is not on the way to `place`.
-fn beside(directory: &Path, place: &Path) -> Vec<PathBuf> {
+pub(super) fn beside(directory: &Path, place: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let way: Vec<&Path> = place.ancestors().take_while(|above| *above != directory).collect();
     let above = std::iter::once(directory).chain(way.iter().rev().copied());

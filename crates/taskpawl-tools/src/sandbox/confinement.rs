@@ -133,6 +133,7 @@ impl Confinement {
             let found = self.watch.open(&rules.may_write, common);
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
+            self.watch.open_beside(opened_in(&rules));
             let profile = Arc::new(self.profile(widening, &rules, &found));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
@@ -281,6 +282,16 @@ fn opened(places: &[Place], more: Vec<PathBuf>, named: &[PathBuf]) -> Vec<PathBu
     let by_naming = by_naming.into_iter().map(|place| place.path.clone()).chain(more).collect();
     let others = others.into_iter().map(|place| place.path.clone());
     open_up(by_naming, named).into_iter().chain(others).collect()
+}
+
+/// Returns the protected places in which something was named to be written, with that: what comes beside it cannot be covered.
+fn opened_in(rules: &Rules) -> Vec<(PathBuf, PathBuf)> {
+    let by_naming = rules.read_only.iter().filter(|place| place.opener == Opener::Naming);
+    let named_in = |place: &Path| {
+        let inner = rules.may_write.iter().filter(|named| **named != place && named.starts_with(place));
+        inner.map(|named| (place.to_owned(), named.clone())).collect::<Vec<_>>()
+    };
+    by_naming.flat_map(|place| named_in(&place.path)).collect()
 }
 
 fn unique<T: Ord>(mut items: Vec<T>) -> Vec<T> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+use super::carve::beside;
 use super::closed::is_opened;
 use super::places::SandboxPlaces;
 use super::repositories;
@@ -18,6 +19,9 @@ use crate::error::ToolError;
 /// How many of them a result names, and how many a warning.
 const NAMED: usize = 100;
 const WARNED: usize = 5;
+
+/// How much is looked at beside one that was named in a protected place: a program may make as much as it likes.
+const BESIDE: usize = 1_000;
 
 /// Something that others obey without being asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +38,12 @@ impl Obeyed {
     /// Returns a place all of which is obeyed.
     pub(super) fn whole(place: PathBuf) -> Self {
         Self { path: place.clone(), place, what: Vec::new() }
+    }
+
+    /// Returns a place all of which is obeyed, as it is now: a link that leads elsewhere than it did is another one.
+    pub(super) fn found(place: PathBuf) -> Self {
+        let what = place.read_link().ok().map(|to| repositories::leading(&to.to_string_lossy()));
+        Self { what: what.into_iter().collect(), ..Self::whole(place) }
     }
 
     /// Says what it is: in the project as a path of it, elsewhere as an absolute one.
@@ -60,6 +70,8 @@ struct State {
     /// Where programs may write beside the project, and directories of git elsewhere.
     places: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
+    /// Protected places in which something was named to be written, each with that: all else in them is looked at.
+    opened: BTreeSet<(PathBuf, PathBuf)>,
     /// With the number under which it was seen; what was there before has 0.
     known: BTreeMap<Obeyed, usize>,
     seen: usize,
@@ -100,6 +112,7 @@ impl Watch {
             tree: Tree::new(root),
             places: BTreeSet::new(),
             repositories: BTreeSet::new(),
+            opened: BTreeSet::new(),
             known: BTreeMap::new(),
             seen: 0,
             answered: 0,
@@ -145,6 +158,16 @@ impl Watch {
         }
     }
 
+    /// Watches what lies beside that which was named to be written in protected places from now on.
+    pub(super) fn open_beside(&self, opened: Vec<(PathBuf, PathBuf)>) {
+        let mut state = self.lock();
+        let new: Vec<_> = opened.into_iter().filter(|pair| !state.opened.contains(pair)).collect();
+        for obeyed in found_beside(&new) {
+            state.known.entry(obeyed).or_insert(0);
+        }
+        state.opened.extend(new);
+    }
+
     fn seen(&self) -> usize {
         self.lock().seen
     }
@@ -176,6 +199,8 @@ impl State {
         self.tree.look();
         let mut now = found_in(&self.places, &self.repositories);
         now.extend(found_beneath(&self.tree));
+        now.retain(|obeyed| !self.is_looked_into(obeyed));
+        now.extend(found_beside(&self.opened));
         self.known.retain(|obeyed, _| now.contains(obeyed));
         for obeyed in now {
             if !self.known.contains_key(&obeyed) {
@@ -183,6 +208,12 @@ impl State {
                 self.known.insert(obeyed, self.seen);
             }
         }
+    }
+
+    /// Returns whether the parts of a place are told of instead of it.
+    fn is_looked_into(&self, obeyed: &Obeyed) -> bool {
+        let is_opened = || self.opened.iter().any(|(place, _)| *place == obeyed.path);
+        is_opened() && obeyed.path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
     }
 }
 
@@ -205,7 +236,16 @@ fn found_in(places: &BTreeSet<PathBuf>, repositories: &BTreeSet<PathBuf>) -> BTr
 }
 
 fn there(paths: impl Iterator<Item = PathBuf>) -> impl Iterator<Item = Obeyed> {
-    paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::whole)
+    paths.filter(|path| path.symlink_metadata().is_ok()).map(Obeyed::found)
+}
+
+/// Returns what is in protected places beside that which was named in them.
+fn found_beside<'a>(opened: impl IntoIterator<Item = &'a (PathBuf, PathBuf)>) -> BTreeSet<Obeyed> {
+    let in_place = |(place, named): &(PathBuf, PathBuf)| {
+        let found = beside(place, named).into_iter().take(BESIDE);
+        found.map(|path| Obeyed { place: place.clone(), ..Obeyed::found(path) }).collect::<Vec<_>>()
+    };
+    opened.into_iter().flat_map(in_place).collect()
 }
 
 /// What was there that others obey when a call began, for a tool that starts programs or talks to some: they may make more of it.
@@ -386,6 +426,51 @@ mod tests {
         }
         scene.write("node_modules/x/.envrc", "");
         assert_eq!(scene.since(0), [".bashrc", "a/.envrc", "a/.vscode", "a/b/.mcp.json"]);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_another_one_is_news() {
+        let scene = Scene::new();
+        let at = |name: &str| scene.dir.path().join("p").join(name);
+        symlink("m.json", at(".mcp.json")).unwrap();
+        symlink("x", at(".vscode")).unwrap();
+        scene.watch.open(&[], None);
+        assert_eq!(scene.since(0), Vec::<String>::new());
+        for name in [".mcp.json", ".vscode"] {
+            fs::remove_file(at(name)).unwrap();
+        }
+        symlink("evil.json", at(".mcp.json")).unwrap();
+        scene.write(".vscode/tasks.json", "");
+        assert_eq!(scene.since(0), [".mcp.json (leads to evil.json)", ".vscode"]);
+    }
+
+    #[test]
+    fn what_comes_beside_what_was_named_in_a_protected_place_is_told() {
+        let scene = Scene::new();
+        scene.write(".claude/commands/old.md", "");
+        scene.watch.open(&[], None);
+        let at = |name: &str| scene.dir.path().join("p").join(name);
+        let named = [(".vscode", "settings.json"), (".claude/commands", "a/b.md")];
+        scene.watch.open_beside(named.map(|(place, name)| (at(place), at(place).join(name))).into());
+        scene.write(".vscode/settings.json", "");
+        scene.write(".claude/commands/a/b.md", "");
+        assert_eq!(scene.since(0), Vec::<String>::new());
+        scene.write(".vscode/tasks.json", "");
+        scene.write(".claude/commands/a/c.md", "");
+        assert_eq!(scene.since(0), [".claude/commands/a/c.md", ".vscode/tasks.json"]);
+    }
+
+    #[test]
+    fn what_a_configuration_of_git_leads_to_is_told_when_it_comes() {
+        let scene = Scene::new();
+        scene.repository(".git");
+        let config = "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ../more.ini\n";
+        scene.write(".git/config", config);
+        scene.watch.open(&[], None);
+        assert_eq!(scene.since(0), Vec::<String>::new());
+        scene.hook(".githooks/pre-commit");
+        scene.write("more.ini", "[alias]\n\tst = !x\n");
+        assert_eq!(scene.since(0), [".githooks/pre-commit", "more.ini"]);
     }
 
     #[test]

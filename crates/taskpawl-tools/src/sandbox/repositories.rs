@@ -112,12 +112,32 @@ pub(super) fn active(gits: &[PathBuf]) -> Vec<Obeyed> {
         gits.iter().filter(|git| git.symlink_metadata().is_ok()).partition(|git| is_directory(git));
     let directories: Vec<Directory> = repositories.into_iter().flat_map(|git| directories(git)).collect();
     let mut found: Vec<Obeyed> = directories.iter().flat_map(Directory::active).collect();
+    found.extend(led_to(&directories).into_iter().flat_map(active_at));
     if !links.is_empty() {
         let known: HashSet<PathBuf> =
             directories.iter().filter_map(|one| one.path.canonicalize().ok()).collect();
         found.extend(links.into_iter().filter_map(|link| leading_away(link, &known)));
     }
     found
+}
+
+/// Returns what is where a configuration leads to: hooks, or more configuration.
+fn active_at(place: PathBuf) -> Vec<Obeyed> {
+    match place.symlink_metadata() {
+        Err(_) => Vec::new(),
+        Ok(metadata) if metadata.is_dir() => {
+            // Git runs what has such a name, and husky what is beneath `_`.
+            let found = HOOK_NAMES.iter().chain(&["_"]).map(|name| place.join(name));
+            let found = found.filter(|path| path.symlink_metadata().is_ok());
+            found.map(|path| Obeyed { place: place.clone(), ..Obeyed::found(path) }).collect()
+        }
+        Ok(_) => vec![Obeyed::found(place)],
+    }
+}
+
+/// Says where something leads.
+pub(super) fn leading(to: &str) -> String {
+    format!("leads to {}", settings::shortened(to))
 }
 
 /// A directory of git.
@@ -169,7 +189,7 @@ impl Directory {
             "hooks" if metadata.is_dir() => active_hooks(&place),
             "config" | "config.worktree" => self.unusual(place).into_iter().collect(),
             "commondir" if self.is_at_home(&place) => Vec::new(),
-            _ => vec![Obeyed::whole(place)],
+            _ => vec![Obeyed::found(place)],
         }
     }
 
@@ -208,10 +228,7 @@ fn leading_away(link: &Path, known: &HashSet<PathBuf>) -> Option<Obeyed> {
     };
     match to {
         Some(to) if is_known(to) => None,
-        Some(to) => Some(Obeyed {
-            what: vec![format!("leads to {}", settings::shortened(to))],
-            ..Obeyed::whole(link.to_owned())
-        }),
+        Some(to) => Some(Obeyed { what: vec![leading(to)], ..Obeyed::whole(link.to_owned()) }),
         None => Some(Obeyed::whole(link.to_owned())),
     }
 }
