@@ -12,6 +12,7 @@ mod named;
 mod places;
 mod repositories;
 mod settings;
+mod sockets;
 mod tree;
 mod variables;
 mod worktree;

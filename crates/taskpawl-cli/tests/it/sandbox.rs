@@ -327,6 +327,19 @@ fn links_to_what_is_kept_are_not_replaced() {
 }
 
 #[test]
+fn a_socket_that_nobody_listens_at_is_removed_as_other_files_are() {
+    let cli = Cli::new().with_programs();
+    let bind = |name: &str| std::os::unix::net::UnixListener::bind(cli.path(name)).unwrap();
+    let _listener = bind("work/s");
+    drop(bind("work/left"));
+    let removed = call(&cli, "rm -f left s", &[]);
+    assert!(!cli.path("work/left").exists(), "{removed}");
+    if has_mounts(&removed) {
+        assert!(cli.path("work/s").exists(), "{removed}");
+    }
+}
+
+#[test]
 fn hooks_that_lie_elsewhere_are_not_written() {
     let cli = Cli::new().with_programs();
     for directory in ["work/.git", "work/.githooks"] {

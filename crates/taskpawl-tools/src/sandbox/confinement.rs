@@ -410,6 +410,8 @@ mod tests {
         let mut scene = Scene::new();
         let bind = |name: &str| std::os::unix::net::UnixListener::bind(scene.at(name)).unwrap();
         let _listener = bind("project/dev.sock");
+        drop(bind("project/left.sock"));
+        assert!(!scene.plain().hidden.contains(&scene.at("project/left.sock")), "nobody listens there");
         assert!(scene.plain().hidden.contains(&scene.at("project/dev.sock")));
         scene.settings.read = vec!["dev.sock".into()];
         assert!(!scene.plain().hidden.contains(&scene.at("project/dev.sock")));

@@ -11,6 +11,7 @@ use super::carve::beside;
 use super::closed::is_opened;
 use super::places::SandboxPlaces;
 use super::repositories;
+use super::sockets::is_somebodys;
 use super::tree::Tree;
 use crate::builtin::blocking;
 use crate::context::CallContext;
@@ -88,7 +89,7 @@ struct State {
 pub(super) struct Found {
     /// The files in which secrets are.
     pub(super) secrets: Vec<PathBuf>,
-    /// The sockets that are there: who listens at them was there before.
+    /// The sockets that are somebody's: who has them was there before.
     pub(super) sockets: Vec<PathBuf>,
     /// What others would obey at the root of the project and is not there.
     pub(super) absent: BTreeSet<PathBuf>,
@@ -151,7 +152,7 @@ impl Watch {
         state.gap_is_told |= gap.is_some();
         Found {
             secrets: state.tree.secrets().cloned().collect(),
-            sockets: state.tree.sockets().cloned().collect(),
+            sockets: state.tree.sockets().filter(|socket| is_somebodys(socket)).cloned().collect(),
             absent: absent(&state.tree),
             repositories: state.tree.repositories().cloned().collect(),
             gap,
