@@ -193,14 +193,14 @@ impl App {
     /// Returns the files of the policy, whether they exist or not.
     pub(crate) fn policy_files(&self) -> PolicyFiles {
         let user = config::files(&self.environment).user.map(|file| file.with_file_name("policy.toml"));
-        let root = self.place().map_or(&self.environment.directory, |place| &place.root);
+        let root = self.root();
         PolicyFiles { ceiling: Some(CEILING.into()), user, project: Some(root.join(PROJECT_POLICY)) }
     }
 
     /// Returns what decides which calls run, which ask first and which never run.
     pub(crate) fn policy(&self) -> Result<&Policy, CliError> {
         get_or_try_init(&self.policy, || {
-            let root = self.place().map_or(&self.environment.directory, |place| &place.root);
+            let root = self.root();
             let policy = Policy::load(&self.policy_files())?.in_directory(root);
             let harmless = todo_lists::tools(self)?.into_iter().map(|tool| tool.spec().name.clone());
             Ok(policy.with_harmless(harmless).confined_by(&self.config()?.sandbox()))
@@ -219,9 +219,7 @@ impl App {
 
     /// Returns a builder of a store at any place, whose tools work in `root`, with everything but the built-in tools.
     pub(crate) fn builder_at(&self, location: Location, root: &Path) -> Result<Builder, CliError> {
-        let variables = self.environment.variables();
-        let places = SandboxPlaces { root: root.to_owned(), variables, ..SandboxPlaces::default() };
-        let writable = Confinement::new(self.config()?.sandbox(), places).writable();
+        let writable = self.confinement(root, self.config()?.sandbox()).writable();
         let builder = Taskpawl::builder_at(location)
             .root(root)
             .actor(&self.config()?.actor)
@@ -260,6 +258,7 @@ impl App {
     /// Returns the store with the built-in tools, for a command that runs them held by `sandbox`. A project that was moved is recorded.
     pub(crate) fn runner(&self, sandbox: &SandboxArgs) -> Result<Taskpawl, CliError> {
         self.place()?.record()?;
+        self.warn_of_ignored(sandbox)?;
         self.onlooker(sandbox)
     }
 
@@ -290,6 +289,26 @@ impl App {
             builder = builder.protected_place(path);
         }
         Ok(builder)
+    }
+
+    /// Says which places are not opened to programs although they are named, once for all calls of a run.
+    pub(crate) fn warn_of_ignored(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
+        let confinement = self.confinement(self.root(), sandbox.settings(self)?);
+        for ignored in confinement.ignored() {
+            self.out().warn(&ignored);
+        }
+        Ok(())
+    }
+
+    fn confinement(&self, root: &Path, settings: SandboxSettings) -> Confinement {
+        let variables = self.environment.variables();
+        let places = SandboxPlaces { root: root.to_owned(), variables, ..SandboxPlaces::default() };
+        Confinement::new(settings, places)
+    }
+
+    /// Returns the root of the project, or where this program was started.
+    fn root(&self) -> &Path {
+        self.place().map_or(self.environment.directory.as_path(), |place| place.root.as_path())
     }
 
     /// Refuses to widen the sandbox in a way that a policy forbids.

@@ -245,6 +245,7 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
         // Nothing is run from here, and the run knows whose call it is.
         return Ok(app.builder()?.open()?);
     }
+    app.warn_of_ignored(&args.sandbox)?;
     let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp);
     if args.read_only {
         return Ok(builder.open()?);

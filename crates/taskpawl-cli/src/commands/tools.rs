@@ -293,6 +293,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     };
     let files = private_directory("taskpawl-call-").map_err(CliError::Runtime)?;
     let builder = app.builder_at(Location::Memory, &root)?.files(files.path());
+    app.warn_of_ignored(sandbox)?;
     let plans = app.held(builder, sandbox)?.open()?;
     let spec = TaskSpec { name: name.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![new], ..NewTask::default() })?;

@@ -297,6 +297,10 @@ fn a_link_in_the_project_opens_nothing_outside_of_it() {
     let led = call(&cli, "touch cache/planted", &["--allow-write", "cache"]);
     assert_eq!(led["status"], "failed", "{led}");
     assert!(!cli.path("bin/planted").exists());
+    let run = ["--store", ":memory:", "run-all-ready", "--plan", "plan.json", "--allow-write", "cache"];
+    let said = cli.run(&run).stderr;
+    let ignored = "/work/cache` is not opened to programs: ";
+    assert_eq!(said.matches(ignored).count(), 1, "whoever starts the run is told once: {said}");
     let named = call(&cli, "touch cache/planted", &["--allow-write", "../bin"]);
     assert_eq!(named["status"], "succeeded", "{named}");
 }
