@@ -7,7 +7,9 @@ use std::sync::Arc;
 use chrono::DateTime;
 use taskpawl::model::{Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
-use taskpawl::tools::{CEILING, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited};
+use taskpawl::tools::{
+    CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
+};
 use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Source, SystemSource, Taskpawl};
 use taskpawl_todo::Lists;
 
@@ -219,7 +221,6 @@ impl App {
 
     /// Returns a builder of a store at any place, whose tools work in `root`, with everything but the built-in tools.
     pub(crate) fn builder_at(&self, location: Location, root: &Path) -> Result<Builder, CliError> {
-        let writable = self.confinement(root, self.config()?.sandbox()).writable();
         let builder = Taskpawl::builder_at(location)
             .root(root)
             .actor(&self.config()?.actor)
@@ -228,7 +229,7 @@ impl App {
             .sandbox(SandboxSettings::off())
             .http_access(self.config()?.http_access())
             .policy(self.policy()?.clone())
-            .secrets(Arc::new(self.config()?.secrets(&self.environment).not_from(writable)))
+            .secrets(Arc::new(self.secrets(root, self.config()?.sandbox())?))
             .tool_finder(self.servers()?.finder())
             .source(self.source()?);
         // Also commands that run nothing have to know what may be repeated after a crash.
@@ -275,7 +276,8 @@ impl App {
         self.check_wide(&settings)?;
         // What the flags grant is not asked about.
         let policy = self.policy()?.clone().confined_by(&settings);
-        let mut builder = builder.policy(policy).sandbox(settings);
+        let secrets = Arc::new(self.secrets(self.root(), settings.clone())?);
+        let mut builder = builder.policy(policy).secrets(secrets).sandbox(settings);
         if let Some(store) = self.place().ok().and_then(|place| place.location.path()) {
             builder = builder.hidden_place(store);
         }
@@ -298,6 +300,12 @@ impl App {
             self.out().warn(&ignored);
         }
         Ok(())
+    }
+
+    /// Returns the secrets of a run whose programs are held by `settings`: no command comes from where those may write.
+    fn secrets(&self, root: &Path, settings: SandboxSettings) -> Result<ConfiguredSecrets, CliError> {
+        let writable = self.confinement(root, settings).writable();
+        Ok(self.config()?.secrets(&self.environment).not_from(writable))
     }
 
     fn confinement(&self, root: &Path, settings: SandboxSettings) -> Confinement {

@@ -114,6 +114,22 @@ fn a_command_is_not_taken_from_where_programs_of_plans_write() {
 }
 
 #[test]
+fn a_command_is_not_taken_from_what_a_run_opens_either() {
+    let cli = with_config("[secrets.A]\ncommand = [\"pass\", \"show\"]\n");
+    let tools = cli.path("tools");
+    fs::create_dir_all(&tools).unwrap();
+    fs::write(tools.join("pass"), "#!/bin/sh\necho secret-of-tools\n").unwrap();
+    fs::set_permissions(tools.join("pass"), fs::Permissions::from_mode(0o755)).unwrap();
+    let cli = cli.with("PATH", &format!("{}:/usr/bin:/bin", tools.display()));
+    cli.file("plan.yaml", "tasks: [{id: a, call: {exec: {argv: [echo, '${secret:A}']}}}]");
+    let run = ["--store", ":memory:", "run-all-ready", "--plan", "plan.yaml", "--format", "ndjson"];
+    assert_eq!(cli.run(&run).code, Some(0));
+    let opened = cli.run(&[&run[..], &["--allow-write", "../tools"]].concat());
+    assert_ne!(opened.code, Some(0), "{opened}");
+    assert!(opened.stdout.contains("tools/pass` is where programs of plans may write"), "{opened}");
+}
+
+#[test]
 fn only_the_user_says_where_secrets_come_from() {
     for (what, file, content) in [
         ("project", "taskpawl.toml", "[secrets.A]\nenv = \"HOME\"\n"),
