@@ -7,9 +7,9 @@ use taskpawl_tools::ToolError;
 /// An answer, before it is a result or an error of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The call did what it is for, or says within its own words that it did not.
+    /// The call did what it is for.
     Said(String),
-    /// The call came to nothing: an error result with this text.
+    /// The call came to nothing: an error result with this text, so that a plan whose call it is does not go on as if it had worked.
     Refused(String),
 }
 
@@ -36,9 +36,16 @@ impl Answer {
         Self::json(&Flagged { ok: true, error: None })
     }
 
-    /// Answers `{"ok":false,"error":"…"}`.
+    /// Refuses with `{"ok":false,"error":"…"}`.
     pub(crate) fn not_ok(error: &str) -> Self {
-        Self::json(&Flagged { ok: false, error: Some(error) })
+        Self::Refused(text(&Flagged { ok: false, error: Some(error) }))
+    }
+
+    /// Returns the same text as a result that is no error.
+    pub(crate) fn as_said(self) -> Self {
+        match self {
+            Self::Said(text) | Self::Refused(text) => Self::Said(text),
+        }
     }
 
     /// Refuses with `{"error":"…"}`.

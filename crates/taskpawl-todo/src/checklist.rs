@@ -5,7 +5,7 @@ use serde_json::Value;
 use taskpawl_model::{ChecklistItem, ChecklistStatus};
 use taskpawl_tools::CallContext;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, text};
 use crate::args::Args;
 use crate::list::{Fault, Item, ItemId, State};
 use crate::lists::{Lists, READ_ONLY};
@@ -67,7 +67,7 @@ pub(crate) fn answer(lists: &Lists, cx: &CallContext, args: Args<'_>) -> Answer 
 }
 
 fn failed(error: &str) -> Answer {
-    Answer::json(&Failed { success: false, error })
+    Answer::Refused(text(&Failed { success: false, error }))
 }
 
 fn read(lists: &Lists, cx: &CallContext, scope: &str) -> Answer {

@@ -128,12 +128,17 @@ fn delete(file: &ListFile, id: &str) -> Result<Answer, FileError> {
     let changed = file.change_existing(|content| {
         let mut list = list(content)?;
         if !list.remove(id) {
-            return Ok(not_found());
+            return Ok(was_gone());
         }
         write(content, &list);
         Ok(Answer::ok())
     })?;
-    Ok(changed.unwrap_or_else(not_found))
+    Ok(changed.unwrap_or_else(was_gone))
+}
+
+/// A task that is not there needs no deletion: no error, for a call that is repeated after a crash finds it so.
+fn was_gone() -> Answer {
+    not_found().as_said()
 }
 
 /// Returns the task that a call names; files of others may have numbers for ids.

@@ -64,7 +64,7 @@ fn tools_are_called_through_a_registry_like_all_others() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let add = registry.get("AddTask").unwrap().clone();
     let said = runtime.block_on(call_guarded(add.clone(), cx.clone(), json!({})));
-    assert_eq!(said.unwrap(), r#"{"ok":false,"error":"title is required"}"#);
+    assert_eq!(said.unwrap_err().to_string(), r#"{"ok":false,"error":"title is required"}"#);
     let beforehand = |args| add.check_args(&args).map_err(|error| error.to_string());
     assert_eq!(beforehand(json!({"description": null, "conversation_id": TALK, "other": 1})), Ok(()));
     let slip = beforehand(json!({"titel": "a"})).unwrap_err();
@@ -87,4 +87,43 @@ fn null_for_an_optional_argument_is_its_default() {
     for (tool, args) in calls {
         assert!(!host.answer(tool, args).1, "{tool}");
     }
+}
+
+/// What fails the call of a plan, in the words of each dialect.
+#[test]
+fn a_refused_call_is_an_error_result_in_every_dialect() {
+    let host = Host::new().scope(TALK);
+    let several = json!([
+        {"id": 1, "title": "a", "status": "in-progress"},
+        {"id": 2, "title": "b", "status": "in-progress"},
+    ]);
+    for (tool, args, said) in [
+        ("AddTask", json!({"title": " "}), r#"{"ok":false,"error":"title is required"}"#),
+        (
+            "AddTask",
+            json!({"title": "a", "description": 1}),
+            r#"{"ok":false,"error":"description must be a string"}"#,
+        ),
+        ("CompleteTask", json!({}), r#"{"ok":false,"error":"taskId is required"}"#),
+        ("CompleteTask", json!({"taskId": "x"}), r#"{"ok":false,"error":"Task not found"}"#),
+        ("UncompleteTask", json!({"taskId": "x"}), r#"{"ok":false,"error":"Task not found"}"#),
+        ("DeleteTask", json!({}), r#"{"ok":false,"error":"taskId is required"}"#),
+        (
+            "manage_tasks",
+            json!({"taskList": several}),
+            r#"{"success":false,"error":"At most one task may be in-progress at a time"}"#,
+        ),
+        (
+            "manage_todo_list",
+            json!({"operation": "append"}),
+            r#"{"success":false,"error":"unknown operation `append`: use write or read"}"#,
+        ),
+        ("todowrite", json!({"todos": 1}), r#"{"error":"todos: it is no array"}"#),
+        ("task", json!({"operation": "lpop"}), r#"{"error":"agent_id is required"}"#),
+    ] {
+        assert_eq!(host.answer(tool, args.clone()), (said.to_owned(), true), "{tool} {args}");
+    }
+    // What is to be gone is gone: a deletion that is repeated after a crash does not fail.
+    let gone = host.answer("DeleteTask", json!({"taskId": "x"}));
+    assert_eq!(gone, (r#"{"ok":false,"error":"Task not found"}"#.to_owned(), false));
 }
