@@ -8,7 +8,7 @@
 //!   within [`in_scope`](taskpawl_tools::in_scope).
 //! - **Where lists are**: those of conversations and of queues in files that several processes may change at once; checklists and
 //!   session lists in memory. Checklists are told to other processes through the events of a store ([`Lists::mirror_to`]).
-//! - **What they are not**: nothing in a list is ever run. [`promote`](promote()) makes tasks of items, for agents and people; [`Lists::promoter`] is the
+//! - **What they are not**: nothing in a list is ever run. [`Promotion`] makes tasks of items, for agents and people; [`Lists::promoter`] is the
 //!   tool for that.
 //!
 //! ```
@@ -58,7 +58,7 @@ pub use guide::{guide, help, summary, table, tool_names};
 pub use list::{Item, ItemId, State, Urgency};
 pub use lists::{ListError, Lists, ListsBuilder};
 pub use mirror::{MirroredList, MirroredLists, clear_mirrored, mirrored_list, mirrored_lists};
-pub use promote::{Promoted, choose, promote};
+pub use promote::{Promoted, Promotion, choose};
 pub use prompt::{plain_title, prompt_block};
 pub use scope::ScopeRule;
 pub use taskpawl_model::{ChecklistItem, ChecklistStatus};

@@ -1,12 +1,14 @@
 //! To-do items become tasks of the plan: manual ones, for agents and people.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::{Map, NewTask, Priority, Query, TaskId, TaskSpec};
+use taskpawl_model::{Command, Map, NewTask, Priority, Query, Task, TaskId, TaskSpec};
 
 use crate::dialect::Dialect;
-use crate::list::{Item, Urgency};
+use crate::list::{Item, ItemId, Urgency};
 use crate::prompt::plain_title;
 
 /// The label of tasks that were items.
@@ -27,56 +29,152 @@ pub struct Promoted {
     pub is_new: bool,
 }
 
-/// Turns items of a list into manual tasks, in `plan` where one is named. The list stays as it is. An item becomes one task, however
-/// often this is asked for.
-///
-/// # Errors
-/// A task is refused, or the store fails; tasks that were made before stay.
-pub fn promote(
-    manager: &Manager,
-    dialect: Dialect,
-    scope: &str,
-    items: &[Item],
-    plan: Option<&str>,
-) -> Result<Vec<Promoted>, Error> {
-    let known = manager.list(&Query { labels: vec![LABEL.to_owned()], ..Query::default() })?.tasks;
-    let one = |item: &Item| {
-        let mark = mark(dialect, scope, item);
-        let was = known.iter().find(|task| task.metadata.extra.get(FIELD) == Some(&mark));
-        if let Some(task) = was {
-            return Ok(Promoted { id: task.id.clone(), name: task.name.clone(), is_new: false });
-        }
-        let spec = spec(item, mark);
-        let name = spec.name.clone();
-        let plan = plan.map(str::to_owned);
-        let id = manager.create(NewTask { spec, plan, ..NewTask::default() })?;
-        Ok(Promoted { id, name, is_new: true })
-    };
-    items.iter().map(one).collect()
+/// Items of a list that are to become manual tasks. The list stays as it is. An item becomes one task, however often this is asked
+/// for, also where it has got another number since; of items that are called the same each becomes one of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Promotion<'a> {
+    /// What kind of list it is.
+    pub dialect: Dialect,
+    /// Whose list it is.
+    pub scope: &'a str,
+    /// The whole list: which task an item is follows from which tasks the others are.
+    pub items: &'a [Item],
+    /// The places of the items that are to become tasks, as [`choose`] returns them.
+    pub chosen: &'a [usize],
+    /// The plan that the tasks join.
+    pub plan: Option<&'a str>,
 }
 
-/// Returns the items that are called so, by id or title, each once; without names all that are unfinished.
+impl Promotion<'_> {
+    /// Makes the tasks, and returns them in the order of the items that were chosen.
+    ///
+    /// # Errors
+    /// A task is refused, or the store fails; tasks that were made before stay.
+    pub fn make(&self, manager: &Manager) -> Result<Vec<Promoted>, Error> {
+        let mut known = self.known(manager)?;
+        let one = |place: &usize| match known.remove(place) {
+            Some(task) => Ok(task),
+            None => {
+                let task = self.new_task(*place);
+                let name = task.spec.name.clone();
+                Ok(Promoted { id: manager.create(task)?, name, is_new: true })
+            }
+        };
+        self.chosen.iter().map(one).collect()
+    }
+
+    /// Returns, in the order of the items that were chosen, the tasks that they are already, and nothing for those that would become
+    /// one. Writes nothing.
+    ///
+    /// # Errors
+    /// A task would be refused, or the store fails.
+    pub fn preview(&self, manager: &Manager) -> Result<Vec<Option<Promoted>>, Error> {
+        let mut known = self.known(manager)?;
+        let one = |place: &usize| {
+            let was = known.remove(place);
+            if was.is_none() {
+                let id = TaskId::from(manager.source().new_id());
+                manager.preview(Command::Create(Box::new(NewTask { id, ..self.new_task(*place) })))?;
+            }
+            Ok(was)
+        };
+        self.chosen.iter().map(one).collect()
+    }
+
+    /// Returns which items are tasks already, by their places: first by id and title, and then by title alone, for lists whose items
+    /// were numbered anew. A task that has ended is found by both alone: a list that follows another may ask for the same once more.
+    fn known(&self, manager: &Manager) -> Result<BTreeMap<usize, Promoted>, Error> {
+        let mut tasks = manager.list(&Query { labels: vec![LABEL.to_owned()], ..Query::default() })?.tasks;
+        tasks.retain(|task| self.is_of_this_list(task));
+        let mut found = BTreeMap::new();
+        let by_mark = |task: &Task| Some(mark_of(task));
+        self.assign(&tasks, &mut found, by_mark, |item| (item.id.to_string(), item.title.clone()));
+        let by_title = |task: &Task| (!task.status.is_finished()).then(|| mark_of(task).1);
+        self.assign(&tasks, &mut found, by_title, |item| item.title.clone());
+        let task = |index: usize| Promoted {
+            id: tasks[index].id.clone(),
+            name: tasks[index].name.clone(),
+            is_new: false,
+        };
+        Ok(found.into_iter().map(|(place, index)| (place, task(index))).collect())
+    }
+
+    /// Finds tasks for the places that have none, the oldest first and each once, by what `of_task` and `of_item` say.
+    fn assign<K: Ord>(
+        &self,
+        tasks: &[Task],
+        found: &mut BTreeMap<usize, usize>,
+        of_task: impl Fn(&Task) -> Option<K>,
+        of_item: impl Fn(&Item) -> K,
+    ) {
+        let taken: BTreeSet<usize> = found.values().copied().collect();
+        let mut by_key: BTreeMap<K, VecDeque<usize>> = BTreeMap::new();
+        for (index, task) in tasks.iter().enumerate().filter(|(index, _)| !taken.contains(index)) {
+            if let Some(key) = of_task(task) {
+                by_key.entry(key).or_default().push_back(index);
+            }
+        }
+        for (place, item) in self.items.iter().enumerate() {
+            if !found.contains_key(&place)
+                && let Some(index) = by_key.get_mut(&of_item(item)).and_then(VecDeque::pop_front)
+            {
+                found.insert(place, index);
+            }
+        }
+    }
+
+    fn is_of_this_list(&self, task: &Task) -> bool {
+        let Some(mark) = task.metadata.extra.get(FIELD) else { return false };
+        let dialect = mark["dialect"].as_str().and_then(Dialect::from_word).map(kept_as);
+        dialect == Some(kept_as(self.dialect)) && mark["scope"] == self.scope
+    }
+
+    fn new_task(&self, place: usize) -> NewTask {
+        let item = &self.items[place];
+        let mark = json!({
+            "dialect": kept_as(self.dialect).as_str(), "scope": self.scope, "id": item.id, "title": item.title,
+        });
+        NewTask { spec: spec(item, mark), plan: self.plan.map(str::to_owned), ..NewTask::default() }
+    }
+}
+
+/// Returns the places of the items that are called so, by id or else by title, each once; without names those of all that are
+/// unfinished. A title that several items have names all of these.
 ///
 /// # Errors
 /// The first name that no item has.
-pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<Item>, String> {
+pub fn choose(items: &[Item], names: &[String]) -> Result<Vec<usize>, String> {
+    let all = |is_meant: &dyn Fn(&Item) -> bool| -> Vec<usize> {
+        (0..items.len()).filter(|place| is_meant(&items[*place])).collect()
+    };
     if names.is_empty() {
-        return Ok(items.iter().filter(|item| item.is_unfinished()).cloned().collect());
+        return Ok(all(&Item::is_unfinished));
     }
     let mut places: Vec<usize> = Vec::new();
     for name in names {
-        let is_meant = |item: &Item| item.id.to_string() == *name || item.title == *name;
-        let place = items.iter().position(is_meant).ok_or_else(|| name.clone())?;
-        if !places.contains(&place) {
-            places.push(place);
+        let mut found = all(&|item| item.id.to_string() == *name);
+        if found.is_empty() {
+            found = all(&|item| item.title == *name);
         }
+        if found.is_empty() {
+            return Err(name.clone());
+        }
+        found.retain(|place| !places.contains(place));
+        places.extend(found);
     }
-    Ok(places.into_iter().map(|place| items[place].clone()).collect())
+    Ok(places)
 }
 
-/// Says which item it is. Where a dialect has no ids, or uses them again, the title tells items apart.
-fn mark(dialect: Dialect, scope: &str, item: &Item) -> Value {
-    json!({"dialect": dialect.as_str(), "scope": scope, "id": item.id, "title": item.title})
+/// Returns under which name a list is kept: that of the checklist has two.
+fn kept_as(dialect: Dialect) -> Dialect {
+    if dialect == Dialect::TodoList { Dialect::Checklist } else { dialect }
+}
+
+/// Returns the id and the title of the item that a task was.
+fn mark_of(task: &Task) -> (String, String) {
+    let mark = task.metadata.extra.get(FIELD).unwrap_or(&Value::Null);
+    let id = ItemId::read(&mark["id"]).map(|id| id.to_string()).unwrap_or_default();
+    (id, mark["title"].as_str().unwrap_or_default().to_owned())
 }
 
 fn spec(item: &Item, mark: Value) -> TaskSpec {

@@ -13,7 +13,7 @@ use crate::args::Args;
 use crate::dialect::Dialect;
 use crate::list::Item;
 use crate::lists::{ListError, Lists};
-use crate::promote::{Promoted, choose, promote};
+use crate::promote::{Promoted, Promotion, choose};
 use crate::prompt::plain_title;
 use crate::vocabulary::{Kind, PROMOTE};
 use crate::{conversation, session};
@@ -128,14 +128,17 @@ impl Work {
         if chosen.is_empty() {
             return Ok(json!({"tasks": [], "made": 0, "before": 0, "message": "no item is unfinished"}));
         }
+        let (items, chosen, plan) = (&items, &chosen, args.filled("plan"));
+        let promotion = Promotion { dialect, scope: &scope, items, chosen, plan };
         if args.get("dry_run") == Some(&Value::Bool(true)) {
-            let items: Vec<Value> = chosen.iter().map(shown).collect();
-            return Ok(answer(items, json!({"dryRun": true})));
+            let before = promotion.preview(&manager).map_err(|error| error.to_string())?;
+            return Ok(answer(tasks_of(&promotion, before), json!({"dryRun": true})));
         }
-        let promoted = promote(&manager, dialect, &scope, &chosen, args.filled("plan"))
+        let promoted = promotion
+            .make(&manager)
             .map_err(|error| format!("{error}; tasks that were made before that stay"))?;
         let made = promoted.iter().filter(|task| task.is_new).count();
-        let tasks = chosen.iter().zip(&promoted).map(|(item, task)| with_task(shown(item), task)).collect();
+        let tasks = tasks_of(&promotion, promoted.iter().cloned().map(Some));
         Ok(answer(tasks, json!({"made": made, "before": promoted.len() - made})))
     }
 
@@ -216,9 +219,17 @@ fn shown(item: &Item) -> Value {
     json!({"item": cut(&item.id.to_string()), "name": cut(&plain_title(&item.title))})
 }
 
-fn with_task(mut shown: Value, task: &Promoted) -> Value {
-    shown["task"] = json!(task.id);
-    shown["isNew"] = json!(task.is_new);
+/// Returns the items that were chosen, with the tasks that they are.
+fn tasks_of(promotion: &Promotion<'_>, tasks: impl IntoIterator<Item = Option<Promoted>>) -> Vec<Value> {
+    let chosen = promotion.chosen.iter().map(|place| shown(&promotion.items[*place]));
+    chosen.zip(tasks).map(|(shown, task)| with_task(shown, task.as_ref())).collect()
+}
+
+fn with_task(mut shown: Value, task: Option<&Promoted>) -> Value {
+    if let Some(task) = task {
+        shown["task"] = json!(task.id);
+        shown["isNew"] = json!(task.is_new);
+    }
     shown
 }
 

@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, choose, promote};
+use taskpawl_todo::{Dialect, Item, ListError, Lists, Promoted, Promotion, choose};
 
 use crate::app::App;
 use crate::commands::print::count;
-use crate::commands::todo;
+use crate::commands::{apply, todo};
 use crate::error::CliError;
 use crate::text::{clean, style};
 use crate::todo_lists;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Only say which items would become tasks
+    /// Only say which items would become tasks, and what would be refused
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
@@ -66,20 +66,34 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("there is nothing to promote: no item is unfinished");
         return print(app, &[]);
     }
-    if !args.yes || args.dry_run {
-        for item in &chosen {
-            out.remark(&item.line());
-        }
-    }
+    let plan = args.plan.as_deref();
+    let promotion = Promotion { dialect, scope: &scope, items: &items, chosen: &chosen, plan };
     if args.dry_run {
-        return Ok(ExitCode::SUCCESS);
+        return preview(app, &promotion);
+    }
+    if !args.yes {
+        for place in &chosen {
+            out.remark(&items[*place].line());
+        }
     }
     if !args.yes && !is_wanted(app, chosen.len())? {
         out.remark("nothing was promoted");
         return Ok(ExitCode::SUCCESS);
     }
-    let promoted = promote(app.manager()?, dialect, &scope, &chosen, args.plan.as_deref())?;
-    print(app, &promoted)
+    print(app, &promotion.make(app.manager()?)?)
+}
+
+/// What is said of an item that is a task already.
+const WAS: &str = "  (was promoted before)";
+
+/// Says what would become a task, and what would be refused.
+fn preview(app: &App, promotion: &Promotion<'_>) -> Result<ExitCode, CliError> {
+    let before = promotion.preview(&apply::preview_manager(app)?)?;
+    for (place, was) in promotion.chosen.iter().zip(before) {
+        let was = if was.is_some() { WAS } else { "" };
+        app.out().remark(&format!("{}{was}", promotion.items[*place].line()));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the list that is meant.
@@ -157,7 +171,7 @@ fn unread(error: &ListError) -> CliError {
     }
 }
 
-fn chosen(items: &[Item], names: &[String]) -> Result<Vec<Item>, CliError> {
+fn chosen(items: &[Item], names: &[String]) -> Result<Vec<usize>, CliError> {
     choose(items, names).map_err(|name| {
         let known: Vec<String> = items.iter().map(Item::line).collect();
         let hint = match &known[..] {
@@ -189,7 +203,7 @@ fn print(app: &App, promoted: &[Promoted]) -> Result<ExitCode, CliError> {
         return out.data(&promoted);
     }
     let line = |task: &Promoted| {
-        let was = if task.is_new { "" } else { "  (was promoted before)" };
+        let was = if task.is_new { "" } else { WAS };
         let id = out.paint.style(style::BOLD, &clean(task.id.as_str()));
         if out.is_quiet { format!("{id}\n") } else { format!("{id}  {}{was}\n", clean(&task.name)) }
     };

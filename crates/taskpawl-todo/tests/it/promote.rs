@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskpawl_manager::{ApplyOptions, Manager};
+use taskpawl_manager::{ApplyOptions, Ending, Manager};
 use taskpawl_model::{Query, Status, parse_plan};
-use taskpawl_todo::{Dialect, Item, ScopeRule, promote};
+use taskpawl_todo::{Dialect, Item, Promoted, Promotion, ScopeRule, choose};
 use taskpawl_tools::{CallContext, Registry, Tool, call_guarded};
 
 use crate::support::{Host, TALK, plan};
 
 fn items(host: &Host, dialect: Dialect, scope: &str) -> Vec<Item> {
-    host.lists.items(dialect, scope).unwrap().into_iter().filter(Item::is_unfinished).collect()
+    host.lists.items(dialect, scope).unwrap()
+}
+
+/// Makes tasks of all items that are unfinished.
+fn promote(plan: &Manager, dialect: Dialect, scope: &str, items: &[Item]) -> Vec<Promoted> {
+    let chosen = choose(items, &[]).unwrap();
+    Promotion { dialect, scope, items, chosen: &chosen, plan: None }.make(plan).unwrap()
 }
 
 #[test]
@@ -25,7 +31,7 @@ fn items_become_manual_tasks_once() {
     ]);
     host.call("manage_tasks", json!({"taskList": list}));
     let open = items(&host, Dialect::Checklist, "s");
-    let made = promote(&plan, Dialect::Checklist, "s", &open, None).unwrap();
+    let made = promote(&plan, Dialect::Checklist, "s", &open);
     let names: Vec<_> = made.iter().map(|task| (task.name.as_str(), task.is_new)).collect();
     assert_eq!(names, [("Write the report", true), ("Send it", true)]);
     let task = plan.get(made[0].id.as_str()).unwrap();
@@ -34,7 +40,7 @@ fn items_become_manual_tasks_once() {
     let mark = json!({"dialect": "checklist", "scope": "s", "id": 1, "title": "**Write** the `report`"});
     assert_eq!(task.metadata.extra["todo"], mark);
 
-    let again = promote(&plan, Dialect::Checklist, "s", &open, None).unwrap();
+    let again = promote(&plan, Dialect::Checklist, "s", &open);
     assert_eq!(
         again.iter().map(|task| &task.id).collect::<Vec<_>>(),
         made.iter().map(|task| &task.id).collect::<Vec<_>>()
@@ -54,7 +60,7 @@ fn items_of_every_dialect_become_tasks() {
     let todo = json!({"content": "urgent", "status": "pending", "priority": "high"});
     host.scope("s").call("todowrite", json!({"todos": [todo]}));
     for (dialect, scope) in [(Dialect::Conversation, TALK), (Dialect::Queue, "a"), (Dialect::Session, "s")] {
-        promote(&plan, dialect, scope, &items(&host, dialect, scope), None).unwrap();
+        promote(&plan, dialect, scope, &items(&host, dialect, scope));
     }
     let tasks = plan.list(&Query::default()).unwrap().tasks;
     let seen: Vec<_> = tasks
@@ -179,4 +185,63 @@ fn an_item_that_is_named_twice_is_one_task() {
         ask(&host, &tool, json!({"items": [7, "7", "Look"], "plan": null, "session_id": "passed over"}))
             .unwrap();
     assert_eq!((&made["made"], &made["tasks"][0]["item"], ids(&plan).len()), (&json!(1), &json!("7"), 1));
+}
+
+#[test]
+fn an_item_keeps_its_task_when_it_gets_another_number() {
+    let (host, plan) = (Host::new().scope("s"), plan());
+    let write = |titles: &[(u32, &str)]| {
+        let item = |(id, title): &(u32, &str)| json!({"id": id, "title": title, "status": "not-started"});
+        host.call("manage_tasks", json!({"taskList": titles.iter().map(item).collect::<Vec<_>>()}));
+        let made = promote(&plan, Dialect::Checklist, "s", &items(&host, Dialect::Checklist, "s"));
+        made.into_iter().map(|task| task.id.to_string()).collect::<Vec<_>>()
+    };
+    let first = write(&[(1, "Look"), (2, "Build"), (3, "Look")]);
+    assert_eq!(ids(&plan), first);
+    // What has kept number and title goes before what is only called the same.
+    let moved = write(&[(1, "Build"), (2, "Look"), (3, "Look"), (4, "Send")]);
+    assert_eq!(moved[..3], [first[1].clone(), first[0].clone(), first[2].clone()]);
+    assert_eq!(ids(&plan).len(), 4);
+    // The same list under its other name.
+    let other = items(&host, Dialect::TodoList, "s");
+    assert!(promote(&plan, Dialect::TodoList, "s", &other).iter().all(|task| !task.is_new));
+    // What was done and stands under another number in a later list is to be done once more.
+    plan.done(&moved[3..], Ending::default()).unwrap();
+    assert_eq!(write(&[(4, "Send")]), moved[3..], "it is the item that it was");
+    assert_ne!(write(&[(1, "Send")]), moved[3..]);
+}
+
+#[test]
+fn items_that_are_called_the_same_are_tasks_of_their_own() {
+    let (host, plan) = (Host::new(), plan());
+    let push = |item: &str| {
+        host.call("task", json!({"agent_id": "a", "operation": "rpush", "item": item}));
+    };
+    ["x", "y", "x"].into_iter().for_each(push);
+    let queue = || items(&host, Dialect::Queue, "a");
+    let made = promote(&plan, Dialect::Queue, "a", &queue());
+    assert_eq!((made.len(), ids(&plan).len()), (3, 3));
+    let again = promote(&plan, Dialect::Queue, "a", &queue());
+    assert!(again.iter().zip(&made).all(|(now, then)| now.id == then.id && !now.is_new), "{again:?}");
+    assert_eq!(choose(&queue(), &["x".to_owned()]).unwrap(), [0, 2], "the title names both");
+    host.call("task", json!({"agent_id": "a", "operation": "lpop"}));
+    push("x");
+    push("x");
+    let more = promote(&plan, Dialect::Queue, "a", &queue());
+    assert_eq!(more.iter().filter(|task| task.is_new).count(), 1, "{more:?}");
+}
+
+#[test]
+fn a_look_at_a_promotion_finds_what_would_be_refused_and_writes_nothing() {
+    let (host, plan) = (Host::with(|builder| builder.scope(ScopeRule::fixed("s"))), plan());
+    let item = |id: u32, title: &str| json!({"id": id, "title": title, "status": "not-started"});
+    host.call("manage_tasks", json!({"taskList": [item(1, "a"), item(2, "b")]}));
+    let tool = host.lists.promoter(&[Dialect::Checklist], &plan);
+    let wrong = ask(&host, &tool, json!({"plan": "nowhere", "dry_run": true})).unwrap_err();
+    assert!(wrong.contains("plan:nowhere"), "{wrong}");
+    let made = ask(&host, &tool, json!({"items": [2]})).unwrap();
+    let look = ask(&host, &tool, json!({"dry_run": true})).unwrap();
+    let id = &made["tasks"][0]["task"];
+    let seen = json!([{"item": "1", "name": "a"}, {"item": "2", "name": "b", "task": id, "isNew": false}]);
+    assert_eq!((&look["tasks"], ids(&plan).len()), (&seen, 1));
 }
