@@ -37,9 +37,20 @@ fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
         }
     }
     match said.strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('`')) {
-        Some(name) => Refused::argument(name, "it is missing"),
+        Some(name) => Refused::argument(place_of::<T>(given, said, name), "it is missing"),
         None => Refused::argument("arguments", in_words(said, given)),
     }
+}
+
+/// Returns the place of a field that is missing: in an argument, where the same is said although there is an argument of that name.
+fn place_of<T: DeserializeOwned>(given: &Value, said: &str, name: &str) -> String {
+    let is_within = |(field, value): &(&String, &Value)| {
+        let fields = [((*field).clone(), (*value).clone()), (name.to_owned(), Value::Bool(true))];
+        let beside = Value::Object(Map::from_iter(fields));
+        value.is_object() && field.as_str() != name && form::<T>(&beside).is_err_and(|error| error == said)
+    };
+    let holder = given.as_object().into_iter().flatten().find(is_within);
+    holder.map_or_else(|| name.to_owned(), |(field, _)| format!("{field}.{name}"))
 }
 
 /// Returns what is wrong with one argument, alone: what else is missing then does not count.
@@ -85,6 +96,7 @@ fn in_words(said: &str, wrong: &Value) -> String {
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "an object",
+        of if of.starts_with("struct ") || of.contains("tagged enum ") => "an object",
         other => other,
     };
     let found = ["invalid type: ", "invalid value: ", "unknown variant ", "integer ", "boolean "]

@@ -409,9 +409,9 @@ impl ServerHandler for McpServer {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(misread::refused(request))
+        Err(misread::refused(request, is_newer(&context)))
     }
 
     async fn get_task(

@@ -1,41 +1,64 @@
 //! Requests that the protocol reads as none of its own: of a method that there is not, or with parameters that are wrong.
 
+use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CompleteRequestParams, CustomRequest, ErrorCode, ErrorData,
-    GetPromptRequestParams, PaginatedRequestParams, ReadResourceRequestParams,
+    CallToolRequestParams, CancelTaskParams, CompleteRequestParams, CustomRequest, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetTaskParams, PaginatedRequestParams, ReadResourceRequestParams, RequestId,
+    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
 };
+use rmcp::service::RxJsonRpcMessage;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::arguments;
-use super::handler::named;
+use super::handler::{named, short};
 
 /// Says what is wrong with parameters.
 type Check = fn(&Value) -> Option<String>;
 
-/// The methods that every client has in both eras, with what looks at their parameters. Others count as none where they cannot be read:
-/// whether there is such a method depends on the era, and on what the client declared.
-const METHODS: [(&str, Check); 8] = [
-    ("tools/list", problem::<PaginatedRequestParams>),
-    ("tools/call", problem::<CallToolRequestParams>),
-    ("prompts/list", problem::<PaginatedRequestParams>),
-    ("prompts/get", problem::<GetPromptRequestParams>),
-    ("resources/list", problem::<PaginatedRequestParams>),
-    ("resources/templates/list", problem::<PaginatedRequestParams>),
-    ("resources/read", problem::<ReadResourceRequestParams>),
-    ("completion/complete", problem::<CompleteRequestParams>),
+/// In which era there is a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Both,
+    Older,
+    Newer,
+}
+
+/// The methods that there are, with what looks at their parameters.
+const METHODS: [(&str, Era, Check); 14] = [
+    ("tools/list", Era::Both, problem::<PaginatedRequestParams>),
+    ("tools/call", Era::Both, problem::<CallToolRequestParams>),
+    ("prompts/list", Era::Both, problem::<PaginatedRequestParams>),
+    ("prompts/get", Era::Both, problem::<GetPromptRequestParams>),
+    ("resources/list", Era::Both, problem::<PaginatedRequestParams>),
+    ("resources/templates/list", Era::Both, problem::<PaginatedRequestParams>),
+    ("resources/read", Era::Both, problem::<ReadResourceRequestParams>),
+    ("resources/subscribe", Era::Older, problem::<SubscribeRequestParams>),
+    ("resources/unsubscribe", Era::Older, problem::<UnsubscribeRequestParams>),
+    ("subscriptions/listen", Era::Newer, problem::<SubscriptionsListenRequestParams>),
+    ("completion/complete", Era::Both, problem::<CompleteRequestParams>),
+    ("tasks/get", Era::Both, problem::<GetTaskParams>),
+    ("tasks/update", Era::Both, problem::<UpdateTaskParams>),
+    ("tasks/cancel", Era::Both, problem::<CancelTaskParams>),
 ];
 
-/// Returns why a request is not answered.
-pub(super) fn refused(request: CustomRequest) -> ErrorData {
+/// Returns why a request is not answered that came in the newer era, or in the older one.
+pub(super) fn refused(request: CustomRequest, is_newer: bool) -> ErrorData {
     let CustomRequest { method, params, .. } = request;
-    let Some((_, check)) = METHODS.iter().find(|(name, _)| *name == method) else {
+    let era = if is_newer { Era::Newer } else { Era::Older };
+    let is_meant = |(name, of, _): &&(&str, Era, Check)| *name == method && [Era::Both, era].contains(of);
+    let Some((_, _, check)) = METHODS.iter().find(is_meant) else {
         let message = format!("no method `{}`", named(&method));
         return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
     };
     let problem = check(&params.unwrap_or_else(|| json!({})));
-    let problem = problem.unwrap_or_else(|| "they are not what the protocol says".to_owned());
-    ErrorData::invalid_params(format!("the parameters of `{method}` cannot be read: {problem}"), None)
+    wrong(&method, &problem.unwrap_or_else(|| "they are not what the protocol says".to_owned()))
+}
+
+fn wrong(method: &str, problem: &str) -> ErrorData {
+    let message = format!("the parameters of `{}` cannot be read: {problem}", named(method));
+    ErrorData::invalid_params(message, None)
 }
 
 fn problem<T: DeserializeOwned>(params: &Value) -> Option<String> {
@@ -47,6 +70,40 @@ fn problem<T: DeserializeOwned>(params: &Value) -> Option<String> {
             Some(format!("expected an object, not {}", arguments::found(params)))
         }
     }
+}
+
+/// What stands in the parameters of every request.
+#[derive(Deserialize)]
+struct Common {
+    #[serde(rename = "_meta")]
+    _meta: Option<Map<String, Value>>,
+}
+
+/// Returns why what reads messages cannot read one.
+pub(super) fn problem_of_message(message: &[u8]) -> Option<serde_json::Error> {
+    serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(message).err()
+}
+
+/// Returns the id of a request that is none in the form of the protocol, and why; nothing where the message can be read, or nobody
+/// waits for an answer to it by an id. What reads messages otherwise answers all of these alike, and without their id.
+pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {
+    let unread = problem_of_message(message)?;
+    let Value::Object(fields) = serde_json::from_slice(message).ok()? else { return None };
+    let id = RequestId::deserialize(fields.get("id")?).ok()?;
+    let method = fields.get("method")?;
+    let Some(method) = method.as_str() else {
+        let message = format!("`method`: expected text, not {}", arguments::found(method));
+        return Some((id, ErrorData::invalid_request(message, None)));
+    };
+    let params = fields.get("params").filter(|params| !params.is_null());
+    let error = match params.and_then(problem::<Common>) {
+        Some(problem) => wrong(method, &problem),
+        None if fields.get("jsonrpc").is_none_or(|version| version != "2.0") => {
+            ErrorData::invalid_request("`jsonrpc`: expected \"2.0\"", None)
+        }
+        None => ErrorData::invalid_request(short(&format!("the message is no request: {unread}")), None),
+    };
+    Some((id, error))
 }
 
 #[cfg(test)]
@@ -67,10 +124,121 @@ mod tests {
                 "argument `arguments`: expected an object, not \"xxx",
             ),
             ("resources/read", json!([1]), ErrorCode::INVALID_PARAMS, "expected an object, not a list"),
+            (
+                "resources/read",
+                json!({"uri": null}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `uri`: it is missing",
+            ),
+            (
+                "prompts/get",
+                json!({"name": 1}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `name`: expected text, not `1`",
+            ),
+            (
+                "tasks/get",
+                json!({"taskId": 5}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `taskId`: expected text, not `5`",
+            ),
+            (
+                "tasks/cancel",
+                json!({"id": "x"}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `taskId`: it is missing",
+            ),
+            (
+                "tasks/update",
+                json!({"taskId": "x", "inputResponses": []}),
+                ErrorCode::INVALID_PARAMS,
+                "argument `inputResponses`: expected an object, not a list",
+            ),
         ] {
-            let error = refused(CustomRequest::new(method, Some(params)));
-            assert_eq!(error.code, code, "{error:?}");
-            assert!(error.message.contains(said) && error.message.len() < 1_000, "{error:?}");
+            for is_newer in [false, true] {
+                let error = refused(CustomRequest::new(method, Some(params.clone())), is_newer);
+                assert_eq!(error.code, code, "{error:?}");
+                assert!(error.message.contains(said) && error.message.len() < 1_000, "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_method_of_the_other_era_is_none() {
+        for (method, is_newer, said) in [
+            ("resources/subscribe", false, "argument `uri`: it is missing"),
+            ("resources/unsubscribe", false, "argument `uri`: it is missing"),
+            ("subscriptions/listen", true, "argument `notifications`: it is missing"),
+        ] {
+            let ask = |is_newer| refused(CustomRequest::new(method, None), is_newer);
+            let (here, there) = (ask(is_newer), ask(!is_newer));
+            assert_eq!((here.code, there.code), (ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND));
+            assert!(here.message.contains(said), "{here:?}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_is_wrong_is_said_to_be() {
+        let name = json!({"name": "id", "value": ""});
+        for (params, said) in [
+            (json!({"argument": name}), "argument `ref`: it is missing"),
+            (json!({"ref": {}, "argument": name}), "argument `ref.type`: it is missing"),
+            (json!({"ref": {"type": "ref/prompt"}, "argument": name}), "argument `ref.name`: it is missing"),
+            (
+                json!({"ref": {"type": "ref/tool", "name": "x"}, "argument": name}),
+                "argument `ref`: expected `ref/resource` or `ref/prompt`, not `ref/tool`",
+            ),
+            (json!({"ref": "x", "argument": name}), "argument `ref`: expected an object, not \"x\""),
+            (
+                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"value": ""}}),
+                "argument `argument.name`: it is missing",
+            ),
+            (
+                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": 1}),
+                "argument `argument`: expected an object, not `1`",
+            ),
+        ] {
+            let error = refused(CustomRequest::new("completion/complete", Some(params.clone())), true);
+            assert!(error.message.ends_with(said), "{params}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_form_is_answered_by_its_id() {
+        let of = |message: &str| without_form(message.as_bytes());
+        for (message, code, said) in [
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}"#,
+                ErrorCode::INVALID_PARAMS,
+                "the parameters of `tools/call` cannot be read: expected an object, not a list",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":5}}"#,
+                ErrorCode::INVALID_PARAMS,
+                "argument `_meta`: expected an object, not `5`",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":5}"#,
+                ErrorCode::INVALID_REQUEST,
+                "`method`: expected text, not `5`",
+            ),
+            (r#"{"id":7,"method":"tools/list"}"#, ErrorCode::INVALID_REQUEST, "`jsonrpc`: expected \"2.0\""),
+        ] {
+            let (id, error) = of(message).unwrap();
+            assert_eq!((id, error.code), (RequestId::Number(7), code), "{message}");
+            assert!(error.message.contains(said), "{error:?}");
+        }
+        // What can be read, what nobody waits for by an id, answers, and what is no JSON.
+        for message in [
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":null}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/list","params":[]}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"tools/list","params":[]}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":5}"#,
+            "[]",
+            "{",
+        ] {
+            assert_eq!(of(message), None, "{message}");
         }
     }
 }

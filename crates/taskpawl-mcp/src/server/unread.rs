@@ -1,4 +1,5 @@
-//! Answers to messages that cannot be read. The transport below passes over them without a word, and who sent one would wait for ever.
+//! Answers to messages that cannot be read. The transport below passes over them without a word, or answers without the id by which the
+//! sender waits, who would wait for ever.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,9 +13,14 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc;
 
+use super::misread;
+
 /// How many messages that cannot be read wait for their answers. Of more at a time the others get none: nobody is owed memory for
 /// what is no message.
 const MOST_WAITING: usize = 64;
+
+/// How much is read at once.
+const READ_BYTES: usize = 8 << 10;
 
 /// Why a message cannot be read, and by which id its sender waits, where that can be told.
 #[derive(Debug)]
@@ -23,11 +29,14 @@ struct Unread {
     error: ErrorData,
 }
 
-/// Passes on what it reads, and looks at each line whether the transport can read it.
+/// Passes on the lines that it reads, but for those that are answered here.
 #[derive(Debug)]
 pub(super) struct Reader<R> {
     input: R,
     line: Vec<u8>,
+    /// Lines that are to be passed on, of which the first `passed` bytes are.
+    lines: Vec<u8>,
+    passed: usize,
     is_too_long: bool,
     /// What is kept of a line that is too long.
     outline: Outline,
@@ -70,24 +79,46 @@ impl<R> Reader<R> {
         } else {
             unread(&self.line)
         };
+        match unread {
+            // Where there is no room, or nobody answers any more, it is lost.
+            Some(unread) => drop(self.unread.try_send(unread)),
+            None => self.pass_on(),
+        }
         self.line.clear();
         self.is_too_long = false;
-        if let Some(unread) = unread {
-            // There is no room, or nobody answers any more.
-            let _ = self.unread.try_send(unread);
+    }
+
+    fn pass_on(&mut self) {
+        self.lines.append(&mut self.line);
+        self.lines.push(b'\n');
+    }
+
+    /// Moves as much into `buffer` as fits.
+    fn give(&mut self, buffer: &mut ReadBuf<'_>) {
+        let left = &self.lines[self.passed..];
+        let count = left.len().min(buffer.remaining());
+        buffer.put_slice(&left[..count]);
+        self.passed += count;
+        if self.passed == self.lines.len() {
+            // Plans are long, and what comes after one seldom is.
+            self.lines = Vec::new();
+            self.passed = 0;
         }
     }
 }
 
-/// Returns what is wrong with a line that is no JSON, or more deeply nested than is read.
+/// Returns what is wrong with a line that is no JSON, or more deeply nested than is read, or a request in another form than that of
+/// the protocol.
 fn unread(line: &[u8]) -> Option<Unread> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    if line.iter().all(u8::is_ascii_whitespace) {
+    if line.iter().all(u8::is_ascii_whitespace) || misread::problem_of_message(line).is_none() {
         return None;
     }
-    let problem = serde_json::from_slice::<Value>(line).err()?;
-    let error = ErrorData::parse_error(format!("the message cannot be read: {problem}"), None);
-    Some(Unread { id: id(line), error })
+    if let Err(problem) = serde_json::from_slice::<Value>(line) {
+        let error = ErrorData::parse_error(format!("the message cannot be read: {problem}"), None);
+        return Some(Unread { id: id(line), error });
+    }
+    misread::without_form(line).map(|(id, error)| Unread { id: Some(id), error })
 }
 
 /// The longest outline of a message whose id is looked for.
@@ -172,9 +203,17 @@ impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.input).poll_read(cx, buffer))?;
-        this.take(&buffer.filled()[before..]);
+        while this.lines.is_empty() {
+            let mut bytes = [0; READ_BYTES];
+            let mut read = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut this.input).poll_read(cx, &mut read))?;
+            // A line that has no end is no message.
+            if read.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            this.take(read.filled());
+        }
+        this.give(buffer);
         Poll::Ready(Ok(()))
     }
 }
@@ -199,6 +238,8 @@ pub(super) fn answering<R, T: Transport<RoleServer>>(
     let reader = Reader {
         input,
         line: Vec::new(),
+        lines: Vec::new(),
+        passed: 0,
         is_too_long: false,
         outline: Outline::default(),
         most_bytes,

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
 use rmcp::ServerHandler;
+use rmcp::model::{ErrorData, RequestId};
+use rmcp::service::{RoleServer, TxJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -15,6 +18,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, plain};
+use crate::server::misread;
 
 /// The largest request: whole plans come so.
 const MOST_REQUEST_BYTES: usize = 8 << 20;
@@ -59,11 +63,13 @@ impl<H: Served> Eras<H> {
     }
 
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if request.headers().contains_key(SESSION) {
-            return self.in_session.handle(request).await;
-        }
+        let is_in_session = request.headers().contains_key(SESSION);
         if request.method() != Method::POST {
-            return self.alone.handle(request).await;
+            return if is_in_session {
+                self.in_session.handle(request).await
+            } else {
+                self.alone.handle(request).await
+            };
         }
         let (head, body) = request.into_parts();
         let body = match Limited::new(body, MOST_REQUEST_BYTES).collect().await {
@@ -73,14 +79,30 @@ impl<H: Served> Eras<H> {
             }
             Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
         };
-        let begins = begins_a_session(&body) && self.has_room().await;
+        if let Some((id, error)) = misread::without_form(&body) {
+            return refused(id, error);
+        }
+        let begins = !is_in_session && begins_a_session(&body) && self.has_room().await;
         let request = Request::from_parts(head, Full::new(body));
-        if begins { self.in_session.handle(request).await } else { self.alone.handle(request).await }
+        if begins || is_in_session {
+            self.in_session.handle(request).await
+        } else {
+            self.alone.handle(request).await
+        }
     }
 
     async fn has_room(&self) -> bool {
         self.sessions.sessions.read().await.len() < MOST_SESSIONS
     }
+}
+
+/// Returns the answer to a request that what serves below would not answer by its id.
+fn refused(id: RequestId, error: ErrorData) -> Answer {
+    let message = TxJsonRpcMessage::<RoleServer>::error(error, Some(id));
+    let text = serde_json::to_vec(&message).expect("BUG: an error is JSON");
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
 }
 
 fn config(stop: &CancellationToken, has_sessions: bool) -> StreamableHttpServerConfig {

@@ -246,6 +246,21 @@ async fn a_client_of_the_older_era_hears_of_changes_in_its_session() {
 }
 
 #[tokio::test]
+async fn parameters_that_are_no_object_are_answered_by_the_id_of_their_request() {
+    let site = Site::open(true).await;
+    let (session, _) = initialize(&site).await;
+    let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list", "params": []}).to_string();
+    for head in [format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}"), in_session("POST", &session.unwrap())] {
+        let answer = site.send(&head, &body).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/json"), "{answer}");
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["id"], &body["error"]["code"]), (&json!(9), &json!(-32_602)), "{body}");
+    }
+    site.close().await;
+}
+
+#[tokio::test]
 async fn sessions_are_bounded_and_who_comes_then_is_served_without_one() {
     let site = Site::open(true).await;
     let mut sessions = Vec::new();

@@ -77,7 +77,15 @@ async fn what_cannot_be_read_is_answered() {
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"plan_show","arguments":{arguments}}}}}"#
         )
     };
-    let lines = ["{bad".to_owned(), String::new(), request("7", &deep(130)), request("\"x\"", "{\"a\":")];
+    let no_object = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[]}"#.to_owned();
+    let lines = [
+        "{bad".to_owned(),
+        String::new(),
+        request("7", &deep(130)),
+        request("\"x\"", "{\"a\":"),
+        no_object,
+        r#"{"jsonrpc":"2.0","id":"y","method":[]}"#.to_owned(),
+    ];
     let written = format!("{}\n", lines.join("\n"));
     let server = scene.server();
     let (said, ended) = tokio::join!(
@@ -98,5 +106,14 @@ async fn what_cannot_be_read_is_answered() {
     let heads: Vec<_> =
         answers.iter().map(|answer| (answer["id"].clone(), answer["error"]["code"].clone())).collect();
     let code = json!(-32_700);
-    assert_eq!(heads, [(json!(null), code.clone()), (json!(7), code.clone()), (json!(null), code)], "{said}");
+    let expected = [
+        (json!(null), code.clone()),
+        (json!(7), code.clone()),
+        (json!(null), code),
+        (json!(9), json!(-32_602)),
+        (json!("y"), json!(-32_600)),
+    ];
+    assert_eq!(heads, expected, "{said}");
+    let problem = "the parameters of `tools/call` cannot be read: expected an object, not a list";
+    assert_eq!(answers[3]["error"]["message"], problem);
 }
