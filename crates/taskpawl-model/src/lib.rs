@@ -80,7 +80,7 @@ pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanTask, Position,
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
-    plan_from_json, task_from_json,
+    plan_from_json, plan_value, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall, revealed};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};

@@ -21,9 +21,9 @@ const LISTS: [&str; 9] =
     ["run", "call", "calls", "toolCalls", "needs", "dependencies", "context", "metadata", "subtasks"];
 
 /// Writes into a part of a plan what its tasks leave out and the plan has: the part then says all about each of them. `null` takes a
-/// field away, of `metadata` and `context` each entry is a field of its own, and a subtask stays where it was. What the part does not
-/// speak of and has to stand beside it, as what is above its tasks and what these wait for, is added at the end; returns how many
-/// tasks these are.
+/// field away, of `metadata` and `context` each entry is a field of its own, which `null` takes away, too, and a subtask stays where
+/// it was. What the part does not speak of and has to stand beside it, as what is above its tasks and what these wait for, is added at
+/// the end; returns how many tasks these are.
 ///
 /// What is no part of a plan stays as it is, for [`parse_plan`](crate::parse_plan) to say what is wrong with it.
 ///
@@ -191,8 +191,10 @@ impl Known<'_> {
             *entry = json!({"name": name});
         }
         let Value::Object(fields) = entry else { return Ok(()) };
+        lift(fields, "context");
+        let gone = take_nulls(fields);
         if let Some(key) = key {
-            overlay(fields, self.fields_of(&self.bases[&key])?);
+            overlay(fields, self.fields_of(&self.bases[&key])?, &gone);
             add_subtasks(fields, below.get(&key));
         }
         if let Some(Value::Array(subtasks)) = fields.get_mut("subtasks") {
@@ -246,11 +248,24 @@ fn add_subtasks(fields: &mut Map, below: Option<&Vec<String>>) {
     fields.insert("subtasks".to_owned(), subtasks.into());
 }
 
-/// Adds what the fields of a task leave out.
-fn overlay(fields: &mut Map, base: Map) {
-    for field in ["toolCalls", "context"] {
-        lift(fields, field);
+/// Fields of which each entry is a field of its own.
+const ENTRIES: [&str; 2] = ["metadata", "context"];
+
+/// Takes out of a task the entries that are to be taken away, and returns them with the fields in which they stand.
+fn take_nulls(fields: &mut Map) -> BTreeSet<(&'static str, String)> {
+    let mut gone = BTreeSet::new();
+    for field in ENTRIES {
+        let Some(Value::Object(entries)) = fields.get_mut(field) else { continue };
+        let nulls = entries.iter().filter(|(_, value)| value.is_null());
+        gone.extend(nulls.map(|(name, _)| (field, name.clone())));
+        entries.retain(|_, value| !value.is_null());
     }
+    gone
+}
+
+/// Adds what the fields of a task leave out, but for the entries that are `gone`.
+fn overlay(fields: &mut Map, base: Map, gone: &BTreeSet<(&'static str, String)>) {
+    lift(fields, "toolCalls");
     for (field, value) in base {
         let given: &[&str] = match field.as_str() {
             "toolCalls" => &WORK,
@@ -262,9 +277,12 @@ fn overlay(fields: &mut Map, base: Map) {
         }
         match fields.get_mut(&field) {
             None => _ = fields.insert(field, value),
-            Some(Value::Object(own)) if field == "metadata" || field == "context" => {
+            Some(Value::Object(own)) if ENTRIES.contains(&field.as_str()) => {
+                let is_gone = |name: &str| gone.iter().any(|(of, gone)| *of == field && gone == name);
                 for (name, value) in value.as_object().into_iter().flatten() {
-                    own.entry(name.clone()).or_insert_with(|| value.clone());
+                    if !is_gone(name) {
+                        own.entry(name.clone()).or_insert_with(|| value.clone());
+                    }
                 }
             }
             Some(_) => {}

@@ -29,7 +29,8 @@ pub(crate) use vocabulary::word_hint;
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use parse::{
-    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, task_from_json,
+    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value,
+    task_from_json,
 };
 pub use types::{Budget, Param, ParamType, Plan, PlanTask, Position};
 pub use vocabulary::{PlanFields, plan_fields};

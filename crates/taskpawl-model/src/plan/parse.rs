@@ -45,6 +45,20 @@ pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
     })
 }
 
+/// Returns the value that a JSON or YAML text stands for, whatever it describes: for those who change it before it is read as a plan.
+///
+/// # Errors
+/// What keeps the text from being read, each with its place.
+pub fn plan_value(text: &str) -> Result<Value, PlanErrors> {
+    from_text(text, |reader, node| {
+        let value = node.to_json(MAX_DEPTH);
+        if value.is_none() {
+            reader.report(node.at, PlanProblem::TooDeep { limit: MAX_DEPTH });
+        }
+        value
+    })
+}
+
 /// Returns the plan that a JSON value describes, by the rules of [`parse_plan`], as a part of a plan that is there already: its
 /// expressions may use what that has.
 ///

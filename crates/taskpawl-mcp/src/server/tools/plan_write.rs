@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
     CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanNotify, PlanRecord, PlanTask, Refusal, Selector,
-    TaskId, TaskSpec, complete_part, parse_plan,
+    TaskId, TaskSpec, complete_part, parse_plan, plan_value,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
@@ -144,11 +144,7 @@ fn whole_plan(plan: &Value) -> Result<Plan, Refused> {
 fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan, u64), Refused> {
     // Some models write an object as text.
     if let Some(text) = part.as_str() {
-        let Ok(object) = serde_json::from_str(text) else {
-            parse_plan(text).map_err(Refused::Text)?;
-            return Err(Refused::argument("plan", "with merge it is an object, or a text in JSON"));
-        };
-        part = object;
+        part = plan_value(text).map_err(Refused::Text)?;
     }
     if part.is_array() {
         part = json!({"tasks": part});

@@ -139,6 +139,39 @@ async fn a_merge_keeps_what_its_tasks_leave_out() {
 }
 
 #[tokio::test]
+async fn a_merge_takes_entries_away_that_are_null() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let plan = json!({"tasks": [
+        {"id": "t", "name": "T", "metadata": {"a": {"x": 1, "y": 2}, "b": 1, "context": {"c": 1, "d": 2}}},
+    ]});
+    client.call("plan_write", json!({"plan": plan})).await;
+    let merge = async |plan: Value| client.call("plan_write", json!({"plan": plan, "merge": true})).await;
+    let task = async |id: &str| client.call("task_get", json!({"id": id})).await["task"].clone();
+    let both = |task: &Value| (task["metadata"].clone(), task["context"].clone());
+
+    // A text in YAML is a part as well.
+    let part = "tasks: [{id: t, metadata: {b: null, e: 1, none: null}, context: {c: null}}]";
+    let written = merge(json!(part)).await;
+    assert_eq!(written["changed"], json!(["t"]), "{written}");
+    assert_eq!(both(&task("t").await), (json!({"a": {"x": 1, "y": 2}, "e": 1}), json!({"d": 2})));
+    assert_eq!(merge(json!(part)).await["unchanged"], 1, "the same part changes nothing");
+    merge(json!({"tasks": [{"id": "t", "metadata": {"context": {"d": null, "f": 1}}}]})).await;
+    assert_eq!(both(&task("t").await), (json!({"a": {"x": 1, "y": 2}, "e": 1}), json!({"f": 1})));
+    merge(json!({"tasks": [{"id": "t", "metadata": {"a": null, "e": null}, "context": null}]})).await;
+    let bare = task("t").await;
+    assert_eq!((bare.get("metadata"), bare.get("context")), (None, None), "{bare}");
+
+    // Of a new task it takes nothing away, and leaves nothing behind.
+    let part = json!({"tasks": [{"id": "new", "name": "New", "metadata": {"a": null, "b": 2}}]});
+    assert_eq!(merge(part.clone()).await["created"], json!(["new"]));
+    assert_eq!(task("new").await["metadata"], json!({"b": 2}));
+    assert_eq!(merge(part).await["unchanged"], 1);
+    let wrong = client.refused("plan_write", json!({"plan": "tasks: [{id: t, x", "merge": true})).await;
+    assert!(wrong["error"]["problems"][0].as_str().unwrap().contains("line 1"), "{wrong}");
+}
+
+#[tokio::test]
 async fn refusals_say_what_to_call_instead() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[1]).await;
@@ -327,11 +360,13 @@ async fn a_plan_as_a_text_is_wrong_at_a_place() {
         let problem = refused["error"]["problems"][0].as_str().unwrap();
         assert!(problem.starts_with("line ") && problem.contains("column "), "{problem}");
     }
-    // A part keeps what the plan says beside its tasks, which only an object can.
-    let part = json!({"plan": "tasks: [{id: a}]", "merge": true});
-    let refused = client.refused("plan_write", part).await;
-    assert!(refused["error"]["message"].as_str().unwrap().contains("argument `plan`"), "{refused}");
-    client.call("plan_write", json!({"plan": "{\"tasks\": [{\"id\": \"a\"}]}", "merge": true})).await;
+    // So is a part, which may be a text in JSON or YAML.
+    let refused = client.refused("plan_write", json!({"plan": "tasks: [", "merge": true})).await;
+    assert!(refused["error"]["problems"][0].as_str().unwrap().starts_with("line "), "{refused}");
+    let written = client.call("plan_write", json!({"plan": "tasks: [{id: a}]", "merge": true})).await;
+    assert_eq!(written["created"], json!(["a"]));
+    let json = json!({"plan": "{\"tasks\": [{\"id\": \"a\"}]}", "merge": true});
+    assert_eq!(client.call("plan_write", json).await["unchanged"], 1);
 }
 
 #[tokio::test]
