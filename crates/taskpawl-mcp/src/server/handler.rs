@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::{Means, RunId};
+use taskpawl::model::{Command, Means, RunId};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 use tokio::time::Instant;
 
@@ -142,6 +142,18 @@ impl McpServer {
         let agent = caller.agent.clone();
         let answer = blocking(move || tool.call(&caller, server.options(), arguments)).await?;
         Ok(answer.only_here(self.options()).in_name_of(agent.as_deref()).into_result().into())
+    }
+
+    /// Takes the advice away to take another task where there is none: that would be refused in its turn.
+    async fn without_vain_advice(&self, refused: Refused, agent: Option<String>) -> Refused {
+        let Refused::Command(error) = refused else { return refused };
+        let plans = agent.map_or_else(|| self.plans().clone(), |agent| self.plans().acting_as(agent));
+        let ServerOptions { lease, run, .. } = self.options();
+        let next = Command::Claim { id: None, lease: *lease, capacities: run.resources.clone() };
+        if !Refused::is_held(&error) || blocking(move || plans.manager().preview(next)).await.is_ok() {
+            return Refused::Command(error);
+        }
+        Refused::Alone(error)
     }
 
     /// Refuses a tool that is there outside of a call alone.
@@ -302,7 +314,10 @@ impl ServerHandler for McpServer {
             refused.into_answer(agent.as_deref()).only_here(self.options()).into_result().into()
         };
         if let Some(tool) = Core::named(&request.name, self.options()) {
-            return Ok(self.call_core(tool, request, &context).await.unwrap_or_else(said));
+            return Ok(match self.call_core(tool, request, &context).await {
+                Ok(answer) => answer,
+                Err(refused) => said(self.without_vain_advice(refused, agent.clone()).await),
+            });
         }
         if let Some(refused) = self.beyond(&request.name) {
             return Ok(said(refused));

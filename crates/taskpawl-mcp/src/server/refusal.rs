@@ -23,6 +23,9 @@ pub(super) enum Refused {
     /// The rules refuse it, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
+    /// Another one holds the task, and there is no other that could be taken instead.
+    #[error(transparent)]
+    Alone(Error),
     /// A run could not start.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -51,12 +54,19 @@ impl Refused {
         Self::Argument { name: name.into(), problem: problem.into() }
     }
 
+    /// Returns whether a task is refused because somebody else holds it by a claim that ends.
+    pub(super) fn is_held(error: &Error) -> bool {
+        let Error::Refused(refusal) = error else { return false };
+        matches!(refusal.as_ref(), Refusal::HeldByOther { lease_until: Some(_), .. })
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Argument { .. } => "invalid_argument",
             Self::NotHere { .. } => "not_available",
             Self::Calls(_) | Self::Text(_) | Self::Command(Error::Invalid(_)) => "invalid_plan",
             Self::Command(Error::Refused(refusal))
+            | Self::Alone(Error::Refused(refusal))
             | Self::Run(RunError::Command(Error::Refused(refusal))) => {
                 if refusal.is_about_ids() {
                     "unknown_id"
@@ -64,7 +74,7 @@ impl Refused {
                     "refused"
                 }
             }
-            Self::Command(_) | Self::Run(_) => "failed",
+            Self::Command(_) | Self::Alone(_) | Self::Run(_) => "failed",
         }
     }
 
@@ -73,6 +83,10 @@ impl Refused {
             Self::Command(error) | Self::Run(RunError::Command(error)) => {
                 own_hint(error).or_else(|| error.hint()).or_else(|| hint_of_plan(error))
             }
+            Self::Alone(_) => Some(
+                "nothing else is ready for you now; until its claim ends, only its holder can report on it"
+                    .to_owned(),
+            ),
             Self::NotHere { hint, .. } => hint.clone(),
             Self::Argument { .. } => {
                 Some("nothing was done: mend it and give the whole call again".to_owned())

@@ -39,9 +39,17 @@ async fn a_plan_is_written_looked_at_and_done_in_both_eras() {
             client.refused("task_update", json!({"id": "write", "action": "done", "agent": "bob"})).await;
         assert_eq!(foreign["error"]["kind"], "refused", "{foreign}");
         assert!(!foreign.to_string().contains("release"), "{foreign}");
+        // There is nothing else: what would be refused is not advised.
+        let look = json!({"tool": "plan_show", "arguments": {"agent": "bob"}});
+        assert_eq!(foreign["nextActions"], json!([look]));
+        assert!(!foreign["error"]["hint"].as_str().unwrap().contains("ready_list"), "{foreign}");
+        client.call("task_add", json!({"name": "Spare", "id": "spare"})).await;
+        let foreign =
+            client.refused("task_update", json!({"id": "write", "action": "claim", "agent": "bob"})).await;
         let next = json!({"tool": "ready_list", "arguments": {"claim": true, "agent": "bob"}});
         assert_eq!(foreign["nextActions"], json!([next]));
         assert!(foreign["error"]["hint"].as_str().unwrap().contains("\"agent\":\"bob\""), "{foreign}");
+        client.call("task_delete", json!({"ids": ["spare"]})).await;
         // What is advised is the call itself: it works as it stands.
         let advised = &claimed["nextActions"][0];
         assert_eq!(
