@@ -84,6 +84,8 @@ struct Section {
     rest: &'static str,
     /// Whether there are more of them than were looked at.
     truncated: bool,
+    /// How many tasks there are, where that is known beyond the items.
+    total: Option<u64>,
 }
 
 impl Section {
@@ -94,14 +96,19 @@ impl Section {
         line: impl Fn(&T) -> String,
     ) -> Self {
         let lines = list.items.iter().map(|item| format!("- {}", line(item))).collect();
-        Self { heading, lines, rest, truncated: list.truncated }
+        Self { heading, lines, rest, truncated: list.truncated, total: None }
+    }
+
+    /// Says how many tasks there are of which the items tell.
+    fn of_tasks(self, total: u64) -> Self {
+        Self { total: Some(total), ..self }
     }
 
     /// Returns what stands in its place where there is no room for it.
     fn in_short(&self) -> Option<String> {
-        let than = if self.truncated { "more than " } else { "" };
-        let count = self.lines.len();
-        (count > 0).then(|| format!("{} {than}{count}, shown by `{}`", self.heading, self.rest))
+        let than = if self.truncated && self.total.is_none() { "more than " } else { "" };
+        let count = self.total.unwrap_or(self.lines.len() as u64);
+        (!self.lines.is_empty()).then(|| format!("{} {than}{count}, shown by `{}`", self.heading, self.rest))
     }
 
     /// Returns the room that is kept for it.
@@ -185,7 +192,9 @@ fn sections(digest: &Digest) -> [Section; 8] {
     [
         Section::new("Next:", &next, "taskpawl explain --ready", next_line),
         Section::new("Waits for a decision:", &digest.on_hold, "taskpawl list --status blocked", on_hold),
-        Section::new("Failed:", &digest.failed, "taskpawl list --status failed", failure),
+        // Its items are groups.
+        Section::new("Failed:", &digest.failed, "taskpawl list --status failed", failure)
+            .of_tasks(digest.count(Status::Failed)),
         Section::new("Ready for you:", &digest.ready, "taskpawl ready", ready),
         Section::new("Ready for a run:", &digest.ready_to_run, "taskpawl ready", ready),
         Section::new("Ready, but for no run here:", &digest.for_nobody, "taskpawl explain --ready", nobody),
@@ -321,5 +330,7 @@ mod tests {
         }
         let list = section("B:", long, false);
         assert_eq!(list.in_short().unwrap(), "B: 10, shown by `show`");
+        let groups = section("Failed:", long, true).of_tasks(20);
+        assert_eq!(groups.in_short().unwrap(), "Failed: 20, shown by `show`", "tasks, not groups");
     }
 }
