@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use taskpawl::Taskpawl;
 use taskpawl::model::{Origin, PlanAccess, Refusal};
-use taskpawl::store::Location;
+use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::CallOrigin;
 use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
 use taskpawl_todo::{Dialect, Lists, ScopeRule};
@@ -138,9 +138,10 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let within = within(app, args)?;
-    let plans = plans(app, args)?;
+    let has_project = !is_without_project(app, args)?;
+    let plans = if has_project { plans(app, args)? } else { no_plans(app)? };
     let lists = lists(app, args)?;
-    if within.is_none() {
+    if within.is_none() && has_project {
         todo_lists::mirror(&lists, &plans);
     }
     let options = ServerOptions {
@@ -161,7 +162,7 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     // What still reads from standard input is not waited for.
     runtime.shutdown_background();
     let exit = ended?;
-    if within.is_none() {
+    if within.is_none() && has_project {
         keep_quota(app, &plans)?;
     }
     Ok(exit)
@@ -186,6 +187,26 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
     }
     let Location::Call(door) = &app.place()?.location else { return Ok(None) };
     Ok(Some(door.access()?))
+}
+
+/// Returns whether there is no project, and nothing is served that is kept in one.
+fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
+    let Err(CliError::Place(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
+    if args.dialect.is_empty() || args.dialect.contains(&Served::Core) {
+        return Ok(false);
+    }
+    let in_project = |served: &&Served| !matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));
+    let Some(Served::Dialect(dialect)) = args.dialect.iter().find(in_project) else { return Ok(true) };
+    let message = format!("there is no project here, and lists of the dialect `{dialect}` belong to one");
+    let hint = "`taskpawl init` in the directory of the project makes it one, and `--project DIR` names it; `session` and `queue` \
+                need none";
+    Err(CliError::usage_with(message, hint))
+}
+
+/// Returns a plan for servers that have none: nothing of it is kept.
+fn no_plans(app: &App) -> Result<Taskpawl, CliError> {
+    let builder = app.builder_at(Location::Memory, &app.environment().directory)?;
+    Ok(builder.without_builtin_tools().open()?)
 }
 
 /// Returns the to-do lists of the server. By HTTP, where nothing is kept of clients, calls have to say whose list they are about.

@@ -472,3 +472,24 @@ fn who_misspells_a_dialect_is_told_of_all_that_a_server_can_serve() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("session, queue, core; did you mean `core`?"), "{refused}");
 }
+
+#[test]
+fn what_is_kept_in_no_project_needs_none() {
+    let cli = Cli::without_store().with_clock();
+    let mut agent = start(&cli, &["--dialect", "session", "--dialect", "queue"]);
+    does(&mut agent, "todowrite", &json!({"todos": todo("a")}));
+    assert!(does(&mut agent, "todoread", &json!({})).starts_with(r#"{"title":"1 todos""#));
+    let push = json!({"agent_id": "x", "operation": "rpush", "item": "b"});
+    assert_eq!(does(&mut agent, "task", &push), r#"{"count":1}"#);
+    assert_eq!(agent.close(), (Some(0), String::new()));
+    assert_eq!(fs::read_dir(cli.path("work")).unwrap().count(), 0, "nothing is made there");
+    assert_eq!(cli.run(&["todo-list", "--agent", "x"]).ok().stdout, "{\"items\":[\"b\"]}\n");
+    for dialect in ["conversation", "checklist", "checklist:manage_todo_list"] {
+        let refused = cli.run(&["mcp", "--dialect", "session", "--dialect", dialect]);
+        let said = format!("there is no project here, and lists of the dialect `{dialect}` belong to one");
+        assert!(refused.code == Some(2) && refused.stderr.contains(&said), "{refused}");
+        assert!(refused.stderr.contains("taskpawl init"), "{refused}");
+    }
+    let refused = cli.run(&["mcp", "--dialect", "session", "--dialect", "core"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("taskpawl init"), "{refused}");
+}
