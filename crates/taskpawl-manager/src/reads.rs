@@ -1,9 +1,9 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use taskpawl_model::{
     ApprovalRequest, DecideError, Event, GateState, Key, Means, Node, Priority, Query, Refusal, RunId,
     RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    approval_request, read_task, recovery::open_questions, resolve, select, untakable,
+    approval_request, read_task, ready_part, recovery::open_questions, resolve, select,
 };
 use taskpawl_store::StoreError;
 
@@ -26,7 +26,8 @@ pub struct Page {
 pub struct ReadyPage {
     /// The tasks that somebody can take, in the order in which they are taken.
     pub page: Page,
-    /// What stands among them, or would stand before them, and no run here can take.
+    /// What stands among them, or would stand before them, and no run here can take; and what calls a tool that is not there, wherever
+    /// it stands.
     pub for_nobody: Vec<Untakable>,
 }
 
@@ -93,8 +94,9 @@ impl Manager {
         let most = if limit == 0 { 0 } else { limit.saturating_add(offset).saturating_add(1) };
         let (now, mut for_nobody) = (self.source().now(), Vec::new());
         let page = self.page(&query, |view| {
-            let (mut places, nobody) = takable(view, most, means)?;
-            for_nobody = nobody;
+            let ready = ready_part(view, &[Work::Calls, Work::Manual], most, means)?;
+            for_nobody = ready.for_nobody;
+            let mut places: Vec<Place> = ready.takable.iter().map(place).collect();
             places.extend(claimable(view, now)?);
             places.sort_unstable();
             Ok(places.into_iter().map(|(_, _, key)| key).skip(offset).collect())
@@ -188,26 +190,6 @@ fn place(node: &Node) -> Place {
 fn nodes(view: &dyn View, keys: Vec<Key>) -> ViewResult<Vec<Node>> {
     let nodes = keys.into_iter().map(|key| view.node(key)).collect::<ViewResult<Vec<_>>>()?;
     Ok(nodes.into_iter().flatten().collect())
-}
-
-/// Returns the first `most` of what is ready and can be taken (0: all), and what no run can take among what was looked at for that.
-fn takable(view: &dyn View, most: usize, means: &Means) -> ViewResult<(Vec<Place>, Vec<Untakable>)> {
-    let mut limit = most;
-    loop {
-        let ready = Some(vec![Work::Calls, Work::Manual]);
-        let keys = view.find(&Query { ready, limit, ..Query::default() })?;
-        let is_all = limit == 0 || keys.len() < limit;
-        let nodes = nodes(view, keys)?;
-        let for_runs = nodes.iter().filter(|node| node.work == Work::Calls);
-        let nobody = untakable(view, &for_runs.map(|node| node.key).collect::<Vec<_>>(), means)?;
-        if is_all || nodes.len() - nobody.len() >= most {
-            let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
-            let taken = nodes.iter().filter(|node| !lacking.contains(&node.key));
-            return Ok((taken.map(place).collect(), nobody.into_iter().map(|(_, task)| task).collect()));
-        }
-        // As many more as there may be of those that nobody can take.
-        limit = limit.saturating_mul(4);
-    }
 }
 
 /// Returns the tasks that would be ready if somebody took note that their leases have ended.

@@ -58,8 +58,8 @@ pub use decide::{approval_request, asks_by_itself, complete_part, decide};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{
-    Explanation, Facts, Link, ReadyList, ReadyTask, Reason, Role, Untakable, explain, explain_ready,
-    untakable,
+    Explanation, Facts, Link, ReadyList, ReadyPart, ReadyTask, Reason, Role, Untakable, explain,
+    explain_ready, ready_part, untakable,
 };
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};

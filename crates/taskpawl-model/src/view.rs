@@ -122,6 +122,31 @@ pub trait View {
         Ok(keys)
     }
 
+    /// Returns the names of the tools that tasks call, each once: at least of those tasks that are ready for a run.
+    fn tools(&self) -> ViewResult<Vec<String>> {
+        let mut tools = BTreeSet::new();
+        for key in self.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })? {
+            tools.extend(self.calls(key)?.into_iter().map(|call| call.spec.tool_name.clone()));
+        }
+        Ok(tools.into_iter().collect())
+    }
+
+    /// Returns tasks that are ready for a run and have a call of this tool, by key, at most `limit` (0: all).
+    fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
+        let mut keys = self.find(&Query { ready: Some(vec![Work::Calls]), ..Query::default() })?;
+        keys.sort_unstable();
+        let mut found = Vec::new();
+        for key in keys {
+            if limit > 0 && found.len() == limit {
+                break;
+            }
+            if self.calls(key)?.iter().any(|call| call.spec.tool_name == tool) {
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+
     /// Calls `each` with every node, by key: how a run loads its graph.
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()>;
 

@@ -1,13 +1,13 @@
 //! Where a plan stands, in a few cheap reads: what an agent needs to know when it begins, or when it has forgotten everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::{
-    BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means, Query, RunId,
-    RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    untakable,
+    BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means, Query, ReadyPart,
+    RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View, ViewResult, Work,
+    ready_part,
 };
 
 /// How many failed tasks are looked at to group them; the counts have all.
@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 50;
 /// Where a plan stands, as one actor sees it.
 ///
 /// Every list is short, and says when there is more; counts are those of all tasks. What it costs to gather does not depend on how
-/// many tasks there are, unless some that are ready can be taken by no run here.
+/// many tasks there are, but on how many calls there are of tools that no run here has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -355,19 +355,10 @@ impl Gatherer<'_> {
 
     /// Returns what is ready for runs, and what of it no run here can take.
     fn ready_to_run(&self) -> ViewResult<(Listed<Ready>, Listed<Untakable>)> {
-        let find =
-            |limit| self.view.find(&Query { ready: Some(vec![Work::Calls]), limit, ..Query::default() });
-        let mut keys = find(self.most + 1)?;
-        let mut nobody = untakable(self.view, &keys, self.means)?;
-        // Who asks how a plan stands does so often: all that is ready is looked at only where there is a reason to.
-        if !nobody.is_empty() {
-            keys = find(0)?;
-            nobody = untakable(self.view, &keys, self.means)?;
-            let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
-            keys.retain(|key| !lacking.contains(key));
-        }
-        let nobody = nobody.into_iter().map(|(_, task)| task);
-        Ok((self.describe(keys)?, Listed::of(nobody, self.most)))
+        let ReadyPart { takable, for_nobody } =
+            ready_part(self.view, &[Work::Calls], self.most + 1, self.means)?;
+        let keys = takable.iter().map(|node| node.key).collect();
+        Ok((self.describe(keys)?, Listed::of(for_nobody, self.most)))
     }
 
     fn describe(&self, keys: Vec<Key>) -> ViewResult<Listed<Ready>> {

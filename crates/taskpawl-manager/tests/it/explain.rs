@@ -400,3 +400,25 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
         Means { capacities: [("lock".to_owned(), 3), ("gpu".to_owned(), 3)].into(), ..Means::default() };
     assert_eq!(ready(1, 1, &unbound), (ids(&["b"]), Vec::new(), true));
 }
+
+#[test]
+fn what_lacks_a_tool_is_named_however_much_is_ready_before_it() {
+    let desk = Desk::new();
+    let mut tasks: Vec<_> =
+        (0..100).map(|n| serde_json::json!({"id": format!("t{n}"), "run": "echo"})).collect();
+    for (id, tool) in [("x", "gone"), ("y", "lost"), ("z", "lost")] {
+        tasks.push(serde_json::json!({"id": id, "call": {tool: {}}, "priority": "low"}));
+    }
+    tasks.push(serde_json::json!({"id": "waits", "call": {"lost": {}}, "needs": "t0"}));
+    desk.apply(&serde_json::json!({ "tasks": tasks }).to_string());
+    let means = Means { tools: Some(["shell".to_owned()].into()), ..Means::default() };
+    let nobody = |limit, means: &Means| {
+        let ready = desk.manager.ready(limit, 0, means).unwrap();
+        assert_eq!(ready.page.tasks.len(), if limit == 0 { 100 } else { limit });
+        ready.for_nobody.into_iter().map(|task| task.task.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(nobody(5, &means), ids(&["x", "y", "z"]));
+    assert_eq!(nobody(0, &means), ids(&["x", "y", "z"]));
+    let more = Means { tools: Some(["shell".to_owned(), "lost".to_owned()].into()), ..Means::default() };
+    assert_eq!(nobody(5, &more), ids(&["x"]));
+}

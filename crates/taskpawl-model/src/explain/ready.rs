@@ -137,6 +137,67 @@ pub fn explain_ready(
     })
 }
 
+/// The beginning of what is ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadyPart {
+    /// What somebody can take, in the order in which it is taken.
+    pub takable: Vec<Node>,
+    /// What no run here can take: what was met on the way to those, and then what calls a tool that is not there, wherever it stands.
+    pub for_nobody: Vec<Untakable>,
+}
+
+/// How many tasks are named that no run here can take and that stand behind what was looked at, for each tool that is not there.
+const MOST_BEHIND: usize = 1_000;
+
+/// Returns the first `most` tasks, 0 for all, that are ready, are ended by one of `works`, and can be taken; and what no run here can
+/// take. `means` is what the next run has. What it costs depends on how many of them are asked for, and on how many calls there are of
+/// tools that are not there, not on how many tasks are ready.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn ready_part(view: &dyn View, works: &[Work], most: usize, means: &Means) -> ViewResult<ReadyPart> {
+    let mut limit = most;
+    loop {
+        let keys = view.find(&Query { ready: Some(works.to_vec()), limit, ..Query::default() })?;
+        let is_all = limit == 0 || keys.len() < limit;
+        let mut takable = nodes(view, &keys)?;
+        let for_runs: Vec<Key> =
+            takable.iter().filter(|node| node.work == Work::Calls).map(|node| node.key).collect();
+        let mut nobody = untakable(view, &for_runs, means)?;
+        let lacking: BTreeSet<Key> = nobody.iter().map(|(key, _)| *key).collect();
+        takable.retain(|node| !lacking.contains(&node.key));
+        if !is_all && takable.len() < most {
+            // As many more as there may be of those that nobody can take.
+            limit = limit.saturating_mul(4);
+            continue;
+        }
+        if !is_all && works.contains(&Work::Calls) {
+            nobody.extend(untakable(view, &lacking_tools(view, &lacking, means)?, means)?);
+        }
+        let for_nobody = nobody.into_iter().map(|(_, task)| task).collect();
+        return Ok(ReadyPart { takable, for_nobody });
+    }
+}
+
+/// Returns what is ready for runs and calls a tool that is not there, but for those that are known, in the order in which it is taken.
+fn lacking_tools(view: &dyn View, known: &BTreeSet<Key>, means: &Means) -> ViewResult<Vec<Key>> {
+    let mut keys = BTreeSet::new();
+    if means.tools.is_some() {
+        for tool in view.tools()?.iter().filter(|tool| !means.has_tool(tool)) {
+            keys.extend(view.ready_calling(tool, MOST_BEHIND)?);
+        }
+    }
+    let behind: Vec<Key> = keys.difference(known).copied().collect();
+    let mut nodes = nodes(view, &behind)?;
+    nodes.sort_by_key(|node| (node.priority, node.due, node.key));
+    Ok(nodes.into_iter().map(|node| node.key).collect())
+}
+
+fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
+    let nodes = keys.iter().map(|key| view.node(*key)).collect::<ViewResult<Vec<_>>>()?;
+    Ok(nodes.into_iter().flatten().collect())
+}
+
 /// Returns those of `ready` that no run here can take, in their order, with what each lacks. `ready` are tasks that are ready for runs,
 /// `means` is what the next run has. This alone decides whether what is ready is so for anybody.
 ///

@@ -151,6 +151,8 @@ fn answer(view: &dyn View, ask: ViewAsk, out: &Out<'_>) -> ViewResult<()> {
         ViewAsk::Find(query) => out.list(&view.find(&query)?),
         ViewAsk::Leases(actor) => out.list(&view.leases(actor.as_deref())?),
         ViewAsk::Running => out.list(&view.running()?),
+        ViewAsk::Tools => out.list(&view.tools()?),
+        ViewAsk::ReadyCalling(tool, limit) => out.list(&view.ready_calling(&tool, limit)?),
         ViewAsk::EachNode | ViewAsk::EachDependency | ViewAsk::EachDuration => stream(view, &ask, out),
         ViewAsk::ToBeOpened => out.list(&view.to_be_opened()?),
         ViewAsk::Counts => out.value(&view.counts()?),

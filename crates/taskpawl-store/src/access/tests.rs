@@ -76,6 +76,7 @@ fn everything(view: &dyn View) -> ViewResult<Vec<String>> {
         text((view.runs(0)?, view.open_runs()?, view.find(&Query::default())?, view.leases(None)?)),
         text((view.leases(Some("ann"))?, view.running()?, nodes, edges, durations)),
         text((view.to_be_opened()?, view.counts()?, view.revision()?)),
+        text((view.tools()?, view.ready_calling("log", 0)?, view.ready_calling("log", 2)?)),
         text((view.events(0, None, 0)?, view.events(5, None, 1_100)?, view.events(0, Some(Key(4)), 0)?)),
         text((view.find_events(&latest)?, view.find_events(&some)?)),
         text((view.find_events(&EventQuery::default())?, view.undoables(1, 3)?, view.last_undoable("ann")?)),

@@ -149,6 +149,14 @@ impl View for RemoteView<'_> {
         self.all(ViewAsk::Running)
     }
 
+    fn tools(&self) -> ViewResult<Vec<String>> {
+        self.all(ViewAsk::Tools)
+    }
+
+    fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
+        self.all(ViewAsk::ReadyCalling(tool.to_owned(), limit))
+    }
+
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {
         self.each(ViewAsk::EachNode, each)
     }

@@ -65,6 +65,8 @@ pub enum ViewAsk {
     Find(Box<Query>),
     Leases(Option<String>),
     Running,
+    Tools,
+    ReadyCalling(String, usize),
     EachNode,
     EachDependency,
     EachDuration,

@@ -1,16 +1,25 @@
 //! The state as the rules see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taskpawl_model::{
     CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
 };
 
 use super::state::{State, pairs_of};
 
 impl State {
+    /// Returns the tools that tasks call which are ready for runs, with the tasks.
+    fn ready_calls(&self) -> impl Iterator<Item = (Key, &str)> {
+        let ready = self.ready.iter().filter(|(work, ..)| *work == Work::Calls).map(|place| place.3);
+        ready.flat_map(|key| {
+            let calls = self.entries.get(key).into_iter().flat_map(|entry| entry.calls.iter().flatten());
+            calls.map(move |call| (key, call.spec.tool_name.as_str()))
+        })
+    }
+
     /// Returns the position of the first event after `revision`.
     fn first_after(&self, revision: u64) -> usize {
         self.events.partition_point(|event| event.revision <= revision)
@@ -98,6 +107,17 @@ impl View for State {
 
     fn running(&self) -> ViewResult<Vec<Key>> {
         Ok(self.running.iter().copied().collect())
+    }
+
+    fn tools(&self) -> ViewResult<Vec<String>> {
+        let names: BTreeSet<&str> = self.ready_calls().map(|(_, name)| name).collect();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
+        let keys: BTreeSet<Key> =
+            self.ready_calls().filter(|(_, name)| *name == tool).map(|(key, _)| key).collect();
+        Ok(keys.into_iter().take(or_all(limit)).collect())
     }
 
     fn each_node(&self, each: &mut dyn FnMut(Node)) -> ViewResult<()> {

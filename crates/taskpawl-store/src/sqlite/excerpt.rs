@@ -5,7 +5,7 @@
 use rusqlite::types::Value;
 use rusqlite::{params_from_iter, types::ValueRef};
 use serde::de::DeserializeOwned;
-use taskpawl_model::{CallBody, CallStatus, TaskBody, TaskSpec, ViewResult};
+use taskpawl_model::{CallBody, CallSpec, CallStatus, TaskBody, TaskSpec, ViewResult};
 
 use super::rows;
 use super::session::Session;
@@ -47,7 +47,7 @@ struct Excerpts {
     of_text: fn(&str) -> Option<Vec<Value>>,
 }
 
-const ALL: [Excerpts; 3] = [
+const ALL: [Excerpts; 4] = [
     Excerpts {
         table: "bodies",
         select: "SELECT key, body, holder, took FROM bodies",
@@ -70,6 +70,12 @@ const ALL: [Excerpts; 3] = [
         select: "SELECT slot, body, is_running FROM calls",
         update: "UPDATE calls SET is_running = ?2 WHERE slot = ?1",
         of_text: |text| parse(text).map(|body| vec![is_running(&body).into()]),
+    },
+    Excerpts {
+        table: "calls",
+        select: "SELECT slot, spec, tool FROM calls",
+        update: "UPDATE calls SET tool = ?2 WHERE slot = ?1",
+        of_text: |text| parse(text).map(|spec: CallSpec| vec![spec.tool_name.into()]),
     },
 ];
 

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -147,6 +147,14 @@ CREATE INDEX leases ON bodies(holder) WHERE holder IS NOT NULL;
 CREATE INDEX took ON bodies(took) WHERE took IS NOT NULL;
 CREATE INDEX estimates ON tasks(estimate) WHERE estimate IS NOT NULL;
 CREATE INDEX calls_running ON calls(slot) WHERE is_running;
+";
+
+/// Which tools are called: whoever asks how a plan stands is told which tasks no run can take for want of one, however many others are
+/// ready.
+const V9: &str = "
+ALTER TABLE calls ADD COLUMN tool TEXT;
+UPDATE calls SET tool = CASE WHEN json_valid(spec) THEN json_extract(spec, '$.toolName') END;
+CREATE INDEX calls_by_tool ON calls(tool);
 ";
 
 /// What a file is.

@@ -121,6 +121,8 @@ fn statements_look_only_at_what_they_return() {
         sql::UNDOABLES,
         sql::LAST_UNDOABLE,
         sql::ON_HOLD,
+        sql::NEXT_TOOL,
+        sql::READY_CALLING,
     ] {
         assert_eq!(detours(connection, sql), [""; 0], "{sql}");
     }

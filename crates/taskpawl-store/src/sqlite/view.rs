@@ -6,12 +6,13 @@ use std::sync::Arc;
 use rusqlite::params;
 use taskpawl_model::{
     CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
-    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
+    RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
 };
 
 use super::find::Statement;
 use super::session::Session;
 use super::{history, rows};
+use crate::words::Code as _;
 
 /// Bits of a slot that hold the position of a call within its task.
 pub(super) const POSITION_BITS: u32 = 24;
@@ -84,6 +85,10 @@ pub(super) mod sql {
         "SELECT key FROM bodies INDEXED BY leases WHERE holder = ?1 ORDER BY key";
     pub(crate) const RUNNING: &str =
         "SELECT slot >> ?1 FROM calls INDEXED BY calls_running WHERE is_running ORDER BY slot";
+    pub(crate) const NEXT_TOOL: &str = "SELECT min(tool) FROM calls INDEXED BY calls_by_tool WHERE tool > ?1";
+    pub(crate) const READY_CALLING: &str = "SELECT n.key FROM calls c INDEXED BY calls_by_tool \
+         CROSS JOIN nodes n ON n.key = c.slot >> ?1 \
+         WHERE c.tool = ?2 AND n.phase = 0 AND n.gate_state = 1 AND n.work = ?3 ORDER BY c.slot";
     /// A literal stands where a parameter would hide from SQLite how many there are of each phase.
     pub(crate) const ON_HOLD: &str =
         "SELECT key FROM nodes INDEXED BY nodes_by_phase WHERE phase = 4 ORDER BY key LIMIT ?1";
@@ -226,6 +231,32 @@ impl View for Session {
     fn running(&self) -> ViewResult<Vec<Key>> {
         let mut keys = self.all(sql::RUNNING, [POSITION_BITS], |row| Ok(Key(row.get(0)?)))?;
         keys.dedup();
+        Ok(keys)
+    }
+
+    fn tools(&self) -> ViewResult<Vec<String>> {
+        let mut tools: Vec<String> = Vec::new();
+        loop {
+            // From each name it is one step to the next, however many calls there are of a tool.
+            let last = tools.last().map_or("", String::as_str);
+            let next: Option<Option<String>> = self.one(sql::NEXT_TOOL, [last], |row| row.get(0))?;
+            match next.flatten() {
+                Some(tool) => tools.push(tool),
+                None => return Ok(tools),
+            }
+        }
+    }
+
+    fn ready_calling(&self, tool: &str, limit: usize) -> ViewResult<Vec<Key>> {
+        let mut keys: Vec<Key> = Vec::new();
+        self.until(sql::READY_CALLING, params![POSITION_BITS, tool, Work::Calls.code()], |row| {
+            let key = Key(row.get(0)?);
+            // Calls of a task lie side by side.
+            if keys.last() != Some(&key) {
+                keys.push(key);
+            }
+            Ok(keys.len() != limit)
+        })?;
         Ok(keys)
     }
 

@@ -244,8 +244,8 @@ impl Session {
 
     /// Of a new task nothing can be in the way: SQLite then need not be ready to take back half of a statement.
     fn put_calls(&self, changes: &Changes) -> Result<(), StoreError> {
-        let mut inserts = self.repeated("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
-        let mut puts = self.repeated("INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        let mut inserts = self.repeated("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+        let mut puts = self.repeated("INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
         for ((key, position), change) in &changes.calls {
             let puts = if is_new(changes, *key) { &mut inserts } else { &mut puts };
             self.put_call(*key, *position, change, puts)?;
@@ -275,8 +275,8 @@ impl Session {
             let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
             return self.execute(sql, params![slot, body, is_running]).map(drop);
         }
-        let spec = self.json(spec)?;
-        puts.execute(params![slot, id.as_str(), origin.as_str(), spec, body, is_running]).map(drop)
+        let (text, tool) = (self.json(spec)?, spec.tool_name.as_str());
+        puts.execute(params![slot, id.as_str(), origin.as_str(), text, body, is_running, tool]).map(drop)
     }
 
     fn slot(&self, key: Key, position: u32) -> Result<i64, StoreError> {

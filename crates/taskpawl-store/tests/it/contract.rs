@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use taskpawl_model::{
-    BlockedReason, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewTask, Once,
-    Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId, TaskSpec, TaskState,
-    View, ViewResult, Work,
+    BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewCall,
+    NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId,
+    TaskSpec, TaskState, View, ViewResult, Work,
 };
 use taskpawl_store::{Location, Store, open};
 
@@ -17,7 +17,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 18] = [
+    let cases: [Case; 19] = [
         ("requests", what_a_request_did_is_not_done_again),
         ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
@@ -28,6 +28,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("find", filters_combine),
         ("leases", leases_are_known_by_their_holders),
         ("running", tasks_of_which_calls_run_are_known),
+        ("tools", tools_are_known_with_the_ready_tasks_that_call_them),
         ("runs", open_runs_are_told_from_those_that_ended),
         ("counts", counts_follow_the_states),
         ("events", events_are_numbered_and_kept_by_task),
@@ -149,6 +150,30 @@ fn tasks_of_which_calls_run_are_known(open: Open<'_>) {
     assert_eq!(running(), [Key(0)]);
     accept(&store, request(Command::Cancel { ids: vec!["a".to_owned()], reason: None }));
     assert_eq!(running(), []);
+}
+
+fn tools_are_known_with_the_ready_tasks_that_call_them(open: Open<'_>) {
+    let store = open();
+    let calling = |id: &str, tools: &[&str]| {
+        let spec = |tool: &&str| CallSpec { tool_name: (*tool).to_owned(), ..CallSpec::default() };
+        let calls = tools.iter().map(|tool| NewCall { id: None, spec: spec(tool) }).collect();
+        NewTask { calls, ..task(id) }
+    };
+    for (id, tools) in [("a", &["log"][..]), ("b", &["x", "log", "x"]), ("c", &["x"]), ("d", &["y"])] {
+        accept(&store, create(calling(id, tools)));
+    }
+    accept(&store, create(task("hand")));
+    let look = |tool: &str, limit: usize| {
+        let store = open_again(&store, open);
+        let keys = store.view(|view| view.ready_calling(tool, limit)).unwrap();
+        keys.iter().map(|key| ["a", "b", "c", "d"][key.0 as usize]).collect::<String>()
+    };
+    assert_eq!(open_again(&store, open).view(|view| view.tools()).unwrap(), ["log", "x", "y"]);
+    assert_eq!([look("log", 0), look("x", 0), look("x", 1), look("none", 0)], ["ab", "bc", "b", ""]);
+    // What waits, or is over, is not ready.
+    accept(&store, request(Command::AddDependency { id: "b".to_owned(), on: "a".to_owned() }));
+    accept(&store, request(Command::Cancel { ids: vec!["d".to_owned()], reason: None }));
+    assert_eq!([look("log", 0), look("x", 0), look("y", 0)], ["a", "c", ""]);
 }
 
 fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {

@@ -112,11 +112,11 @@ fn what_follows_from_the_tasks_is_mended() {
         ),
         (
             "columns",
-            "UPDATE bodies SET holder = 'ann', took = '1s'; UPDATE calls SET is_running = 1; UPDATE tasks SET estimate = '2s'",
+            "UPDATE bodies SET holder = 'ann', took = '1s'; UPDATE calls SET is_running = 1, tool = 'x'; UPDATE tasks SET estimate = '2s'",
         ),
         (
             "strays",
-            "INSERT INTO labels VALUES (77, 'x'); INSERT INTO bodies VALUES (78, 1, 1, '{}', NULL, NULL); INSERT INTO calls VALUES (79 << 24, 'c', 'cli', '{}', '{}', 0); INSERT INTO dependencies VALUES (0, 80), (81, 0)",
+            "INSERT INTO labels VALUES (77, 'x'); INSERT INTO bodies VALUES (78, 1, 1, '{}', NULL, NULL); INSERT INTO calls VALUES (79 << 24, 'c', 'cli', '{}', '{}', 0, ''); INSERT INTO dependencies VALUES (0, 80), (81, 0)",
         ),
     ];
     let mut told = Vec::new();

@@ -100,7 +100,7 @@ fn files_of_earlier_schemas_are_read_and_written() {
     }
 }
 
-/// What runs look for got columns of its own in version 8.
+/// What runs look for got columns of its own in version 8, and the tools of calls one in version 9.
 #[test]
 fn what_texts_say_stands_in_columns_after_a_migration() {
     let directory = tempfile::tempdir().unwrap();
@@ -131,6 +131,14 @@ fn what_texts_say_stands_in_columns_after_a_migration() {
         )
         .unwrap();
     assert_eq!(columns, "0 ann -, 1 - 3s, 15 agent-7 -; 3 7s; 1 1");
+    let tools: String = connection
+        .query_row(
+            "SELECT group_concat(DISTINCT tool) FROM (SELECT tool FROM calls ORDER BY tool)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(tools, open(&location).view(|view| view.tools()).unwrap().join(","));
     let found = examine(&location, None).unwrap();
     assert!(found.iter().all(|finding| finding.check != "excerpt"), "{found:?}");
 }

@@ -135,7 +135,9 @@ fn fill(path: &Path, number: usize) {
         1 => json!({"id": format!("t{n}"), "needs": [format!("t{}", n + 1)]}),
         _ => json!({"id": format!("t{n}")}),
     };
-    let tasks: Vec<Value> = (0..number).map(task).collect();
+    // Behind everything else stands what calls a tool that is not there.
+    let lost = json!({"id": "lost", "call": {"nonsense": {}}, "priority": "low"});
+    let tasks: Vec<Value> = (0..number).map(task).chain([lost]).collect();
     let fails: Vec<String> = (2..number).step_by(10).map(|n| format!("t{n}")).collect();
     read_by(path, |plans| {
         plans.apply_text(&json!({ "tasks": tasks }).to_string(), "plan").unwrap();
@@ -148,7 +150,10 @@ fn fill(path: &Path, number: usize) {
 fn what_a_digest_reads_does_not_grow_with_the_plan() {
     let digest_of = |path: &Path| {
         read_by(path, |plans| {
-            assert_eq!(plans.digest(10).unwrap().next_actions.len(), 4);
+            let digest = plans.digest(10).unwrap();
+            assert_eq!((digest.next_actions.len(), digest.ready_to_run.items.len()), (5, 10));
+            let nobody: Vec<_> = digest.for_nobody.items.iter().map(|task| task.task.as_str()).collect();
+            assert_eq!((nobody, digest.for_nobody.truncated), (vec!["lost"], false));
         })
     };
     let directory = tempfile::tempdir().unwrap();
