@@ -189,6 +189,10 @@ fn commands_of(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Optio
         Some(input) => commands.with_input(input),
         None => commands,
     })
+    .map(|commands| {
+        let set = args.get("env").and_then(Value::as_object).into_iter().flatten();
+        commands.with_variables(set.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
+    })
 }
 
 /// Returns what a tool runs that is described by a template of its arguments.

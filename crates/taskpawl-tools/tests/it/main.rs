@@ -13,6 +13,7 @@ mod http;
 mod outside;
 mod own_tools;
 mod policy;
+mod policy_ways;
 mod programs;
 mod race;
 mod registry;

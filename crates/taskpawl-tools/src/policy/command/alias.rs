@@ -41,10 +41,15 @@ fn expand_all(aliases: &Aliases, suspicion: &mut Suspicion, left: &mut usize) ->
         let Some((name, rest)) = suspect.words().split_first() else { continue };
         let Some(values) = aliases.get(&name.text).filter(|_| !names.contains(&name.text)) else { continue };
         let begin = suspicion.found.len();
+        // Behind a value that ends with a blank the next word is looked for, too.
+        let goes_on = values.iter().flatten().any(|value| value.ends_with([' ', '\t']));
+        if goes_on && rest.first().is_some_and(|next| aliases.contains_key(&next.text)) {
+            suspicion.add_unknown();
+        }
         for value in values {
             *left = left.checked_sub(rest.len() + 1)?;
             match value {
-                Some(value) => suspicion.read_before(value, rest),
+                Some(value) => suspicion.read_before(value, rest, 0),
                 None => suspicion.add_unknown(),
             }
         }

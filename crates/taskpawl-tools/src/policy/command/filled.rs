@@ -1,10 +1,10 @@
 //! Programs that run a command with words that they get elsewhere: from their input, or from what they find.
 
-use super::suspect::{is_runner, name_of};
+use super::runner::{is_runner, name_of};
 use super::{Certainty, Word, is_plain, is_variable};
 
 /// Programs that put words behind the command that they run.
-const APPENDING: &[&str] = &["fd", "fdfind", "parallel", "xargs"];
+const APPENDING: &[&str] = &["env_parallel", "fd", "fdfind", "gxargs", "parallel", "sem", "xargs"];
 
 /// The words of a command line with those that nobody knows here.
 pub(super) struct Filled {
@@ -19,7 +19,7 @@ pub(super) fn filled(words: &[Word]) -> Option<Filled> {
     let at = words.iter().position(|word| is_filling(name_of(word)))?;
     let (name, before) = (name_of(&words[at]), &words[..=at]);
     // `parallel COMMAND ::: WORDS`: these are put behind the command as those of its input are.
-    let is_list = |word: &Word| name == "parallel" && word.text.starts_with(":::");
+    let is_list = |word: &Word| is_parallel(name) && word.text.starts_with(":::");
     let end = words.iter().position(is_list).unwrap_or(words.len());
     let args = words.get(at + 1..end).unwrap_or_default();
     let mark = mark(name, args);
@@ -59,7 +59,7 @@ fn is_filling(name: &str) -> bool {
 
 /// Returns what such a program replaces in its arguments.
 fn mark(name: &str, args: &[Word]) -> Option<String> {
-    if name != "xargs" {
+    if !name.ends_with("xargs") {
         return Some("{".to_owned());
     }
     let mut args = args.iter().map(|word| word.text.as_str());
@@ -77,26 +77,47 @@ fn mark(name: &str, args: &[Word]) -> Option<String> {
     None
 }
 
+fn is_parallel(name: &str) -> bool {
+    ["env_parallel", "parallel", "sem"].contains(&name)
+}
+
 /// Returns whether what is appended may be the program: of `parallel` without a command, and behind one that runs its arguments.
 fn is_open(name: &str, args: &[Word]) -> bool {
-    if let Some(runner) = args.iter().rposition(is_runner) {
-        return !ends_with_program(&args[runner + 1..]);
+    let is_of_find = name.starts_with("fd");
+    for (at, word) in args.iter().enumerate() {
+        if word.text.starts_with('-') {
+            continue;
+        }
+        if is_runner(word) && !ends_with_program(&args[at + 1..]) {
+            return true;
+        }
+        // What stands behind an option may be its value, and what stands behind another program is an argument of that.
+        if !is_of_find && ends_with_program(&args[..=at]) && !is_runner(word) {
+            return false;
+        }
     }
-    name == "parallel" && !ends_with_program(args)
+    is_parallel(name) && !ends_with_program(args)
 }
 
 /// Returns whether there is a program among the words behind another one, so that what follows are arguments of it.
 fn ends_with_program(args: &[Word]) -> bool {
-    let is_value = |text: &str| {
-        text.starts_with(|char: char| char.is_ascii_digit())
-            && text.chars().all(|char| char.is_ascii_digit() || ".smhd".contains(char))
-    };
-    let is_assignment = |text: &str| text.split_once('=').is_some_and(|(name, _)| is_variable(name));
     (0..args.len()).any(|at| {
         let text = args[at].text.as_str();
         let before = at.checked_sub(1).map_or("", |before| args[before].text.as_str());
-        // The value of an option looks like a program, but for that of `-c`, which is one.
-        let is_of_option = before.starts_with('-') && !before.ends_with('c');
+        // The value of an option looks like a program, but for that of `-c`, which is one; `-n1` has its own.
+        let has_value = before.ends_with(|end: char| end == 'c' || end.is_ascii_digit());
+        let is_of_option = before.starts_with('-') && !has_value;
         !text.is_empty() && !text.starts_with('-') && !is_of_option && !is_value(text) && !is_assignment(text)
     })
+}
+
+/// Returns whether a word is a number or a time.
+pub(super) fn is_value(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && text.chars().all(|char| char.is_ascii_digit() || ".smhd".contains(char))
+}
+
+/// Returns whether a word sets a variable.
+pub(super) fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| is_variable(name))
 }

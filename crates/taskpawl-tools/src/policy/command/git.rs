@@ -1,6 +1,6 @@
 //! What git runs that its arguments say.
 
-use super::suspect::name_of;
+use super::runner::name_of;
 use super::{Certainty, Word};
 
 /// Something that git runs.
@@ -18,12 +18,14 @@ pub(super) fn is_git(word: &Word) -> bool {
     word.certainty == Certainty::Literal && name_of(word) == "git"
 }
 
+/// Options that are followed by a program, which git knows by their beginning, too.
+const PROGRAM_OPTIONS: &[&str] = &["exec", "extcmd", "open-files-in-pager", "receive-pack", "upload-pack"];
+
 /// Returns what the arguments of git make it run: commands of `rebase -x`, `submodule foreach`, `bisect run` and filters, aliases, and
 /// settings that hold programs.
 pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     let mut found = Vec::new();
-    let has = |name: &str| args.iter().any(|word| word.text == name);
-    let (takes_commands, is_config) = (has("rebase") || has("difftool"), has("config"));
+    let verbs = Verbs::of(args);
     for (at, word) in args.iter().enumerate() {
         let (text, next) = (word.text.as_str(), args.get(at + 1));
         let before = at.checked_sub(1).map_or("", |before| args[before].text.as_str());
@@ -31,30 +33,90 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
             found.push(Run::Behind(at));
             return found;
         }
-        // `filter-branch --tree-filter COMMAND`, but not `clone --filter`.
-        let is_filter = text.strip_prefix("--").is_some_and(|name| name.ends_with("-filter"));
-        if (takes_commands && is_exec(text)) || is_filter {
-            found.extend(next.map(line));
-        } else if let Some(command) = text.strip_prefix("--exec=").filter(|_| takes_commands) {
-            found.push(Run::Line(command.to_owned()));
-        } else if let Some((command, 'x')) = glued(text).filter(|_| takes_commands) {
-            found.push(Run::Line(command.to_owned()));
+        if text == "for-each-repo" {
+            found.push(itself(&args[at + 1..]));
+            return found;
         }
+        found.extend(verbs.command(text, next));
         let setting = if before == "-c" { Some(text) } else { glued(text).map(|(setting, _)| setting) };
         found.extend(setting.and_then(|setting| setting.split_once('=')).and_then(|(key, value)| {
             let value = Word { text: value.to_owned(), certainty: word.certainty };
             of_setting(key, &value)
         }));
+        // `--config-env=KEY=VARIABLE`: nobody knows the value.
+        let by_variable = text.strip_prefix("--config-env=").or((before == "--config-env").then_some(text));
+        let key = by_variable.map(|setting| setting.rsplit_once('=').map_or(setting, |(key, _)| key));
+        found.extend(
+            key.filter(|key| is_running(key) || word.certainty != Certainty::Literal).map(|_| Run::Unknown),
+        );
         // `git config alias.x VALUE`
-        found.extend(next.filter(|_| is_config).and_then(|value| of_setting(text, value)));
+        found.extend(next.filter(|_| verbs.has("config")).and_then(|value| of_setting(text, value)));
     }
     found
 }
 
-/// Returns whether the word behind this one is a command.
-fn is_exec(text: &str) -> bool {
-    let is_short = text.starts_with('-') && !text.starts_with("--") && text.ends_with('x');
-    is_short || ["--exec", "--extcmd"].contains(&text)
+/// Verbs of git whose options hold commands.
+const VERBS: &[&str] = &["clone", "config", "difftool", "grep", "rebase"];
+
+/// Those of them that stand among the arguments.
+struct Verbs(Vec<&'static str>);
+
+impl Verbs {
+    fn of(args: &[Word]) -> Self {
+        let is_there = |verb: &&str| args.iter().any(|word| word.text == **verb);
+        Self(VERBS.iter().copied().filter(is_there).collect())
+    }
+
+    fn has(&self, verb: &str) -> bool {
+        self.0.contains(&verb)
+    }
+
+    /// Returns the command that an option has, in itself or behind it.
+    fn command(&self, text: &str, next: Option<&Word>) -> Option<Run> {
+        if let Some(long) = text.strip_prefix("--") {
+            return of_long(long, next);
+        }
+        if let Some(command) = text.strip_prefix("ext::") {
+            return Some(Run::Line(command.to_owned()));
+        }
+        let short = text.strip_prefix('-')?;
+        let in_grep = short.strip_prefix('O').filter(|command| self.has("grep") && !command.is_empty());
+        let in_clone = short.strip_prefix('u').filter(|_| self.has("clone"));
+        if let Some(command) = in_grep.or(in_clone) {
+            return if command.is_empty() { next.map(line) } else { Some(Run::Line(command.to_owned())) };
+        }
+        let takes_commands = self.has("rebase") || self.has("difftool");
+        match glued(text) {
+            _ if !takes_commands => None,
+            Some((command, 'x')) => Some(Run::Line(command.to_owned())),
+            _ => next.filter(|_| short.ends_with('x')).map(line),
+        }
+    }
+}
+
+/// Returns the command of a long option: `--exec=COMMAND`, `--upload-pack COMMAND`, `--tree-filter COMMAND`, but not of `clone --filter`.
+fn of_long(option: &str, next: Option<&Word>) -> Option<Run> {
+    let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+    let is_program = !name.is_empty() && PROGRAM_OPTIONS.iter().any(|known| known.starts_with(name));
+    let is_of_mail = name.ends_with("-cmd");
+    if !is_program && !is_of_mail && !name.ends_with("-filter") {
+        return None;
+    }
+    match value {
+        Some(value) => Some(Run::Line(value.to_owned())),
+        None => next.map(line),
+    }
+}
+
+/// Returns what git runs of itself in other places: `git for-each-repo --config=KEY ARGUMENTS`.
+fn itself(args: &[Word]) -> Run {
+    let is_known =
+        |word: &Word| word.certainty == Certainty::Literal && word.text.chars().all(super::is_plain);
+    if !args.iter().all(is_known) {
+        return Run::Unknown;
+    }
+    let words: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+    Run::Line(format!("git {}", words.join(" ")))
 }
 
 /// Returns what is glued to one of the options `-c` and `-x`, and which.
@@ -69,24 +131,49 @@ fn line(word: &Word) -> Run {
     if word.certainty == Certainty::Literal { Run::Line(word.text.clone()) } else { Run::Unknown }
 }
 
+/// Ends of settings that hold a program.
+const PROGRAMS: &[&str] = &[
+    "askpass",
+    "clean",
+    "cmd",
+    "command",
+    "driver",
+    "editor",
+    "external",
+    "fsmonitor",
+    "helper",
+    "pager",
+    "process",
+    "program",
+    "smudge",
+    "sshcommand",
+    "textconv",
+];
+
+/// Returns whether git runs what a setting says.
+pub(super) fn is_running(key: &str) -> bool {
+    of_setting(key, &Word { text: String::new(), certainty: Certainty::OneWord }).is_some()
+}
+
 /// Returns what a setting runs: an alias is a command of git, or with `!` one of a shell.
-fn of_setting(key: &str, value: &Word) -> Option<Run> {
+pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
     let key = key.to_ascii_lowercase();
+    let is_literal = value.certainty == Certainty::Literal;
     if key.starts_with("alias.") {
-        return Some(match (value.certainty, value.text.strip_prefix('!')) {
-            (Certainty::Literal, Some(command)) => Run::Line(command.to_owned()),
-            (Certainty::Literal, None) => Run::Line(format!("git {}", value.text)),
-            (Certainty::OneWord | Certainty::AnyWords, _) => Run::Unknown,
+        return Some(match (is_literal, value.text.strip_prefix('!')) {
+            (true, Some(command)) => Run::Line(command.to_owned()),
+            (true, None) => Run::Line(format!("git {}", value.text)),
+            (false, _) => Run::Unknown,
         });
     }
+    if key == "help.autocorrect" {
+        // It runs what it takes a misspelt word for.
+        let asks = ["0", "false", "no", "off", "never", "prompt", "show"].contains(&value.text.as_str());
+        return (!asks || !is_literal).then_some(Run::Unknown);
+    }
     let last = key.rsplit('.').next().unwrap_or_default();
-    let is_program = key.contains('.')
-        && ["askpass", "cmd", "command", "editor", "external", "fsmonitor", "helper", "pager", "program"]
-            .iter()
-            .chain(&["smudge", "clean", "process", "textconv", "driver", "sshcommand"])
-            .any(|name| last == *name);
-    is_program.then(|| match value.text.strip_prefix('!') {
-        Some(command) if value.certainty == Certainty::Literal => Run::Line(command.to_owned()),
+    (key.contains('.') && PROGRAMS.contains(&last)).then(|| match value.text.strip_prefix('!') {
+        Some(command) if is_literal => Run::Line(command.to_owned()),
         _ => line(value),
     })
 }

@@ -3,106 +3,21 @@
 use std::sync::Arc;
 
 use super::alias;
+use super::chain::Chain;
 use super::filled::{filled, is_argument};
 use super::git::{self, is_git};
+use super::input::runs_input;
 use super::reader::Reader;
-use super::{Certainty, KEYWORDS, Word, is_plain, is_variable};
+use super::runner::{is_program, is_runner, is_special, name_of, runs_first_word, word_before_run};
+use super::variable::{self, Settings};
+use super::{Certainty, DEPTH, KEYWORDS, Word, is_plain, is_variable};
 
-/// How deep command lines are looked into that stand in others, as in `sh -c '…'`.
-const DEPTH: usize = 8;
+/// How many words are looked at before a call counts as one that hides something.
+const WORDS: usize = 500_000;
 
-/// Programs that run what their arguments say.
-const RUNNERS: &[&str] = &[
-    ".",
-    "ash",
-    "bash",
-    "builtin",
-    "busybox",
-    "bwrap",
-    "capsh",
-    "catchsegv",
-    "cgexec",
-    "choom",
-    "chroot",
-    "chrt",
-    "command",
-    "coproc",
-    "csh",
-    "daemonize",
-    "dash",
-    "dbus-launch",
-    "dbus-run-session",
-    "direnv",
-    "doas",
-    "dumb-init",
-    "eatmydata",
-    "entr",
-    "env",
-    "eval",
-    "exec",
-    "fakeroot",
-    "faketime",
-    "fd",
-    "fdfind",
-    "find",
-    "firejail",
-    "fish",
-    "flock",
-    "gosu",
-    "i386",
-    "ionice",
-    "ksh",
-    "linux32",
-    "linux64",
-    "ltrace",
-    "nice",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "perf",
-    "pkexec",
-    "prlimit",
-    "proxychains",
-    "rlwrap",
-    "runuser",
-    "schedtool",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "sg",
-    "sh",
-    "source",
-    "ssh",
-    "ssh-agent",
-    "sshpass",
-    "start-stop-daemon",
-    "stdbuf",
-    "strace",
-    "su",
-    "su-exec",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "tcsh",
-    "time",
-    "timeout",
-    "tini",
-    "torify",
-    "torsocks",
-    "toybox",
-    "trap",
-    "uclampset",
-    "uname26",
-    "unbuffer",
-    "unshare",
-    "valgrind",
-    "watch",
-    "x86_64",
-    "xargs",
-    "xvfb-run",
-    "zsh",
+/// Commands of shells that evaluate their arguments once more, so that `'a[$(x)]'` runs `x`.
+const EVALUATING: &[&str] = &[
+    "[", "[[", "declare", "export", "let", "local", "printf", "read", "readonly", "test", "typeset", "unset",
 ];
 
 /// Words of which the first may be a program; the ends of one list share it.
@@ -129,44 +44,57 @@ impl Suspect {
     }
 }
 
+/// How a line came here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// A shell reads it: where its end is not certain, nothing of it is.
+    Shell,
+    /// It is text that may be a line.
+    Guess,
+}
+
 /// Everything of a call that may be a command.
 #[derive(Debug, Default)]
 pub(super) struct Suspicion {
     pub(super) found: Vec<Suspect>,
+    settings: Settings,
+    /// How many words were looked at.
+    seen: usize,
 }
 
 impl Suspicion {
-    /// Looks at the words of one command.
-    pub(super) fn of_words(words: &[Word]) -> Self {
-        let mut suspicion = Self::default();
-        suspicion.add(words, 0);
-        alias::expand(&mut suspicion);
-        suspicion
+    /// Goes on with the words of one command.
+    pub(super) fn with_words(mut self, words: &[Word]) -> Self {
+        self.add(words, 0);
+        self.finished()
     }
 
-    /// Goes on with a line that a shell would read.
+    /// Goes on with a line that a shell reads.
     pub(super) fn with_line(mut self, line: &str) -> Self {
-        self.read(line, 0);
+        self.read(line, 0, Source::Shell);
+        self.finished()
+    }
+
+    /// Goes on with the input of a program.
+    pub(super) fn with_input(mut self, input: &str) -> Self {
+        self.read(input, 0, Source::Guess);
+        self.finished()
+    }
+
+    fn finished(mut self) -> Self {
+        for run in self.settings.runs() {
+            self.add_of_git(run, 0);
+        }
         alias::expand(&mut self);
         self
     }
 
     /// Adds what may be any command.
+    ///
+    /// This is the one home of a rule: what cannot be read for certain is whatever a rule asks about or denies. So each reader calls
+    /// this where it cannot go on, and none of them guesses that something is harmless.
     pub(super) fn add_unknown(&mut self) {
         self.push_unknown(String::new());
-    }
-
-    /// Looks at the text of a line before words that are read already.
-    pub(super) fn read_before(&mut self, line: &str, rest: &[Word]) {
-        let Reader { mut pieces, inner, .. } = Reader::of(line);
-        let mut last = pieces.pop().unwrap_or_default();
-        last.extend_from_slice(rest);
-        for words in pieces.iter().chain([&last]) {
-            self.add(words, 0);
-        }
-        for line in inner {
-            self.read(&line, 1);
-        }
     }
 
     fn push_unknown(&mut self, text: String) {
@@ -174,33 +102,62 @@ impl Suspicion {
         self.found.push(Suspect { list: Arc::new([word]), from: 0 });
     }
 
-    /// Cuts a line wherever a command may begin, and looks at each piece.
-    fn read(&mut self, line: &str, depth: usize) {
+    /// Looks at the text of a line before words that are read already.
+    pub(super) fn read_before(&mut self, line: &str, rest: &[Word], depth: usize) {
+        self.read_with(line, rest, depth, Source::Guess);
+    }
+
+    fn read(&mut self, line: &str, depth: usize, source: Source) {
+        self.read_with(line, &[], depth, source);
+    }
+
+    /// Cuts a line wherever a command may begin, and looks at each piece; `rest` follows the last one.
+    fn read_with(&mut self, line: &str, rest: &[Word], depth: usize, source: Source) {
         if depth > DEPTH {
-            // Nobody nests so deep who does not hide something.
             return self.push_unknown(line.to_owned());
         }
-        let Reader { pieces, inner, .. } = Reader::of(line);
+        let Reader { mut pieces, inner, is_doubtful, .. } = Reader::of(line, depth);
+        if is_doubtful && source == Source::Shell {
+            self.add_unknown();
+        }
+        if !rest.is_empty() {
+            if !self.may_see(rest.len()) {
+                return;
+            }
+            let mut last = pieces.pop().unwrap_or_default();
+            last.extend_from_slice(rest);
+            pieces.push(last);
+        }
         for words in pieces {
             self.add(&words, depth);
         }
         for line in inner {
-            self.read(&line, depth + 1);
+            self.read(&line, depth + 1, Source::Guess);
         }
+    }
+
+    /// Returns whether so many words more are looked at; says once that they are not.
+    fn may_see(&mut self, words: usize) -> bool {
+        let may_before = self.seen <= WORDS;
+        self.seen = self.seen.saturating_add(words);
+        if may_before && self.seen > WORDS {
+            self.add_unknown();
+        }
+        self.seen <= WORDS
     }
 
     /// Looks at one command: without what stands before its program, and at what that runs in turn.
     fn add(&mut self, words: &[Word], depth: usize) {
-        let is_before = |word: &&Word| {
-            let is_assignment =
-                word.text.split_once('=').is_some_and(|(name, _)| is_variable(name.trim_end_matches('+')));
-            is_assignment || KEYWORDS.contains(&word.text.as_str())
-        };
-        let skipped = words.iter().take_while(is_before).count();
-        let words: Arc<[Word]> = words[skipped..].into();
-        if words.is_empty() {
+        if !self.may_see(words.len()) {
             return;
         }
+        self.add_variables(words, depth);
+        let words = program_of(words);
+        let Some(first) = words.first() else { return };
+        if EVALUATING.contains(&first.text.as_str()) {
+            self.add_evaluated(words, depth);
+        }
+        let words: Arc<[Word]> = words.into();
         self.found.push(Suspect { list: Arc::clone(&words), from: 0 });
         let mut from = 0;
         // Where it is clear what is run, nothing else of the line is suspected of being it.
@@ -208,9 +165,21 @@ impl Suspicion {
             from += 1;
             self.found.push(Suspect { list: Arc::clone(&words), from });
         }
-        if is_git(&words[from]) {
-            self.add_git(&words, from, depth);
-        } else if is_runner(&words[from]) {
+        self.add_program(&words, from, depth);
+    }
+
+    /// Looks at what the program at `from` runs.
+    fn add_program(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
+        let program = &words[from];
+        if is_special(&program.text) {
+            self.add_unknown();
+        }
+        self.add_renamed(words, from, depth);
+        if is_git(program) {
+            self.add_git(words, from, depth);
+        } else if let Some(at) = word_before_run(&words[from..]) {
+            self.add_run(words, from + at, depth);
+        } else if is_runner(program) {
             match filled(&words[from..]) {
                 Some(filled) => {
                     if filled.is_open {
@@ -218,9 +187,47 @@ impl Suspicion {
                     }
                     self.add_run(&filled.words.into(), 0, depth);
                 }
-                None => self.add_run(&words, from, depth),
+                None => self.add_run(words, from, depth),
             }
         }
+    }
+
+    /// Looks at variables that a command sets, or that are set for it.
+    fn add_variables(&mut self, words: &[Word], depth: usize) {
+        for word in words {
+            match self.settings.take(word) {
+                None => {}
+                Some(variable::Run::Line(line)) => self.read(&line, depth + 1, Source::Guess),
+                Some(variable::Run::Unknown) => self.add_unknown(),
+            }
+        }
+    }
+
+    fn add_evaluated(&mut self, words: &[Word], depth: usize) {
+        for word in words.iter().filter(|word| word.certainty == Certainty::Literal) {
+            if word.text.contains('[') && variable::is_expanded(&word.text) {
+                self.read(&word.text, depth + 1, Source::Guess);
+            }
+        }
+    }
+
+    /// Looks at a program `git-push` as at `git push`, and at `=git`, as zsh knows it, as at `git`.
+    fn add_renamed(&mut self, words: &[Word], at: usize, depth: usize) {
+        let name = words[at].text.rsplit('/').next().unwrap_or_default();
+        let verb = name.strip_prefix("git-").filter(|verb| !verb.is_empty());
+        let mut whole = match (verb, name.strip_prefix('=')) {
+            (Some(verb), _) => vec![Word::literal("git"), Word::literal(verb)],
+            (None, Some(program)) if !program.is_empty() => vec![Word::literal(program)],
+            (None, _) => return,
+        };
+        if !self.may_see(words.len() - at) {
+            return;
+        }
+        whole.extend_from_slice(&words[at + 1..]);
+        if depth > DEPTH {
+            return self.add_unknown();
+        }
+        self.add(&whole, depth + 1);
     }
 
     /// Looks at what the git at `from` runs because its arguments say so.
@@ -230,89 +237,105 @@ impl Suspicion {
         }
         for run in git::runs(&words[from + 1..]) {
             match run {
-                git::Run::Line(line) => self.read(&line, depth + 1),
                 git::Run::Behind(at) => self.add_run(words, from + 1 + at, depth + 1),
-                git::Run::Unknown => self.add_unknown(),
+                run @ (git::Run::Line(_) | git::Run::Unknown) => self.add_of_git(run, depth),
             }
+        }
+    }
+
+    fn add_of_git(&mut self, run: git::Run, depth: usize) {
+        match run {
+            git::Run::Line(line) => self.read(&line, depth + 1, Source::Shell),
+            git::Run::Behind(_) | git::Run::Unknown => self.add_unknown(),
         }
     }
 
     /// Looks at what the runner at `from` may run.
     fn add_run(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
-        let program = &words[from];
-        if is_shell(program) && !words[from + 1..].iter().any(|word| !word.text.starts_with(['-', '+'])) {
-            // What it runs comes through a pipe.
+        if runs_input(&words[from..]) {
             self.add_unknown();
         }
         if let Some(at) = words[from + 1..].iter().position(is_git) {
             self.add_git(words, from + 1 + at, depth);
         }
+        let mut chain = Chain::of(&words[from]);
         for (position, word) in words.iter().enumerate().skip(from + 1) {
+            let before = &words[position - 1];
+            let may_be_run = chain.takes(before, word);
             // Behind a command there are unknown words alone where something puts them.
-            if is_argument(&words[position - 1], word) || is_appended(word) {
+            let is_pattern = chain.is_before_command() && word.certainty == Certainty::Literal;
+            if is_argument(before, word) || is_appended(word) || is_pattern {
                 continue;
             }
             self.found.push(Suspect { list: Arc::clone(words), from: position });
-            if word.certainty == Certainty::Literal && word.text.contains(|char: char| !is_plain(char)) {
-                self.read(&word.text, depth + 1);
-            }
-            // One word here is a whole line there.
-            if word.certainty == Certainty::OneWord && is_line(program, &words[position - 1]) {
-                self.add_unknown();
-            }
-            // `--split-string=…`, `-c…`: what is glued to an option.
-            if let Some((_, value)) = word.text.split_once('=').filter(|(name, _)| name.starts_with('-')) {
-                self.read(value, depth + 1);
+            match word.certainty {
+                Certainty::Literal => {
+                    if may_be_run && is_runner(word) && runs_input(&words[position..]) {
+                        self.add_unknown();
+                    }
+                    self.add_argument(words, position, &chain, depth);
+                }
+                // One word here is a whole line there.
+                Certainty::OneWord if chain.is_line(before) => self.add_unknown(),
+                Certainty::OneWord => self.add_renamed(words, position, depth),
+                Certainty::AnyWords => {}
             }
         }
     }
+
+    /// Looks at an argument of a runner: it may be a program, a line, or an option with one.
+    fn add_argument(&mut self, words: &[Word], at: usize, chain: &Chain<'_>, depth: usize) {
+        let (text, rest, before) = (words[at].text.as_str(), &words[at + 1..], &words[at - 1]);
+        self.add_renamed(words, at, depth);
+        if text.contains(|char: char| !is_plain(char)) {
+            let source = if chain.is_line(before) { Source::Shell } else { Source::Guess };
+            self.read_with(text.trim_start_matches('!'), rest, depth + 1, source);
+        }
+        for value in glued(text) {
+            self.read_with(value, rest, depth + 1, Source::Guess);
+        }
+        // `env -S` has escapes and variables of its own.
+        let is_split = text.starts_with('-') || before.text.starts_with('-');
+        if is_split && text.contains(['\\', '$']) && chain.has_env() {
+            self.add_unknown();
+        }
+        // `hatch run ENVIRONMENT:COMMAND`
+        if let Some((_, command)) = text.split_once(':').filter(|_| name_of(&words[0]) == "hatch") {
+            self.read_with(command, rest, depth + 1, Source::Guess);
+        }
+    }
+}
+
+/// Returns what may be commands that are glued to an option: `--split-string=…`, `-S…`, `-qc…`.
+fn glued(text: &str) -> Vec<&str> {
+    // `ssh -o ProxyCommand=…`
+    let is_option = |name: &str| name.starts_with('-') || name.ends_with("Command");
+    if let Some((_, value)) = text.split_once('=').filter(|(name, _)| is_option(name)) {
+        return vec![value];
+    }
+    let Some(cluster) = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else {
+        return Vec::new();
+    };
+    let letters = cluster.bytes().take(8).take_while(u8::is_ascii_alphabetic).enumerate();
+    let ends = letters.filter(|(_, letter)| matches!(letter, b'c' | b'S'));
+    ends.map(|(at, _)| &cluster[at + 1..]).filter(|value| !value.is_empty()).collect()
+}
+
+/// Returns the words of a command from its program on.
+fn program_of(words: &[Word]) -> &[Word] {
+    let is_before = |word: &&Word| {
+        let is_assignment =
+            word.text.split_once('=').is_some_and(|(name, _)| is_variable(name.trim_end_matches('+')));
+        is_assignment || KEYWORDS.contains(&word.text.as_str())
+    };
+    let skipped = words.iter().take_while(is_before).count();
+    // `time -p COMMAND`: with options it is a program like others.
+    let has_options = words.get(skipped).is_some_and(|word| word.text.starts_with('-'));
+    let is_time = skipped > 0 && has_options && words[skipped - 1].text == "time";
+    &words[skipped - usize::from(is_time)..]
 }
 
 /// Returns whether a word stands for all those that a program puts behind a command.
 fn is_appended(word: &Word) -> bool {
     word.certainty == Certainty::AnyWords && word.text.is_empty()
-}
-
-/// Returns whether a program reads the word behind `before` as a line.
-fn is_line(program: &Word, before: &Word) -> bool {
-    let is_option = before.text.starts_with('-') && before.text.ends_with('c');
-    ["eval", "trap"].contains(&name_of(program)) || (is_shell(program) && is_option)
-}
-
-/// Returns whether a program runs the first of its arguments that is no option, with all that follow.
-fn runs_first_word(program: &Word) -> bool {
-    let is_such =
-        |name| ["builtin", "command", "doas", "env", "exec", "nohup", "setsid", "sudo"].contains(&name);
-    program.certainty == Certainty::Literal && is_such(name_of(program))
-}
-
-/// Returns whether a word names a program, and is neither an option nor a variable.
-fn is_program(word: &Word) -> bool {
-    word.certainty == Certainty::Literal
-        && !word.text.is_empty()
-        && word.text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/'))
-        && !word.text.starts_with('-')
-}
-
-pub(super) fn is_runner(program: &Word) -> bool {
-    let name = name_of(program);
-    program.certainty != Certainty::Literal || RUNNERS.contains(&name) || is_loader(name)
-}
-
-/// Returns whether a program is one that loads programs, as `ld-linux-x86-64.so.2`.
-fn is_loader(name: &str) -> bool {
-    name.starts_with("ld") && name.contains(".so")
-}
-
-fn is_shell(program: &Word) -> bool {
-    name_of(program).ends_with("sh") && RUNNERS.contains(&name_of(program)) && name_of(program) != "ssh"
-}
-
-/// Returns the name of a program without its directory, and without a version, as in `bash5`.
-pub(super) fn name_of(program: &Word) -> &str {
-    let name = program.text.rsplit('/').next().unwrap_or_default();
-    if RUNNERS.contains(&name) {
-        return name;
-    }
-    name.trim_end_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-'))
 }

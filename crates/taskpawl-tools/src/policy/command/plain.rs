@@ -1,0 +1,86 @@
+//! Lines that are understood to the last character, for rules that allow.
+
+use super::{KEYWORDS, Plain};
+
+/// A word with whether some of it is in quotes.
+type Part = (String, bool);
+
+/// Reads a line of plain commands, joined by `&&`, `||`, `|`, `;`, `&` and line ends.
+pub(super) fn plain(line: &str) -> Option<Vec<Plain>> {
+    let mut commands = Vec::new();
+    let (mut words, mut word) = (Vec::new(), None::<Part>);
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' | '"' => {
+                let quoted = quoted(&mut chars, char)?;
+                let (text, is_quoted) = word.get_or_insert_default();
+                text.push_str(&quoted);
+                *is_quoted = true;
+            }
+            ';' | '&' | '|' | '\n' => {
+                words.extend(word.take());
+                let is_doubled = char != '\n' && char != ';' && chars.next_if_eq(&char).is_some();
+                let is_loose = matches!((char, is_doubled), ('&', false) | ('\n' | ';', _));
+                match simple(std::mem::take(&mut words))? {
+                    Some(command) => commands.push(command),
+                    // Nothing between two separators is no command line, but at a line end.
+                    None if char == '\n' => {}
+                    None => return None,
+                }
+                // What follows an operator that joins has to be there; the end of the line is looked at below.
+                if !is_loose && chars.clone().all(char::is_whitespace) {
+                    return None;
+                }
+            }
+            _ if is_plain(char) => word.get_or_insert_default().0.push(char),
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    commands.extend(simple(words)?);
+    (!commands.is_empty()).then_some(commands)
+}
+
+pub(super) fn is_plain(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=')
+}
+
+fn quoted(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, end: char) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        match chars.next()? {
+            char if char == end => return Some(text),
+            '$' | '`' | '\\' if end == '"' => return None,
+            char => text.push(char),
+        }
+    }
+}
+
+/// Returns one command with the variables in front of it; `Some(None)` where there is nothing.
+#[expect(clippy::option_option, reason = "nothing and nothing plain are two things")]
+fn simple(words: Vec<Part>) -> Option<Option<Plain>> {
+    let (mut variables, mut argv) = (Vec::new(), Vec::new());
+    for (word, is_quoted) in words {
+        match word.split_once('=').filter(|_| argv.is_empty()) {
+            Some((name, _)) if is_variable(name) && !is_quoted => variables.push(name.to_owned()),
+            Some(_) => return None,
+            None => argv.push(word),
+        }
+    }
+    match argv.first() {
+        None if variables.is_empty() => Some(None),
+        // A bare assignment; a keyword; a program without a name.
+        None => None,
+        Some(program) if program.is_empty() || KEYWORDS.contains(&program.as_str()) => None,
+        Some(program) if ["for", "case", "function", "select", "in"].contains(&program.as_str()) => None,
+        Some(_) => Some(Some(Plain { argv, variables })),
+    }
+}
+
+pub(super) fn is_variable(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && chars.all(|char| char.is_ascii_alphanumeric() || char == '_')
+}

@@ -1,0 +1,81 @@
+//! What a rule is about, line by line: ways around `git push`, and lines that are none.
+
+use serde_json::{Map, Value, json};
+use taskpawl_tools::{CallOrigin, Decision, LayerKind, Policy, PolicyCall};
+
+/// One decision and one line each.
+const WAYS: &str = include_str!("policy/ways.txt");
+
+fn judge(policy: &Policy, tool: &str, with: Value) -> (Decision, Decision) {
+    let Value::Object(args) = with else { panic!("arguments are an object") };
+    judge_args(policy, tool, &args)
+}
+
+/// What a run decides, and what `policy check` says of it.
+fn judge_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decision, Decision) {
+    let call = PolicyCall { tool, args, origin: CallOrigin::Plan, sandbox: None };
+    (policy.judge(&call).0, policy.explain(&call).decision)
+}
+
+fn ways() -> impl Iterator<Item = (Decision, String)> {
+    WAYS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
+        let (decision, command) = line.split_once(' ').unwrap();
+        (Decision::from_word(decision).unwrap(), command.replace('⏎', "\n"))
+    })
+}
+
+#[test]
+fn every_way_around_a_rule_is_closed_and_nothing_else() {
+    for decision in [Decision::Ask, Decision::Deny] {
+        let text = format!("[[rules]]\ndecision = '{decision}'\nargv = 'git push'\n");
+        let policy = Policy::parse(&[(LayerKind::User, &text)]).unwrap();
+        let wrong: Vec<String> = ways()
+            .filter_map(|(expected, line)| {
+                let expected = if expected == Decision::Allow { expected } else { decision };
+                let judged = judge(&policy, "shell", json!({ "command": line }));
+                (judged != (expected, expected)).then(|| format!("{judged:?} of {line:?}"))
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{} lines: {}", wrong.len(), wrong.join("\n"));
+    }
+    assert!(ways().count() > 250);
+}
+
+/// The same lines as text for a shell that is an argument, and as its input.
+#[test]
+fn a_shell_within_does_not_get_around_a_rule() {
+    let policy =
+        Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
+    let denied = (Decision::Deny, Decision::Deny);
+    for (_, line) in ways().filter(|(expected, _)| *expected == Decision::Deny) {
+        assert_eq!(judge(&policy, "exec", json!({"argv": ["bash", "-c", line]})), denied, "{line}");
+        assert_eq!(
+            judge(&policy, "exec", json!({"argv": ["timeout", "9", "sh", "-c", line]})),
+            denied,
+            "{line}"
+        );
+        assert_eq!(judge(&policy, "exec", json!({"argv": ["sh"], "stdin": line})), denied, "{line}");
+    }
+}
+
+#[test]
+fn variables_of_a_call_count_as_those_of_its_line() {
+    let policy =
+        Policy::parse(&[(LayerKind::User, "[[rules]]\ndecision = 'deny'\nargv = 'git push'\n")]).unwrap();
+    let with = |env: Value| {
+        let by_argv = judge(&policy, "exec", json!({"argv": ["git", "x"], "env": env}));
+        assert_eq!(judge(&policy, "shell", json!({"command": "git x", "env": env})), by_argv);
+        by_argv.0
+    };
+    let config = |key: &str, value: &str| {
+        with(json!({"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": key, "GIT_CONFIG_VALUE_0": value}))
+    };
+    assert_eq!(config("alias.x", "push"), Decision::Deny);
+    assert_eq!(config("alias.x", "!git push"), Decision::Deny);
+    assert_eq!(config("core.sshCommand", "git push; ssh"), Decision::Deny);
+    assert_eq!(config("safe.directory", "push"), Decision::Allow);
+    assert_eq!(with(json!({"GIT_CONFIG_PARAMETERS": "'alias.x'='push'"})), Decision::Deny);
+    assert_eq!(with(json!({"GIT_EDITOR": "git push"})), Decision::Deny);
+    assert_eq!(with(json!({"BASH_ENV": "$(git push)"})), Decision::Deny);
+    assert_eq!(with(json!({"GIT_EDITOR": "true", "LANG": "C"})), Decision::Allow);
+}
