@@ -20,7 +20,7 @@ mod worktree;
 pub use closed::{ClosedPlaces, ClosedReason};
 pub use confinement::{CallSandbox, Confinement, SandboxError};
 pub use hint::Denials;
-pub(crate) use hint::{hint, hint_for_start, met_protected};
+pub(crate) use hint::{hint, hint_for_start, met_protected, of_hidden};
 pub use made::{BeforeCall, CreatedInCall};
 pub(crate) use named::hidden_names;
 pub use places::SandboxPlaces;

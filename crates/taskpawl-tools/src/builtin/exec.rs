@@ -13,7 +13,7 @@ use super::parse;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::root::Root;
-use crate::sandbox::{BeforeCall, hidden_names, hint, hint_for_start, met_protected};
+use crate::sandbox::{BeforeCall, hidden_names, hint, hint_for_start, met_protected, of_hidden};
 use crate::text::last_line;
 use crate::tool::{Hints, Tool, ToolSpec};
 
@@ -209,10 +209,10 @@ pub(crate) async fn run(
     }
     // Where nothing can be covered, nothing is hidden: the gaps say so.
     if outcome.enforcement.as_ref().is_some_and(|enforcement| enforcement.mounts) {
-        tell_hidden(cx, &hidden_names(&program), &mut report);
+        tell_hidden(cx, &program.cwd, &hidden_names(&program), &mut report);
     }
     ended(cx, name, &options.ok_exit_codes, &program, &outcome, &report)?;
-    tell_protected(cx, &met_protected(&program, &outcome), &mut report);
+    tell_protected(cx, &met_protected(&program, &outcome, &cx.closed), &mut report);
     match options.parse {
         Some(Parse::Json) => {
             let result = with_json(name, &outcome, report)?;
@@ -226,12 +226,9 @@ pub(crate) async fn run(
 }
 
 /// A program that reads a hidden file finds it empty, and seldom says so.
-fn tell_hidden(cx: &CallContext, names: &[String], report: &mut Map<String, Value>) {
-    let Some(first) = names.first() else { return };
-    cx.warn(format!(
-        "`{}` is hidden in the sandbox, so programs find nothing there; `--allow-read {first}` shows it",
-        names.join("`, `")
-    ));
+fn tell_hidden(cx: &CallContext, cwd: &Path, names: &[String], report: &mut Map<String, Value>) {
+    let Some(said) = of_hidden(&cx.closed, cwd, names) else { return };
+    cx.warn(said);
     report["sandbox"]["hidden"] = json!(names);
 }
 
@@ -316,7 +313,7 @@ fn ended(
             code: outcome.code,
             signal: outcome.signal,
             stderr: last_line(&outcome.stderr.text),
-            hint: hint(program, outcome, cx.closed.own()),
+            hint: hint(program, outcome, &cx.closed),
             result: result(),
         }),
         End::TimedOut => Err(ToolError::Timeout { result: Some(result()) }),

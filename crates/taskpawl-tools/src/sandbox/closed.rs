@@ -121,8 +121,58 @@ struct Closed {
     named: Vec<PathBuf>,
     /// What tells which files that others obey are new, if programs are held to anything.
     watch: Option<Arc<Watch>>,
-    /// What is taskpawl's own, wherever it lies.
-    own: Vec<PathBuf>,
+    /// What naming does not open, wherever it lies.
+    unopened: Arc<Unopened>,
+}
+
+/// What no flag opens to programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unopened {
+    /// taskpawl's own, which nobody reads.
+    pub(super) own: Vec<PathBuf>,
+    /// What decides about programs, so that they do not write it.
+    pub(super) kept: Vec<PathBuf>,
+    /// What `hide` in the configuration names.
+    pub(super) hide: Vec<PathBuf>,
+    /// What `protect` in the configuration names.
+    pub(super) protect: Vec<PathBuf>,
+}
+
+impl Unopened {
+    pub(super) fn of(rules: &Rules) -> Self {
+        let paths = |places: &[Place], opener: Opener| {
+            let found = places.iter().filter(|place| place.opener == opener);
+            found.map(|place| place.path.clone()).collect()
+        };
+        Self {
+            own: paths(&rules.hidden, Opener::Nobody),
+            kept: paths(&rules.read_only, Opener::Nobody),
+            hide: paths(&rules.hidden, Opener::Configuration),
+            protect: paths(&rules.read_only, Opener::Configuration),
+        }
+    }
+
+    /// Returns whether a place that is named stays closed to writers.
+    pub(super) fn keeps(&self, path: &Path) -> bool {
+        let path = real(path);
+        self.kept.iter().chain(&self.protect).any(|place| path.starts_with(real(place)))
+    }
+
+    /// Says which of the places that are named stay closed to writers.
+    pub(super) fn said(&self, named: &[PathBuf]) -> Vec<String> {
+        let closed = named.iter().filter(|path| self.keeps(path));
+        let said = closed.map(|path| {
+            let real = real(path);
+            let shown = path.display();
+            if self.protect.iter().any(|place| real.starts_with(super::carve::real(place))) {
+                return format!(
+                    "`{shown}` is not opened to programs: `protect` in `[sandbox]` of the configuration names it"
+                );
+            }
+            format!("`{shown}` is not opened to programs, because it decides about them")
+        });
+        said.collect()
+    }
 }
 
 /// A closed place beneath the root.
@@ -163,7 +213,7 @@ impl ClosedPlaces {
         let closed = Closed {
             named: rules.may_write.clone(),
             watch,
-            own: own(&rules),
+            unopened: Arc::new(Unopened::of(&rules)),
             hidden: spots(rules.hidden),
             read_only: spots(rules.read_only),
             may_read: named([rules.may_read, rules.may_write.clone()].concat()),
@@ -184,9 +234,9 @@ impl ClosedPlaces {
         self.0.as_ref().is_some_and(|closed| is_opened(place, path, &closed.named))
     }
 
-    /// Returns what is hidden from everybody because it is taskpawl's own, beneath the root and elsewhere.
-    pub(crate) fn own(&self) -> &[PathBuf] {
-        self.0.as_ref().map_or(&[], |closed| &closed.own)
+    /// Returns what no flag opens to programs, beneath the root and elsewhere.
+    pub(super) fn unopened(&self) -> Arc<Unopened> {
+        self.0.as_ref().map(|closed| Arc::clone(&closed.unopened)).unwrap_or_default()
     }
 
     /// Returns why a path, absolute and without links, is not read or listed.
@@ -281,11 +331,6 @@ fn env_files(root: &Path) -> Vec<PathBuf> {
     let mut tree = Tree::new(root);
     tree.look();
     tree.secrets().cloned().collect()
-}
-
-fn own(rules: &Rules) -> Vec<PathBuf> {
-    let own = rules.hidden.iter().filter(|place| place.opener == Opener::Nobody);
-    own.map(|place| place.path.clone()).collect()
 }
 
 fn hidden(place: PathBuf) -> ClosedReason {

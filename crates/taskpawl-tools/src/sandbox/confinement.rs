@@ -8,7 +8,7 @@ use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, San
 use thiserror::Error;
 
 use super::carve::{is_within, open_up, real};
-use super::closed::{ClosedPlaces, Opener, Place, Rules};
+use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
 use super::links::{Detour, leads_elsewhere, leads_out};
 use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
@@ -163,8 +163,11 @@ impl Confinement {
         // What is in the project is open with it, so that what lies there by then cannot lead elsewhere: naming it only lifts what is
         // closed.
         let is_beside = |path: &&PathBuf| !path.starts_with(&places.root);
+        // A place in one that stays closed would lie in nothing that is covered.
+        let unopened = Unopened::of(rules);
+        let is_open = |path: &&PathBuf| !unopened.keeps(path);
         let mut write = vec![places.root.clone()];
-        write.extend(rules.may_write.iter().filter(is_beside).cloned());
+        write.extend(rules.may_write.iter().filter(is_beside).filter(is_open).cloned());
         write.extend(places.temporary.clone());
         write.extend(worktree::common(&places.root).map(|common| common.directory));
 
@@ -190,7 +193,13 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: found.gap.iter().cloned().chain(self.ignored()).collect(),
+            gaps: found
+                .gap
+                .iter()
+                .cloned()
+                .chain(self.ignored())
+                .chain(unopened.said(&rules.may_write))
+                .collect(),
         }
     }
 
@@ -432,6 +441,31 @@ mod tests {
         for name in ["home/.bashrc", "home/.config/taskpawl"] {
             assert!(profile.read_only.contains(&scene.at(name)), "whoever may write the home: {name}");
         }
+    }
+
+    #[test]
+    fn what_decides_about_programs_stays_closed_when_it_is_named() {
+        let mut scene = Scene::new();
+        fs::create_dir_all(scene.at("home/.config/taskpawl/more")).unwrap();
+        fs::create_dir_all(scene.at("srv/keep")).unwrap();
+        fs::write(scene.at("home/.config/taskpawl/config.toml"), "").unwrap();
+        std::os::unix::fs::symlink(scene.at("home/.config/taskpawl"), scene.at("home/other")).unwrap();
+        scene.settings.protect = vec![scene.at("srv/keep")];
+        let kept = [
+            "home/.config/taskpawl",
+            "home/.config/taskpawl/config.toml",
+            "home/.config/taskpawl/more",
+            "home/other/config.toml",
+            "srv/keep",
+        ];
+        scene.settings.write = kept.iter().chain(&["data"]).map(|name| scene.at(name)).collect();
+        let profile = scene.plain();
+        assert_eq!(profile.write, [scene.at("data"), scene.at("project"), scene.at("tmp")]);
+        assert_eq!(profile.gaps.len(), kept.len(), "{:?}", profile.gaps);
+        let gap = profile.gaps[1].replace(scene.dir.path().to_str().unwrap(), "");
+        insta::assert_snapshot!(gap, @"`/home/.config/taskpawl/config.toml` is not opened to programs, because it decides about them");
+        let gap = profile.gaps[4].replace(scene.dir.path().to_str().unwrap(), "");
+        insta::assert_snapshot!(gap, @"`/srv/keep` is not opened to programs: `protect` in `[sandbox]` of the configuration names it");
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Which denial made a program fail, from what it says and what it was held to.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use taskpawl_process::{Network, Outcome, Profile, Program, Sandbox, SpawnError};
 
 use super::carve::{is_within, plain};
+use super::closed::{ClosedPlaces, Unopened};
 use crate::context::CallContext;
 
 /// How many of the last lines that a program said are looked at.
@@ -57,6 +62,26 @@ const UNREACHABLE: [&str; 20] = [
     "fetch failed",
 ];
 
+/// What programs say that make files, or open them maybe to write.
+const MAKES: [&str; 16] = [
+    "copy",
+    "create",
+    "creating",
+    "ENOENT",
+    "FileNotFoundError",
+    "link",
+    "make",
+    "mkdir",
+    "move",
+    "open",
+    "opening",
+    "rename",
+    "tee",
+    "touch",
+    "write",
+    "writing",
+];
+
 /// What stands before the name of a file in what shells and others say.
 const MADE: [&str; 7] =
     ["cannot create ", "cannot open ", "can't create ", "can't open ", "open ", "mkdir ", "remove "];
@@ -69,8 +94,16 @@ const KILLED: i32 = 137;
 
 const NO_NETWORK: &str = "programs have no network in the sandbox; `--allow-net` gives it to them";
 
-/// Returns what of its sandbox a failed program ran into, and what would let it through. `own` is what belongs to taskpawl.
-pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Option<String> {
+/// What holds a program that failed.
+#[derive(Clone, Copy)]
+struct Walls<'a> {
+    profile: &'a Profile,
+    cwd: &'a Path,
+    unopened: &'a Unopened,
+}
+
+/// Returns what of its sandbox a failed program ran into, and what would let it through.
+pub(crate) fn hint(program: &Program, outcome: &Outcome, closed: &ClosedPlaces) -> Option<String> {
     let Sandbox::On(profile) = &program.sandbox else { return None };
     if outcome.signal == Some(rustix::process::Signal::SYS.as_raw()) {
         return Some("it used a system call that the sandbox forbids".to_owned());
@@ -78,7 +111,8 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Opt
     if let Some(said) = of_memory(profile, outcome) {
         return Some(said);
     }
-    of_lines(profile, &program.cwd, own, &outcome.stderr.text).or_else(|| {
+    let walls = Walls { profile, cwd: &program.cwd, unopened: &closed.unopened() };
+    of_lines(walls, &outcome.stderr.text).or_else(|| {
         let is_curl = program.argv.iter().any(|word| word.contains("curl")) && CURL.contains(&outcome.code);
         (is_curl && profile.network == Network::None).then(|| NO_NETWORK.to_owned())
     })
@@ -86,13 +120,18 @@ pub(crate) fn hint(program: &Program, outcome: &Outcome, own: &[PathBuf]) -> Opt
 
 /// Returns what protected places a program ran into that ended well: `git submodule add` goes on without its settings, and says so in
 /// passing. Each place with what would let the program through.
-pub(crate) fn met_protected(program: &Program, outcome: &Outcome) -> Vec<(PathBuf, String)> {
+pub(crate) fn met_protected(
+    program: &Program,
+    outcome: &Outcome,
+    closed: &ClosedPlaces,
+) -> Vec<(PathBuf, String)> {
     let Sandbox::On(profile) = &program.sandbox else { return Vec::new() };
     let lines = outcome.stderr.text.lines().rev().take(LINES);
     let mut met: Vec<_> = lines.filter_map(|line| protected_in(profile, &program.cwd, line)).collect();
     met.sort();
     met.dedup();
-    met.into_iter().map(|path| (path.clone(), protected(&path))).collect()
+    let unopened = closed.unopened();
+    met.into_iter().map(|path| (path.clone(), protected(&unopened, &path))).collect()
 }
 
 /// What a program is held to that somebody talks to while it runs: for saying what of its sandbox it ran into.
@@ -100,14 +139,14 @@ pub(crate) fn met_protected(program: &Program, outcome: &Outcome) -> Vec<(PathBu
 pub struct Denials {
     sandbox: Sandbox,
     cwd: PathBuf,
-    own: Vec<PathBuf>,
+    unopened: Arc<Unopened>,
 }
 
 impl Denials {
     /// Returns what holds a program that a call starts.
     pub fn of(cx: &CallContext, program: &Program) -> Self {
         let (sandbox, cwd) = (program.sandbox.clone(), program.cwd.clone());
-        Self { sandbox, cwd, own: cx.closed.own().to_owned() }
+        Self { sandbox, cwd, unopened: cx.closed.unopened() }
     }
 
     /// Returns whether anything holds it.
@@ -118,7 +157,7 @@ impl Denials {
     /// Returns which denial a program speaks of, in the last lines of what it says, and what would let it through.
     pub fn hint(&self, said: &str) -> Option<String> {
         let Sandbox::On(profile) = &self.sandbox else { return None };
-        of_lines(profile, &self.cwd, &self.own, said)
+        of_lines(Walls { profile, cwd: &self.cwd, unopened: &self.unopened }, said)
     }
 
     /// Returns what of its sandbox keeps the program from being started.
@@ -127,9 +166,9 @@ impl Denials {
     }
 }
 
-fn of_lines(profile: &Profile, cwd: &Path, own: &[PathBuf], said: &str) -> Option<String> {
+fn of_lines(walls: Walls<'_>, said: &str) -> Option<String> {
     let mut lines = said.lines().rev().take(LINES);
-    lines.find_map(|line| of_own(own, cwd, line).or_else(|| of_line(profile, cwd, line)))
+    lines.find_map(|line| of_own(walls, line).or_else(|| of_line(walls, line)))
 }
 
 /// Returns what of its sandbox keeps a program from being started.
@@ -142,7 +181,7 @@ pub(crate) fn hint_for_start(sandbox: &Sandbox, error: &SpawnError) -> Option<St
     else {
         return None;
     };
-    (path.exists() && !may_read(profile, path)).then(|| unreadable(profile, path))
+    (path.exists() && !may_read(profile, path)).then(|| unreadable(profile, &Unopened::default(), path))
 }
 
 /// Returns that a program was most likely killed because there was no memory left. Who is killed by us has another error.
@@ -155,8 +194,9 @@ fn of_memory(profile: &Profile, outcome: &Outcome) -> Option<String> {
 }
 
 /// No flag opens what is ours, but there is another way to the plan.
-fn of_own(own: &[PathBuf], cwd: &Path, line: &str) -> Option<String> {
-    let is_own = || paths(line).iter().any(|path| is_within(&plain(&cwd.join(path)), own));
+fn of_own(walls: Walls<'_>, line: &str) -> Option<String> {
+    let is_own =
+        || paths(line).iter().any(|path| is_within(&plain(&walls.cwd.join(path)), &walls.unopened.own));
     ((says(line, &DENIED) || says(line, &MISSING)) && is_own()).then(|| {
         "the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it".to_owned()
     })
@@ -175,7 +215,8 @@ fn has_words(text: &str, words: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(is_inner) && !text[at + words.len()..].starts_with(is_inner))
 }
 
-fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
+fn of_line(walls: Walls<'_>, line: &str) -> Option<String> {
+    let Walls { profile, cwd, unopened } = walls;
     let says = |phrases: &[&str]| says(line, phrases);
     if profile.network == Network::None && says(&UNREACHABLE) {
         return Some(NO_NETWORK.to_owned());
@@ -194,26 +235,37 @@ fn of_line(profile: &Profile, cwd: &Path, line: &str) -> Option<String> {
         ));
     }
     if let Some(path) = protected_in(profile, cwd, line) {
-        return Some(protected(&path));
+        return Some(protected(unopened, &path));
     }
     if (says(&COVERED) || says(&REFUSED))
         && let Some(path) = first_path(cwd, line, |path| is_within(path, &profile.hidden))
     {
-        return Some(unreadable(profile, &path));
+        return Some(unreadable(profile, unopened, &path));
     }
     if says(&DENIED) {
-        return paths(line).iter().find_map(|path| denied(profile, &plain(&cwd.join(path))));
+        return paths(line).iter().find_map(|path| denied(walls, &plain(&cwd.join(path)), line));
     }
-    // What is hidden stands there empty.
+    unseen(walls, line)
+}
+
+/// Returns which place is there and not for the program: what is hidden stands there empty, and what is elsewhere not at all.
+fn unseen(Walls { profile, cwd, unopened }: Walls<'_>, line: &str) -> Option<String> {
     let is_unseen = |path: &Path| path.exists() && !may_read(profile, path);
-    let path = if says(&NO_DIRECTORY) {
-        first_path(cwd, line, |path| path.parent().is_some_and(is_unseen))
-    } else if says(&MISSING) {
-        first_path(cwd, line, is_unseen)
+    // Who makes a file finds that the directory is missing.
+    let is_unseen_above = |path: &Path| !path.exists() && path.parent().is_some_and(is_unseen);
+    let is_missing = says(line, &MISSING);
+    if is_missing && let Some(path) = first_path(cwd, line, is_unseen) {
+        return Some(unreadable(profile, unopened, &path));
+    }
+    if !says(line, &NO_DIRECTORY) && !(is_missing && says(line, &MAKES)) {
+        return None;
+    }
+    let path = first_path(cwd, line, |path| is_unseen(path) || is_unseen_above(path))?;
+    Some(if is_within(&path, &profile.hidden) {
+        unreadable(profile, unopened, &path)
     } else {
-        None
-    };
-    path.map(|path| unreadable(profile, &path))
+        unwritable(unopened, &path)
+    })
 }
 
 fn first_path(cwd: &Path, line: &str, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
@@ -221,23 +273,30 @@ fn first_path(cwd: &Path, line: &str, is_it: impl Fn(&Path) -> bool) -> Option<P
 }
 
 /// Returns why a path was denied, if the sandbox did it.
-fn denied(profile: &Profile, path: &Path) -> Option<String> {
-    let there = there(path).display();
+fn denied(Walls { profile, unopened, .. }: Walls<'_>, path: &Path, line: &str) -> Option<String> {
     if is_within(path, &profile.hidden) {
-        return Some(unreadable(profile, path));
+        return Some(unreadable(profile, unopened, path));
     }
-    if is_within(path, &profile.read_only) {
-        return Some(protected(path));
+    if is_within(path, &profile.read_only) || unopened.keeps(path) {
+        return Some(protected(unopened, path));
     }
     if is_within(path, &profile.write) {
         return None;
     }
     if is_within(path, &profile.read) {
-        return Some(format!(
-            "in the sandbox programs write to the project alone; `--allow-write {there}` opens this place"
-        ));
+        return Some(unwritable_here(path));
     }
-    Some(unreadable(profile, path))
+    // Who only reads is not told that it is for reading alone.
+    Some(if says(line, &READ_ONLY) {
+        unwritable(unopened, path)
+    } else {
+        unreadable(profile, unopened, path)
+    })
+}
+
+fn unwritable_here(path: &Path) -> String {
+    let there = there(path).display();
+    format!("in the sandbox programs write to the project alone; `--allow-write {there}` opens this place")
 }
 
 /// Returns the protected place that a line says was not written. Programs name files as seen from where they are, which may be a
@@ -281,19 +340,68 @@ fn name_alone(line: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-fn protected(path: &Path) -> String {
+fn protected(unopened: &Unopened, path: &Path) -> String {
     let (shown, there) = (path.display(), there(path).display());
+    if let Some(place) = within(path, &unopened.protect) {
+        return by_setting(path, "protected", "protect", place);
+    }
+    if unopened.keeps(path) {
+        return format!(
+            "`{shown}` is kept from programs, because it decides about them, and no flag opens it; change it yourself, outside of the run"
+        );
+    }
     format!("`{shown}` is protected in the sandbox, because others obey it; `--allow-write {there}` opens it")
 }
 
-fn unreadable(profile: &Profile, path: &Path) -> String {
+fn unreadable(profile: &Profile, unopened: &Unopened, path: &Path) -> String {
     let (shown, there) = (path.display(), there(path).display());
+    if let Some(place) = within(path, &unopened.hide) {
+        return by_setting(path, "hidden", "hide", place);
+    }
     if is_within(path, &profile.hidden) {
         return format!("`{shown}` is hidden in the sandbox; `--allow-read {shown}` shows it");
     }
     format!(
         "`{shown}` is no place in the sandbox; `--allow-read {there}` or `--allow-write {there}` makes it one"
     )
+}
+
+/// As [`unreadable`], of a place that a program wants to write: to be able to read it would not help.
+fn unwritable(unopened: &Unopened, path: &Path) -> String {
+    if unopened.keeps(path) {
+        return protected(unopened, path);
+    }
+    let (shown, there) = (path.display(), there(path).display());
+    format!("`{shown}` is no place in the sandbox; `--allow-write {there}` makes it one")
+}
+
+/// No flag opens what the configuration closes.
+fn by_setting(path: &Path, what: &str, setting: &str, place: &Path) -> String {
+    let (shown, place) = (path.display(), place.display());
+    format!(
+        "`{shown}` is {what} in the sandbox, because `{setting}` in `[sandbox]` of the configuration names `{place}`, and no flag opens it; \
+         take it out there to let programs in"
+    )
+}
+
+/// Returns what is said of hidden files that a command line names.
+pub(crate) fn of_hidden(closed: &ClosedPlaces, cwd: &Path, names: &[String]) -> Option<String> {
+    let first = names.first()?;
+    let (unopened, path) = (closed.unopened(), plain(&cwd.join(first)));
+    let (are, it) = if names.len() == 1 { ("is", "it") } else { ("are", "the first of them") };
+    let opener = if let Some(place) = within(&path, &unopened.hide) {
+        format!("`hide` in `[sandbox]` of the configuration names `{}`", place.display())
+    } else if within(&path, &unopened.own).is_some() {
+        format!("`{first}` belongs to taskpawl itself, and no flag shows it")
+    } else {
+        format!("`--allow-read {first}` shows {it}")
+    };
+    let names = names.join("`, `");
+    Some(format!("`{names}` {are} hidden in the sandbox, so programs find nothing there; {opener}"))
+}
+
+fn within<'a>(path: &Path, places: &'a [PathBuf]) -> Option<&'a Path> {
+    places.iter().map(PathBuf::as_path).find(|place| path.starts_with(place))
 }
 
 /// Returns the nearest place that can be named, because it exists.
@@ -323,244 +431,4 @@ fn paths(line: &str) -> Vec<PathBuf> {
     let named = line.rsplit(": ").skip(1).filter(|part| part.starts_with('/'));
     // The name of the program that speaks stands first.
     quoted.chain(named).chain(bare.rev()).filter(is_path).map(PathBuf::from).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use taskpawl_process::{Captured, End, Enforcement, Environment, OutputFiles, ResourceLimits};
-
-    use super::*;
-
-    fn said(stderr: &str) -> String {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        for name in ["p/sub", "p/.git/hooks", "home/.ssh", "srv"] {
-            std::fs::create_dir_all(at(name)).unwrap();
-        }
-        std::fs::write(at("p/.git/config"), "").unwrap();
-        let profile = Profile {
-            write: vec![at("p")],
-            read: vec![at("home")],
-            hidden: vec![at("home/.ssh"), at("p/.env")],
-            read_only: vec![at("p/.git/hooks"), at("p/.git/config")],
-            ..Profile::default()
-        };
-        let top = dir.path().to_str().unwrap();
-        let stderr = stderr.replace("[]", top);
-        of(Sandbox::On(Arc::new(profile)), at("p/sub"), 1, &stderr).unwrap_or_default().replace(top, "[]")
-    }
-
-    fn of(sandbox: Sandbox, cwd: PathBuf, code: i32, stderr: &str) -> Option<String> {
-        let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
-        let (argv, environment) = (vec!["curl".to_owned()], Environment::default());
-        let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
-        hint(&program, &outcome(code, stderr), &["/state/taskpawl".into()])
-    }
-
-    fn outcome(code: i32, stderr: &str) -> Outcome {
-        let captured =
-            |text: &str| Captured { text: text.to_owned(), bytes: 0, truncated: false, file: None };
-        let (stdout, stderr) = (captured(""), captured(stderr));
-        Outcome { end: End::Exited, code, signal: None, stdout, stderr, enforcement: None }
-    }
-
-    #[test]
-    fn curl_may_be_silent_about_the_network() {
-        let of_curl = |network, code| {
-            let profile = Profile { network, ..Profile::default() };
-            of(Sandbox::On(Arc::new(profile)), "/".into(), code, "")
-        };
-        assert_eq!(of_curl(Network::None, 6).as_deref(), Some(NO_NETWORK));
-        assert_eq!(of_curl(Network::None, 22), None);
-        assert_eq!(of_curl(Network::Full, 6), None);
-    }
-
-    #[test]
-    fn the_denial_is_found_in_what_a_program_says() {
-        insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
-        insta::assert_snapshot!(said("/bin/sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
-        insta::assert_snapshot!(said("bash: line 1: []/home/.ssh/id: Permission denied"), @"`[]/home/.ssh/id` is hidden in the sandbox; `--allow-read []/home/.ssh/id` shows it");
-        insta::assert_snapshot!(said("cat: ../.env: Permission denied"), @"`[]/p/.env` is hidden in the sandbox; `--allow-read []/p/.env` shows it");
-        insta::assert_snapshot!(said("cp: cannot create regular file '../.git/hooks/pre-commit': Read-only file system"), @"`[]/p/.git/hooks/pre-commit` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/hooks` opens it");
-        insta::assert_snapshot!(said("Error: EACCES: permission denied, mkdir '[]/srv/data'"), @"`[]/srv/data` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        insta::assert_snapshot!(said("curl: (6) Could not resolve host: example.com"), @"programs have no network in the sandbox; `--allow-net` gives it to them");
-    }
-
-    #[test]
-    fn names_of_errors_are_whole_words() {
-        for line in [
-            "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
-            "ModuleNotFoundError: No module named 'requests'",
-            "botocore.errorfactory.ResourceNotFoundException: table not found",
-            "System.IO.FileNotFoundException: Could not load file",
-            "assert error.code == enotfound",
-            "npm ERR! Could not resolve dependency: react@18",
-            "[vite] Could not resolve './button' from src/app.js",
-            "prefetch failed",
-        ] {
-            assert_eq!(said(line), "", "{line}");
-        }
-        for line in [
-            "Error: getaddrinfo ENOTFOUND registry.npmjs.org",
-            "npm error code ENOTFOUND",
-            "errno: 'EAI_AGAIN',",
-            "connect ENETUNREACH 1.1.1.1:443 - Local (0.0.0.0:0)",
-            "ssh: Could not resolve hostname github.com: Temporary failure in name resolution",
-            "fatal: unable to access 'https://x.org/': Could not resolve host: x.org",
-            "OSError: [Errno 101] Network is unreachable",
-        ] {
-            assert_eq!(said(line), NO_NETWORK, "{line}");
-        }
-    }
-
-    #[test]
-    fn git_says_from_the_top_of_its_repository_what_it_could_not_write() {
-        let expected = "`[]/p/.git/config` is protected in the sandbox, because others obey it; `--allow-write []/p/.git/config` opens it";
-        for line in [
-            "error: could not write config file .git/config: Device or resource busy\nfatal: could not set 'remote.x.url' to 'y'",
-            "error: could not lock config file ../.git/config: Read-only file system",
-            "rm: cannot remove '../.git/config': Device or resource busy",
-            "mv: EBUSY: resource busy or locked, rename 'x' -> '[]/p/.git/config'",
-        ] {
-            assert_eq!(said(line), expected, "{line}");
-        }
-        assert_eq!(said("umount: []/home/x: Device or resource busy"), "", "no sandbox does that");
-    }
-
-    #[test]
-    fn names_alone_are_protected_where_only_one_place_can_be_meant() {
-        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let profile = Profile {
-            write: paths(&["/p"]),
-            read_only: paths(&["/p/Makefile", "/p/.git/config", "/p/a/x.toml", "/p/b/x.toml"]),
-            hidden: paths(&["/p/dev.sock"]),
-            ..Profile::default()
-        };
-        let met = |line: &str| {
-            let said = of_lines(&profile, Path::new("/p"), &[], line)?;
-            Some(said.split('`').nth(1).unwrap_or_default().to_owned())
-        };
-        for (line, place) in [
-            ("sh: 1: cannot create Makefile: Permission denied", "/p/Makefile"),
-            ("/bin/sh: 1: cannot create Makefile: Read-only file system", "/p/Makefile"),
-            ("bash: line 1: Makefile: Read-only file system", "/p/Makefile"),
-            ("open Makefile: read-only file system", "/p/Makefile"),
-            ("sh: 1: cannot create config: Read-only file system", "/p/.git/config"),
-            ("bash: line 1: config: Read-only file system", "/p/.git/config"),
-            ("rm: cannot remove 'dev.sock': Device or resource busy", "/p/dev.sock"),
-            ("Error: connect ECONNREFUSED ./dev.sock", "/p/dev.sock"),
-        ] {
-            assert_eq!(met(line).as_deref(), Some(place), "{line}");
-        }
-        for line in [
-            "sh: 1: cannot create config: Permission denied",
-            "sh: 1: cannot create x.toml: Read-only file system",
-            "sh: 1: cannot create other: Read-only file system",
-            "make: *** No rule to make target 'Makefile'",
-            "Makefile: 3: recipe for target 'all' failed",
-            "the Makefile: Permission denied",
-            "Makefile: no such target",
-            "Error: connect ECONNREFUSED 127.0.0.1:5432",
-        ] {
-            assert_eq!(met(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn who_ends_well_may_have_met_what_is_protected_too() {
-        let (profile, cwd) = (
-            Profile {
-                write: vec!["/p".into()],
-                read_only: vec!["/p/.git/config".into()],
-                ..Profile::default()
-            },
-            PathBuf::from("/p"),
-        );
-        let output = OutputFiles { stdout: PathBuf::new(), stderr: PathBuf::new() };
-        let (argv, environment, sandbox) =
-            (vec!["git".to_owned()], Environment::default(), Sandbox::On(Arc::new(profile)));
-        let program = Program { argv, cwd, environment, stdin: None, handover: None, output, sandbox };
-        let line = "error: could not write config file .git/config: Device or resource busy";
-        let met = met_protected(&program, &outcome(0, &format!("Cloning …\n{line}\n{line}")));
-        let paths: Vec<_> = met.iter().map(|(path, _)| path.to_str().unwrap()).collect();
-        assert_eq!(paths, ["/p/.git/config"]);
-        assert_eq!(met_protected(&program, &outcome(0, "touch: /p/x: Permission denied")), []);
-    }
-
-    #[test]
-    fn what_a_server_says_of_a_denial_is_understood() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("p")).unwrap();
-        std::fs::create_dir_all(dir.path().join("srv")).unwrap();
-        let profile = Profile { write: vec![dir.path().join("p")], ..Profile::default() };
-        let held =
-            |sandbox| Denials { sandbox, cwd: dir.path().join("p"), own: vec!["/state/taskpawl".into()] };
-        let said = |denials: &Denials, text: &str| {
-            let top = dir.path().to_str().unwrap();
-            denials.hint(&text.replace("[]", top)).unwrap_or_default().replace(top, "[]")
-        };
-        let on = held(Sandbox::On(Arc::new(profile)));
-        insta::assert_snapshot!(said(&on, "Error: EACCES: permission denied, open '[]/srv/a'"), @"`[]/srv/a` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        insta::assert_snapshot!(said(&on, "Error: Cannot find module '[]/srv'"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        assert_eq!(said(&on, "TypeError: fetch failed"), NO_NETWORK);
-        assert_eq!(said(&on, "httpx.ConnectError: All connection attempts failed"), NO_NETWORK);
-        insta::assert_snapshot!(said(&on, "sh: 0: cannot open []/srv: No such file"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        assert_eq!(said(&on, "Error: Cannot find module 'left-pad'"), "");
-        assert_eq!(said(&held(Sandbox::Off), "Error: EACCES: permission denied, open '[]/srv/a'"), "");
-    }
-
-    #[test]
-    fn what_the_sandbox_did_not_do_is_not_put_down_to_it() {
-        assert_eq!(said("cat: []/p/secret: Permission denied"), "");
-        assert_eq!(said("cat: nothing: No such file or directory"), "");
-        assert_eq!(said("Permission denied"), "");
-        assert_eq!(said("test []/home/x failed"), "");
-        let off = of(Sandbox::Off, "/".into(), 1, "touch: cannot touch '/etc/x': Permission denied");
-        assert_eq!(off, None);
-    }
-
-    #[test]
-    fn limits_of_all_programs_together_are_told() {
-        let limits =
-            ResourceLimits { memory: Some(1 << 20), processes: Some(9), ..ResourceLimits::default() };
-        let profile = Arc::new(Profile { limits, ..Profile::default() });
-        let said = |code, stderr| of(Sandbox::On(Arc::clone(&profile)), "/".into(), code, stderr);
-        insta::assert_snapshot!(said(2, "sh: 1: Cannot fork").unwrap(), @"the programs of the run may be 9 processes together; `processes` in `[sandbox]` of the configuration sets that");
-        insta::assert_snapshot!(said(1, "OSError: [Errno 24] Too many open files: '/dev/null'").unwrap(), @"in the sandbox a program may have 1024 files open; `--sandbox off` lifts that");
-        assert_eq!(said(137, "Killed"), None, "no cgroup holds it");
-
-        let mut enforcement = Enforcement::default();
-        enforcement.cgroup = true;
-        let mut outcome = outcome(137, "Killed");
-        outcome.enforcement = Some(Arc::new(enforcement));
-        insta::assert_snapshot!(of_memory(&profile, &outcome).unwrap(), @"most likely it was killed because the programs of the run have 1048576 bytes of memory together; `memory` in `[sandbox]` of the configuration sets that");
-    }
-
-    #[test]
-    fn the_store_opens_to_nobody_and_the_way_to_the_plan_is_told() {
-        insta::assert_snapshot!(said("error: failed to read `/state/taskpawl/a/project.json`: No such file or directory\nhint: check the path"), @"the store of the plan is open to no program; `planAccess: read` (or `add`) on the call lets its programs ask `taskpawl` for it");
-        assert_eq!(said("`/state/taskpawl/a/project.json` is fine"), "");
-    }
-
-    #[test]
-    fn what_is_hidden_may_stand_there_empty() {
-        insta::assert_snapshot!(said("cat: []/home/.ssh: No such file or directory"), @"`[]/home/.ssh` is hidden in the sandbox; `--allow-read []/home/.ssh` shows it");
-    }
-
-    #[test]
-    fn what_is_there_outside_and_not_inside_is_told() {
-        insta::assert_snapshot!(said("ls: cannot access '[]/srv': No such file or directory"), @"`[]/srv` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        assert_eq!(said("ls: cannot access '[]/srv/nothing': No such file or directory"), "");
-        insta::assert_snapshot!(said("sh: 1: cannot create []/srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        insta::assert_snapshot!(said("sh: 1: cannot create ../../srv/new: Directory nonexistent"), @"`[]/srv/new` is no place in the sandbox; `--allow-read []/srv` or `--allow-write []/srv` makes it one");
-        for line in [
-            "sh: 1: cannot create []/srv/none/new: Directory nonexistent",
-            "sh: 1: cannot create none/new: Directory nonexistent",
-            "sh: 1: cannot create ../none/new: Directory nonexistent",
-        ] {
-            assert_eq!(said(line), "", "{line}");
-        }
-    }
 }
