@@ -8,14 +8,25 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, filter_file};
+use crate::inlet::Inlet;
 use crate::spare::SpareFiles;
+
+/// How much of what a program prints is taken at once.
+const PIECE: usize = 32 << 10;
+
+/// How many pieces are taken before somebody else may do something.
+const SOME_PIECES: usize = 16;
+
+/// How many pieces are taken once the program has ended: far more than a pipe holds. What got away from its end, and still writes,
+/// is not listened to for ever.
+const MOST_PIECES: usize = 1000;
 
 /// Where the output of a program goes.
 #[derive(Clone, Debug)]
 pub struct OutputFiles {
-    /// The file that is its standard output.
+    /// The file for its standard output.
     pub stdout: PathBuf,
-    /// The file that is its standard error; another one than `stdout`.
+    /// The file for its standard error; another one than `stdout`.
     pub stderr: PathBuf,
 }
 
@@ -33,36 +44,67 @@ pub struct Captured {
     pub file: Option<PathBuf>,
 }
 
-/// The two output files of a running program.
+/// The two output files of a running program, and what it prints on its way there.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    stdout: Stream,
-    stderr: Stream,
+    stdout: Intake,
+    stderr: Intake,
     spares: SpareFiles,
 }
 
 impl Capture {
     pub(crate) fn create(files: &OutputFiles, spares: &SpareFiles) -> Result<Self, SpawnError> {
-        let stream = |path| Stream::create(path, spares);
-        let (stdout, stderr) = (stream(&files.stdout)?, stream(&files.stderr)?);
+        let intake = |path| Intake::create(path, spares);
+        let (stdout, stderr) = (intake(&files.stdout)?, intake(&files.stderr)?);
         Ok(Self { stdout, stderr, spares: spares.clone() })
     }
 
     /// Returns the ends for the program: standard output, standard error.
-    pub(crate) fn ends(&self) -> Result<[OwnedFd; 2], SpawnError> {
-        Ok([self.stdout.for_program()?, self.stderr.for_program()?])
+    pub(crate) fn ends(&mut self) -> Result<[OwnedFd; 2], SpawnError> {
+        Ok([self.stdout.end()?, self.stderr.end()?])
+    }
+
+    /// Has the runtime tell when the program prints.
+    pub(crate) fn watch(&mut self) -> io::Result<()> {
+        self.stdout.inlet.watch()?;
+        self.stderr.inlet.watch()
+    }
+
+    /// Waits until the program prints something; for ever where that is not watched.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn readable(&self) {
+        tokio::select! {
+            () = self.stdout.inlet.readable() => {}
+            () = self.stderr.inlet.readable() => {}
+        }
+    }
+
+    /// Brings to the files what has come, or some of it.
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        let mut piece = [0; PIECE];
+        self.stdout.take(SOME_PIECES, &mut piece)?;
+        self.stderr.take(SOME_PIECES, &mut piece)
+    }
+
+    /// Brings to the files what has come, when the program is over.
+    pub(crate) fn take_rest(&mut self) -> io::Result<()> {
+        let mut piece = [0; PIECE];
+        self.stdout.take_rest(&mut piece)?;
+        self.stderr.take_rest(&mut piece)
     }
 
     /// Returns how many bytes are in both files.
-    pub(crate) fn size(&self) -> io::Result<u64> {
-        Ok(self.stdout.size()?.saturating_add(self.stderr.size()?))
+    pub(crate) fn size(&self) -> u64 {
+        self.stdout.bytes.saturating_add(self.stderr.bytes)
     }
 
-    /// Cuts the files to `max_bytes` together: between two looks a program can write far beyond its limit.
+    /// Cuts the files to `max_bytes` together: what came with the last piece may lie beyond it.
     pub(crate) fn cut(&self, max_bytes: u64) -> io::Result<()> {
-        let (stdout, stderr) = share(max_bytes, self.stdout.size()?, self.stderr.size()?);
-        self.stdout.file.set_len(stdout)?;
-        self.stderr.file.set_len(stderr)
+        let (stdout, stderr) = share(max_bytes, self.stdout.bytes, self.stderr.bytes);
+        self.stdout.stream.file.set_len(stdout)?;
+        self.stderr.stream.file.set_len(stderr)
     }
 
     /// Gives back what no program was started for.
@@ -73,14 +115,60 @@ impl Capture {
 
     /// Lets a filter say what stays of the files.
     pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
-        self.stdout.filter(filter)?;
-        self.stderr.filter(filter)
+        self.stdout.stream.filter(filter)?;
+        self.stderr.stream.filter(filter)
     }
 
     /// Reads at most `keep_bytes` of both files together; those that are empty are spared.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
-        let (stdout, stderr) = share(keep_bytes as u64, self.stdout.size()?, self.stderr.size()?);
-        Ok((self.stdout.finish(stdout, &self.spares)?, self.stderr.finish(stderr, &self.spares)?))
+        let (stdout, stderr) = (self.stdout.stream, self.stderr.stream);
+        let (for_stdout, for_stderr) = share(keep_bytes as u64, stdout.size()?, stderr.size()?);
+        Ok((stdout.finish(for_stdout, &self.spares)?, stderr.finish(for_stderr, &self.spares)?))
+    }
+}
+
+/// One of its streams, and the way there.
+#[derive(Debug)]
+struct Intake {
+    inlet: Inlet,
+    stream: Stream,
+    /// How many bytes have come.
+    bytes: u64,
+}
+
+impl Intake {
+    fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
+        Ok(Self { inlet: Inlet::default(), stream: Stream::create(path, spares)?, bytes: 0 })
+    }
+
+    /// Opens the way, and returns the end for the program.
+    fn end(&mut self) -> Result<OwnedFd, SpawnError> {
+        let opened = Inlet::open();
+        let (inlet, end) =
+            opened.map_err(|source| SpawnError::File { path: Path::new("pipe").to_owned(), source })?;
+        self.inlet = inlet;
+        Ok(end)
+    }
+
+    /// Takes pieces until nothing is there, or as many as are said.
+    fn take(&mut self, pieces: usize, piece: &mut [u8]) -> io::Result<()> {
+        for _ in 0..pieces {
+            let read = self.inlet.read(piece)?;
+            if read == 0 {
+                break;
+            }
+            self.stream.append(&piece[..read])?;
+            self.bytes += read as u64;
+        }
+        Ok(())
+    }
+
+    fn take_rest(&mut self, piece: &mut [u8]) -> io::Result<()> {
+        self.inlet.unwatch()?;
+        self.take(MOST_PIECES, piece)?;
+        // Who still holds the other end has nobody to print to from now on.
+        self.inlet = Inlet::Over;
+        Ok(())
     }
 }
 
@@ -107,17 +195,6 @@ impl Stream {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    /// Opens the file once more for the program, under a shared lock: so it shows whether anybody still holds it.
-    pub(crate) fn for_program(&self) -> Result<OwnedFd, SpawnError> {
-        let open = || {
-            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
-            let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
-            file.lock_shared()?;
-            Ok(file.into())
-        };
-        open().map_err(|source| SpawnError::File { path: self.path.clone(), source })
-    }
-
     pub(crate) fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -139,7 +216,7 @@ impl Stream {
     pub(crate) fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {
         let bytes = self.size()?;
         if bytes == 0 {
-            spares.give(self.path, self.file)?;
+            spares.give(self.path, self.file);
             return Ok(Captured { text: String::new(), bytes, truncated: false, file: None });
         }
         let truncated = bytes > keep_bytes;
@@ -160,7 +237,7 @@ impl Stream {
         let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
         let mut buffer = vec![0; bytes];
         let mut filled = 0;
-        // A file may have become shorter since it was measured: a program may truncate its own output.
+        // A file may have become shorter since it was measured, by whoever else may write it.
         while filled < bytes {
             match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
@@ -174,7 +251,7 @@ impl Stream {
     }
 }
 
-/// Opens a file for appending, so that a program which opens its own output anew loses nothing of it.
+/// Opens a file for appending.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;

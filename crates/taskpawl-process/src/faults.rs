@@ -24,6 +24,8 @@ pub enum Fault {
     NoFilter = 128,
     /// Programs in a sandbox keep the capabilities that the user has.
     KeepCapabilities = 256,
+    /// The programs of all calls may look into each other.
+    SharedRoom = 512,
 }
 
 static ACTIVE: AtomicU32 = AtomicU32::new(0);

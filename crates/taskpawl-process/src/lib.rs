@@ -4,8 +4,8 @@
 //! and outlives this one for as long as it takes to kill what is left. It is the host program itself, executed a second time:
 //! see [`child_entry`].
 //!
-//! A program runs in a process group of its own. Its standard output and standard error are files that it holds
-//! open itself, so its output never passes through this process and cannot fill its memory. Whatever ends it,
+//! A program runs in a process group of its own. Its standard output and standard error are pipes, and what comes through them goes on
+//! to files, a piece at a time: it cannot fill the memory of this process. Whatever ends it,
 //! be it the program itself, the deadline, the cancellation, too much output, the caller dropping the future or the death of
 //! this process, nothing that it started survives the run, and nothing that can be recognised survives the call.
 //!
@@ -30,6 +30,7 @@ mod faults;
 mod filter;
 mod group;
 mod handover;
+mod inlet;
 mod locate;
 mod own_group;
 mod piped;

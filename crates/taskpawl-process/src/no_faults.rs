@@ -11,6 +11,7 @@ pub(crate) enum Fault {
     NoScope,
     NoFilter,
     KeepCapabilities,
+    SharedRoom,
 }
 
 pub(crate) const fn bits() -> u32 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::SpawnError;
 use crate::profile::{Enforcement, Profile, Sandbox};
 use crate::programs::{Supervision, without_supervisor};
-use crate::supervisor::{Held, Link, version_of_bubbles};
+use crate::supervisor::{Link, version_of_bubbles};
 
 /// How long a supervisor without programs may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// There is no supervisor, or the profile cannot be enforced here; then the error says what is missing and how to go on.
 pub fn probe(supervision: &Supervision, profile: &Arc<Profile>) -> Result<Enforcement, SpawnError> {
     let program = supervision.program()?.ok_or_else(without_supervisor)?;
-    let link = Link::start(program, &Sandbox::On(Arc::clone(profile)), Held::default())?;
+    let link = Link::start(program, &Sandbox::On(Arc::clone(profile)), None)?;
     let enforcement = link.greeting();
     link.close();
     // One that hangs harms nobody: it has been told to end.

@@ -1,14 +1,13 @@
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::MemfdFlags;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +21,8 @@ use crate::program::{End, Limits, Outcome, Program};
 use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 use crate::spare::SpareFiles;
-use crate::supervisor::{self, Held, Link};
-use crate::watch::watch;
+use crate::supervisor::{self, Link};
+use crate::watch::{Watched, watch};
 
 /// How long programs with pipes have for ending by themselves when the run is over.
 const PIPED_PATIENCE: Duration = Duration::from_secs(3);
@@ -109,7 +108,7 @@ impl Programs {
         let _ = self.0.filter.set(filter);
     }
 
-    /// Runs a program to its end. Needs a tokio runtime with time enabled; without supervision also with I/O.
+    /// Runs a program to its end. Needs a tokio runtime with I/O and time enabled.
     ///
     /// After the deadline and a cancellation its process group gets `TERM` and, when the leader has ended or the grace is
     /// over, `KILL`; too much output means `KILL` at once. When the program ends, by itself or not, everything is killed that
@@ -126,16 +125,17 @@ impl Programs {
     ) -> Result<Outcome, SpawnError> {
         let recipe = Recipe::of(program)?;
         let link = self.link_for(program)?;
-        let capture = Capture::create(&program.output, &self.0.spares)?;
+        let mut capture = Capture::create(&program.output, &self.0.spares)?;
         let started =
-            streams(program, &capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
+            streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
         let ended = match started {
-            Ok(group) => carry_through(group, &recipe, &capture, limits, cancel).await,
+            Ok(group) => carry_through(group, &recipe, &mut capture, limits, cancel).await,
             Err(error) => Err(error),
         };
         match ended {
             Ok((end, status)) => {
-                let outcome = conclude(end, status, capture, limits, self.0.filter.get())
+                let outcome = end
+                    .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
                     .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
                 Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
             }
@@ -219,11 +219,7 @@ impl Programs {
                 Sandbox::On(_) => Err(without_supervisor().into()),
             };
         };
-        let outputs = match program.sandbox {
-            Sandbox::Off => None,
-            Sandbox::On(_) => Some(directory_of(&program.output.stderr)?),
-        };
-        let link = Link::start(supervisor, &program.sandbox, Held { lock: self.0.lock.as_deref(), outputs })?;
+        let link = Link::start(supervisor, &program.sandbox, self.0.lock.as_deref())?;
         if let Some(place) = place {
             links.swap_remove(place);
         }
@@ -259,38 +255,28 @@ pub(crate) fn without_supervisor() -> Refusal {
     Refusal::new("it takes a supervisor, and there is none", "choose another `Supervision` than `Off`")
 }
 
-/// Opens the directory of an output file, which is made if it is missing, to be recognised elsewhere.
-fn directory_of(output: &Path) -> Result<OwnedFd, SpawnError> {
-    let path = output.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let open = || {
-        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(path, flags, Mode::empty())?)
-    };
-    open().map_err(|source| SpawnError::File { path: path.to_owned(), source })
-}
-
 async fn carry_through(
     mut group: Group,
     recipe: &Recipe<'_>,
-    capture: &Capture,
+    capture: &mut Capture,
     limits: &Limits,
     cancel: &CancellationToken,
-) -> Result<(End, ExitStatus), SpawnError> {
-    let end = watch(&mut group, capture, limits.output_bytes, limits.deadline, Some(cancel)).await;
-    if matches!(end, End::TimedOut | End::Cancelled) {
+) -> Result<(Watched, ExitStatus), SpawnError> {
+    let mut end = watch(&mut group, capture, limits.output_bytes, limits.deadline, Some(cancel)).await;
+    if let Ok(End::TimedOut | End::Cancelled) = end {
         group.terminate();
         let grace = Instant::now().checked_add(limits.grace);
-        watch(&mut group, capture, limits.output_bytes, grace, None).await;
+        // What it still prints is kept; that this fails is all that counts then.
+        end = watch(&mut group, capture, limits.output_bytes, grace, None).await.and(end);
     }
-    if end != End::Exited {
+    if !matches!(end, Ok(End::Exited)) {
         group.kill();
         group.ended().await;
     }
     Ok((end, group.reap(recipe)?))
 }
 
-fn streams(program: &Program, capture: &Capture) -> Result<Streams, SpawnError> {
+fn streams(program: &Program, capture: &mut Capture) -> Result<Streams, SpawnError> {
     let stdin = program.stdin.as_deref().map(stdin).transpose();
     let stdin = stdin.map_err(|source| SpawnError::File { path: Path::new("stdin").to_owned(), source })?;
     let handover = program.handover.as_ref().map(|handover| handover.descriptor.try_clone()).transpose();
@@ -314,8 +300,9 @@ fn conclude(
     limits: &Limits,
     filter: Option<&Arc<dyn OutputFilter>>,
 ) -> io::Result<Outcome> {
+    capture.take_rest()?;
     // A program can be over its limit and at its end between two looks; how fast it was must not matter.
-    let is_over = capture.size()? > limits.output_bytes;
+    let is_over = capture.size() > limits.output_bytes;
     if is_over {
         capture.cut(limits.output_bytes)?;
     }

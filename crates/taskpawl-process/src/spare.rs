@@ -1,5 +1,4 @@
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,16 +35,9 @@ impl SpareFiles {
         None
     }
 
-    /// Takes an empty file that no program writes to any more; one that a program still holds is left to it.
-    pub(crate) fn give(&self, path: PathBuf, file: File) -> io::Result<()> {
-        // Programs hold the file under a shared lock, see `Stream::for_program`.
-        if file.try_lock().is_err() {
-            remove(&path);
-            return Ok(());
-        }
-        file.unlock()?;
+    /// Takes an empty file. No program has it open: they print into pipes.
+    pub(crate) fn give(&self, path: PathBuf, file: File) {
         self.lock().push(Spare { path, file });
-        Ok(())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Spare>> {

@@ -36,29 +36,26 @@ impl Refusal {
 pub(crate) struct Enforced {
     pub(crate) enforcement: Enforcement,
     pub(crate) cgroup: Option<PathBuf>,
+    /// The rules behind which each program of a call is put, so that those of other calls do not look into it.
+    pub(crate) room: Option<OwnedFd>,
 }
 
-/// Puts this process, which must have one thread, into a sandbox that it cannot leave. `outputs` is the directory with the output
-/// files of programs, which may be opened anew by those who have them open.
+/// Puts this process, which must have one thread, into a sandbox that it cannot leave.
 ///
 /// After an error some of it may be in force; then nothing may be started.
-pub(crate) fn enforce(profile: &Profile, outputs: Option<OwnedFd>) -> Result<Enforced, Refusal> {
+pub(crate) fn enforce(profile: &Profile) -> Result<Enforced, Refusal> {
     let (level, gaps) = (profile.level, profile.gaps.clone());
     let mut enforcement = Enforcement { level, gaps, ..Enforcement::default() };
     let cgroup = limited(profile, &mut enforcement.gaps);
     enforcement.cgroup = cgroup.is_some();
-    match confine(profile, outputs, &mut enforcement) {
-        Ok(()) => Ok(Enforced { enforcement, cgroup }),
+    match confine(profile, &mut enforcement) {
+        Ok(room) => Ok(Enforced { enforcement, cgroup, room }),
         Err(refusal) => Err(Refusal { cgroup, ..refusal }),
     }
 }
 
-/// Does all but the limits of a cgroup, which are there.
-fn confine(
-    profile: &Profile,
-    outputs: Option<OwnedFd>,
-    enforcement: &mut Enforcement,
-) -> Result<(), Refusal> {
+/// Does all but the limits of a cgroup, which are there. Returns the rules for each call.
+fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<OwnedFd>, Refusal> {
     let places = Places::of(profile);
     places.check()?;
     places.describe_gaps(&mut enforcement.gaps);
@@ -72,12 +69,13 @@ fn confine(
         .map_err(|error| Refusal::step("setting limits", error))?;
     privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;
-    let wall = walls::Wall { places: &places, covered, network: enforcement.network, outputs };
+    let wall = walls::Wall { places: &places, covered, network: enforcement.network };
     enforcement.landlock = wall.raise(&mut enforcement.gaps)?;
     privileges::drop_capabilities().map_err(|error| Refusal::step("dropping capabilities", error))?;
     privileges::hide_from_programs().map_err(|error| Refusal::step("hiding from programs", error))?;
     // Last: some of the above is denied from then on.
-    syscalls::filter(enforcement.network, enforcement.mounts)
+    syscalls::filter(enforcement.network, enforcement.mounts)?;
+    Ok(walls::own_room())
 }
 
 fn wants_own_network(profile: &Profile) -> bool {

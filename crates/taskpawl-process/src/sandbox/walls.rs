@@ -1,6 +1,4 @@
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -28,8 +26,6 @@ pub(super) struct Wall<'a> {
     /// The devices that are the programs' own, if mounts cover what is hidden.
     pub(super) covered: Option<Vec<&'static str>>,
     pub(super) network: NetworkWall,
-    /// The directory of the output files.
-    pub(super) outputs: Option<OwnedFd>,
 }
 
 impl Wall<'_> {
@@ -87,10 +83,7 @@ impl Wall<'_> {
             let Ok(place) = PathFd::new(&path) else { continue };
             rules = rules.add_rule(PathBeneath::new(place, for_kind(&path, access)))?;
         }
-        match self.covered_outputs() {
-            Some(outputs) => rules.add_rule(PathBeneath::new(outputs, opening_again())),
-            None => Ok(rules),
-        }
+        Ok(rules)
     }
 
     fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
@@ -120,25 +113,21 @@ impl Wall<'_> {
         accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
         accesses
     }
-
-    /// Returns the directory of the outputs if no program can name a file in it: only who has one open can then open it again, as
-    /// `/dev/stdout`.
-    fn covered_outputs(&self) -> Option<&OwnedFd> {
-        let outputs = self.outputs.as_ref()?;
-        let path =
-            std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(outputs))).ok()?;
-        (!is_at(outputs, &path)).then_some(outputs)
-    }
 }
 
-/// Returns whether the directory is what the path leads to.
-fn is_at(directory: &OwnedFd, path: &Path) -> bool {
-    let opened = directory.as_fd().try_clone_to_owned().map(File::from).and_then(|file| file.metadata());
-    match (opened, std::fs::metadata(path)) {
-        (Ok(opened), Ok(named)) => (opened.dev(), opened.ino()) == (named.dev(), named.ino()),
-        (_, Err(_)) => false,
-        (Err(_), _) => true,
+/// Returns rules that deny nothing to a program which puts itself behind them, but keep all who are not behind the very same ones from
+/// looking into it: the kernel lets nobody trace a process, or see its descriptors and its memory, who is behind other walls and not
+/// before its. `None` where Landlock does not give them.
+pub(super) fn own_room() -> Option<OwnedFd> {
+    if faults::is_on(Fault::NoLandlock) || faults::is_on(Fault::SharedRoom) {
+        return None;
     }
+    // Rules have to be about something. Nobody makes devices anyway, and without a word about it nothing may be linked or moved to another
+    // directory.
+    let rules = Ruleset::default().handle_access(make_bitflags!(AccessFs::{MakeChar | Refer})).ok()?;
+    let rules = rules.create().ok()?;
+    let everywhere = PathBeneath::new(PathFd::new("/").ok()?, AccessFs::Refer);
+    rules.add_rule(everywhere).ok()?.into()
 }
 
 fn reading() -> BitFlags<AccessFs> {
@@ -148,10 +137,6 @@ fn reading() -> BitFlags<AccessFs> {
 /// Devices are made and commanded by nobody.
 fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev})
-}
-
-fn opening_again() -> BitFlags<AccessFs> {
-    make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate})
 }
 
 fn using_devices() -> BitFlags<AccessFs> {

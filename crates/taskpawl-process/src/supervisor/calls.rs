@@ -45,10 +45,10 @@ struct Adopted {
 }
 
 impl Calls {
-    /// Returns no programs; the environment marks of those to come begin with `mark`.
-    pub(super) fn new(mark: String) -> io::Result<Self> {
+    /// Returns no programs; the environment marks of those to come begin with `mark`, and each call is put behind the rules `room`.
+    pub(super) fn new(mark: String, room: Option<OwnedFd>) -> io::Result<Self> {
         let (by_id, leaders, adopted) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { mark, by_id, leaders, adopted, children: Children::new(), spawner: Spawner::new()? })
+        Ok(Self { mark, by_id, leaders, adopted, children: Children::new(), spawner: Spawner::new(room)? })
     }
 
     /// Starts a program with its standard output, standard error and, if there are any, what is handed over and standard input.

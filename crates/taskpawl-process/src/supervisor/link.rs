@@ -107,21 +107,12 @@ pub(crate) struct Ticket {
     ending: Option<Ending>,
 }
 
-/// What a supervisor holds for as long as it lives, or needs when it starts.
-#[derive(Debug, Default)]
-pub(crate) struct Held<'a> {
-    /// The lock of the run.
-    pub(crate) lock: Option<&'a File>,
-    /// The directory of the output files.
-    pub(crate) outputs: Option<OwnedFd>,
-}
-
 impl Link {
-    /// Starts `program` as a supervisor that puts itself into a sandbox first.
+    /// Starts `program` as a supervisor that puts itself into a sandbox first, and holds the lock of the run for as long as it lives.
     pub(crate) fn start(
         program: PathBuf,
         sandbox: &Sandbox,
-        held: Held<'_>,
+        lock: Option<&File>,
     ) -> Result<Arc<Self>, SpawnError> {
         let profile = match sandbox {
             Sandbox::Off => None,
@@ -134,7 +125,7 @@ impl Link {
             command.arg0(MARKER);
             command
         };
-        let result = Self::try_start(program.clone(), command, profile, held);
+        let result = Self::try_start(program.clone(), command, profile, lock);
         result.map_err(|source| SpawnError::SupervisorStart { program, source })
     }
 
@@ -142,7 +133,7 @@ impl Link {
         program: PathBuf,
         mut command: Command,
         profile: Option<&Profile>,
-        held: Held<'_>,
+        lock: Option<&File>,
     ) -> io::Result<Arc<Self>> {
         let (socket, theirs) = pair()?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -167,14 +158,14 @@ impl Link {
             cgroup: OnceLock::new(),
             gone: watch::Sender::new(false),
         });
-        link.send_start(profile, held)?;
+        link.send_start(profile, lock)?;
         let reader = Arc::clone(&link);
         std::thread::Builder::new().name("taskpawl-reader".to_owned()).spawn(move || reader.read(child))?;
         Ok(link)
     }
 
-    fn send_start(&self, profile: Option<&Profile>, held: Held<'_>) -> io::Result<()> {
-        let lock = held.lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
+    fn send_start(&self, profile: Option<&Profile>, lock: Option<&File>) -> io::Result<()> {
+        let lock = lock.map(|file| file.try_clone().map(OwnedFd::from)).transpose()?;
         let start = Request::Start(Start {
             version: VERSION,
             mark: (&*self.mark).into(),
@@ -182,7 +173,7 @@ impl Link {
             has_lock: lock.is_some(),
             profile: profile.map(Cow::Borrowed),
         });
-        let message = Message::new(start.to_bytes(), lock.into_iter().chain(held.outputs).collect())?;
+        let message = Message::new(start.to_bytes(), lock.into_iter().collect())?;
         self.send(&mut self.state(), message);
         Ok(())
     }

@@ -15,4 +15,4 @@ pub(crate) use bubble::version as version_of_bubbles;
 pub use entry::child_entry;
 pub(crate) use entry::this_program;
 pub use kin::is_below_supervisor;
-pub(crate) use link::{Ending, Held, Link, Ticket};
+pub(crate) use link::{Ending, Link, Ticket};

@@ -48,8 +48,8 @@ fn prepare() -> io::Result<ChildSignals> {
 }
 
 fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
-    let Some((mark, lock)) = greet(&socket)? else { return Ok(()) };
-    let mut server = Server { socket, calls: Calls::new(mark)?, outbox: VecDeque::new() };
+    let Some(Greeted { mark, lock, room }) = greet(&socket)? else { return Ok(()) };
+    let mut server = Server { socket, calls: Calls::new(mark, room)?, outbox: VecDeque::new() };
     let ended = server.serve(signals);
     if !faults::is_on(Fault::NoSweep) {
         server.calls.kill_everything();
@@ -59,19 +59,27 @@ fn supervise(socket: OwnedFd, signals: &ChildSignals) -> io::Result<()> {
     ended
 }
 
+/// What a supervisor knows that was greeted.
+struct Greeted {
+    mark: String,
+    lock: Option<OwnedFd>,
+    /// See [`Enforced`].
+    room: Option<OwnedFd>,
+}
+
 /// Waits for the first message, does what it asks for, and answers it.
-fn greet(socket: &OwnedFd) -> io::Result<Option<(String, Option<OwnedFd>)>> {
+fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], None)?;
     let Received::Message(message) = receive(socket)? else { return Ok(None) };
     let Request::Start(start) = Request::read(&message.bytes)? else { return Ok(None) };
     faults::enable_bits(start.faults);
     let mut descriptors = message.descriptors.into_iter();
     let lock = if start.has_lock { descriptors.next() } else { None };
-    let outputs = descriptors.next();
-    let enforced = match &start.profile {
-        Some(profile) if start.version == VERSION => enforce(profile, outputs).map(Some),
+    let mut enforced = match &start.profile {
+        Some(profile) if start.version == VERSION => enforce(profile).map(Some),
         Some(_) | None => Ok(None),
     };
+    let room = enforced.as_mut().ok().and_then(|enforced| enforced.as_mut()?.room.take());
     let (is_ready, reply) = match enforced {
         Ok(enforced) => (start.version == VERSION, Reply::Hello(hello(enforced))),
         Err(refusal) => (false, Reply::Refused(refusal)),
@@ -80,12 +88,12 @@ fn greet(socket: &OwnedFd) -> io::Result<Option<(String, Option<OwnedFd>)>> {
     reply.write(&mut bytes);
     Message::new(bytes, Vec::new())?.send(socket)?;
     let lock = lock.filter(|_| !faults::is_on(Fault::EarlyLock));
-    Ok(is_ready.then(|| (start.mark.into_owned(), lock)))
+    Ok(is_ready.then(|| Greeted { mark: start.mark.into_owned(), lock, room }))
 }
 
 fn hello(enforced: Option<Enforced>) -> Hello {
     let (enforcement, cgroup) = match enforced {
-        Some(Enforced { enforcement, cgroup }) => (Some(enforcement), cgroup),
+        Some(Enforced { enforcement, cgroup, room: _ }) => (Some(enforcement), cgroup),
         None => (None, None),
     };
     Hello { version: VERSION, enforcement, cgroup }

@@ -1,8 +1,8 @@
 use std::os::unix::fs::PermissionsExt;
 
-use taskpawl_process::{End, Programs};
+use taskpawl_process::{End, Programs, SpawnError};
 
-use crate::support::Bench;
+use crate::support::{Bench, until};
 
 #[tokio::test]
 async fn no_output_leaves_no_files() {
@@ -90,9 +90,55 @@ async fn too_much_output_counts_however_fast_it_came() {
     assert_eq!(outcome.stdout.text, "more than ");
 }
 
+/// Scripts print so to say where something goes; shells open it truncated then.
 #[tokio::test]
 async fn a_program_that_reopens_its_output_loses_nothing() {
+    for bench in [Bench::new(), Bench::unsupervised()] {
+        let script = "echo one; echo two >> /dev/stdout; echo three > /dev/stdout; echo four; \
+                      echo a >&2; echo b > /dev/stderr; echo c > /proc/self/fd/2; echo d >&2";
+        let outcome = bench.shell(script).await;
+        assert_eq!(outcome.stdout.text, "one\ntwo\nthree\nfour\n");
+        assert_eq!(outcome.stderr.text, "a\nb\nc\nd\n");
+        let file = outcome.stderr.file.unwrap();
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "a\nb\nc\nd\n");
+    }
+}
+
+/// More than a pipe holds, to both at once and also when nobody looked yet.
+#[tokio::test]
+async fn much_output_is_whole() {
+    for bench in [Bench::new(), Bench::unsupervised()] {
+        let outcome = bench.shell("seq 1 100000 & seq 1 100000 >&2; wait").await;
+        let expected: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+        for stream in [outcome.stdout, outcome.stderr] {
+            assert!(std::fs::read_to_string(stream.file.unwrap()).unwrap() == expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_is_in_its_file_while_the_program_runs() {
     let bench = Bench::new();
-    let outcome = bench.shell("echo one; echo two >> /dev/stdout; echo three").await;
-    assert_eq!(outcome.stdout.text, "one\ntwo\nthree\n");
+    let running = bench.shell("echo early; until [ -e seen ]; do sleep 0.01; done; echo late");
+    let see = async {
+        let file = bench.path("out/1.stdout");
+        until("it is in its file", || std::fs::read_to_string(&file).is_ok_and(|text| text == "early\n"))
+            .await;
+        std::fs::write(bench.path("seen"), "").unwrap();
+    };
+    let (outcome, ()) = tokio::join!(running, see);
+    assert_eq!(outcome.stdout.text, "early\nlate\n");
+}
+
+/// Rather than a result without what was printed.
+#[tokio::test]
+async fn output_that_cannot_be_kept_ends_the_program() {
+    for script in ["echo lost", "echo lost; exec sleep 600"] {
+        let bench = Bench::new();
+        std::fs::create_dir(bench.path("out")).unwrap();
+        std::os::unix::fs::symlink("/dev/full", bench.path("out/1.stdout")).unwrap();
+        let error = bench.run_script(script).await.unwrap_err();
+        let SpawnError::File { path, source } = &error else { panic!("{error:?}") };
+        assert_eq!((path, source.kind()), (&bench.path("out/1.stdout"), std::io::ErrorKind::StorageFull));
+    }
 }

@@ -291,13 +291,9 @@ async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
 #[tokio::test]
 async fn outputs_can_be_opened_anew_by_who_has_them() {
     let home = Home::new();
-    if home.has_mounts().await {
-        let outcome = home.shell("echo one; echo two >> /dev/stdout; echo three > /dev/stderr").await;
-        assert_eq!(outcome.stdout.text, "one\ntwo\n", "{outcome:?}");
-        assert_eq!(outcome.stderr.text, "three\n");
-        let outcome = home.shell("echo one; read line < /proc/self/fd/1; echo \"$line\" >&2").await;
-        assert_eq!(outcome.stderr.text, "one\n", "{outcome:?}");
-    }
+    let outcome = home.shell("echo one; echo two >> /dev/stdout; echo a >&2; echo b > /dev/stderr").await;
+    assert_eq!(outcome.stdout.text, "one\ntwo\n", "{outcome:?}");
+    assert_eq!(outcome.stderr.text, "a\nb\n");
     fs::write(home.bench.path("out/2.stdout"), "of another call").unwrap();
     // What covers the directory is empty.
     let listed = home.attempt(&home.placed("list ~/out")).await;
@@ -395,6 +391,43 @@ async fn other_programs_of_the_user_are_left_alone() {
     let supervisor = home.shell("echo $PPID").await.stdout.text.trim().to_owned();
     home.fails(&format!("read /proc/{supervisor}/environ")).await;
     home.fails(&format!("follow /proc/{supervisor}/fd/3")).await;
+}
+
+/// Two calls of one sandbox at once: neither sees what the other has open, nor its variables and its memory.
+#[tokio::test]
+async fn a_call_looks_into_no_other_one() {
+    let home = Home::new();
+    let script =
+        "echo own; sleep 600 & echo $! > child; echo $$ > id; until [ -e done ]; do sleep 0.01; done";
+    let mut program = home.program(&["sh", "-c", script]);
+    program.output.stdout = home.bench.path("out/own.stdout");
+    program.output.stderr = home.bench.path("out/own.stderr");
+    let first = home.bench.run(&program);
+    let second = async {
+        let id = home.bench.pid("project/id").await;
+        let child = home.bench.pid("project/child").await;
+        for id in [id, child] {
+            home.fails(&format!("read /proc/{id}/environ")).await;
+            home.fails(&format!("follow /proc/{id}/fd/1")).await;
+            home.fails(&format!("write /proc/{id}/fd/1")).await;
+            home.fails(&format!("append /proc/{id}/fd/2")).await;
+            home.fails(&format!("ptrace {id}")).await;
+            home.works(&format!("signal {id}")).await;
+        }
+        fs::write(home.bench.path("project/done"), "").unwrap();
+    };
+    let (outcome, ()) = tokio::join!(first, second);
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.stdout.text.as_str(), outcome.stderr.text.as_str()), ("own\n", ""));
+}
+
+/// Debuggers trace what they have started; and what a call does to files is what the sandbox says.
+#[tokio::test]
+async fn a_call_looks_into_what_it_has_started() {
+    let home = Home::new();
+    let script = "sleep 600 & echo more > /proc/$!/fd/1; mkdir a b; echo > a/f && mv a/f b/g && ln b/g a/h && echo moved";
+    let outcome = home.shell(script).await;
+    assert_eq!(outcome.stdout.text, "more\nmoved\n", "{outcome:?}");
 }
 
 #[tokio::test]
@@ -724,7 +757,7 @@ mod controls {
     const UNHELD: &str = "all";
 
     /// What gets through without which layers, and whether only for the administrator.
-    const ESCAPES: [(&str, &str, bool); 14] = [
+    const ESCAPES: [(&str, &str, bool); 15] = [
         ("landlock namespaces", "write ~/other/file", false),
         ("landlock namespaces", "read ~/secrets/key", false),
         ("landlock namespaces", "chmod ~/other/file", false),
@@ -735,6 +768,7 @@ mod controls {
         ("network scope", "abstract NAME", false),
         ("scope", "signal NEIGHBOUR", false),
         ("landlock capabilities", "ptrace NEIGHBOUR", true),
+        ("room", "follow /proc/BESIDE/fd/1", false),
         ("filter", "system clone", false),
         // Who has no capabilities schedules nobody who has some.
         ("filter capabilities", "schedule priority NEIGHBOUR", false),
@@ -749,6 +783,7 @@ mod controls {
         for layer in without.to_str().unwrap().split(' ').filter(|_| !is_unheld) {
             enable(match layer {
                 "landlock" => Fault::NoLandlock,
+                "room" => Fault::SharedRoom,
                 "namespaces" => Fault::NoNamespaces,
                 "network" => Fault::NoNetworkWall,
                 "scope" => Fault::NoScope,
@@ -762,14 +797,24 @@ mod controls {
         let outside = TcpListener::bind("127.0.0.1:0").unwrap();
         let name = format!("taskpawl-control-{}", std::process::id());
         let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
-        let what = std::env::var_os(ATTEMPT_WITHOUT).unwrap().into_string().unwrap();
-        let what = what.replace("NEIGHBOUR", &neighbour.0.id().to_string()).replace("NAME", &name);
-        let what = home.placed(&what.replace("ADDRESS", &outside.local_addr().unwrap().to_string()));
-        let mut program = home.attempting(&what);
-        if is_unheld {
-            program.sandbox = Sandbox::Off;
+        let beside = home.shell("echo $$ > id; exec sleep 600");
+        let attempt = async {
+            let id = home.bench.pid("project/id").await.to_string();
+            let what = std::env::var_os(ATTEMPT_WITHOUT).unwrap().into_string().unwrap();
+            let what = what.replace("NEIGHBOUR", &neighbour.0.id().to_string()).replace("BESIDE", &id);
+            let what =
+                what.replace("NAME", &name).replace("ADDRESS", &outside.local_addr().unwrap().to_string());
+            let what = home.placed(&what);
+            let mut program = home.attempting(&what);
+            if is_unheld {
+                program.sandbox = Sandbox::Off;
+            }
+            (said(&home.bench.run(&program).await.unwrap()), what)
+        };
+        tokio::select! {
+            beside = beside => panic!("it ended: {beside:?}"),
+            (said, what) = attempt => drop(said.unwrap_or_else(|error| panic!("`{what}`: {error}"))),
         }
-        said(&home.bench.run(&program).await.unwrap()).unwrap_or_else(|error| panic!("`{what}`: {error}"));
     }
 
     const ATTEMPT_WITHOUT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT_WITHOUT";
