@@ -61,12 +61,24 @@ pub(super) enum HttpError {
     Request(String),
     #[error("{0}")]
     TooLarge(String),
-    #[error("the server answered with `{0}`, which is no JSON and no event stream")]
-    ContentType(String),
+    #[error(
+        "`{address}` answered with {}, which is no JSON and no event stream; look whether an MCP server is there, and whether it wants a login",
+        named(.kind)
+    )]
+    ContentType { address: String, kind: String },
 }
 
 fn told(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+fn named(kind: &str) -> String {
+    if kind.is_empty() { "no content type".to_owned() } else { format!("`{}`", plain(kind, MOST_TOLD_CHARS)) }
+}
+
+/// What people are shown: who answers so is no server, and has done nothing of what a server does.
+fn is_page(kind: &str) -> bool {
+    ["text/html", "application/xhtml"].iter().any(|page| kind.starts_with(page))
 }
 
 impl HttpError {
@@ -76,7 +88,7 @@ impl HttpError {
             Self::Status { .. }
             | Self::Unauthorized { .. }
             | Self::Redirect { .. }
-            | Self::ContentType(_) => true,
+            | Self::ContentType { .. } => true,
             Self::Connect(_) | Self::Broken(_) | Self::Request(_) | Self::TooLarge(_) => false,
         }
     }
@@ -89,7 +101,8 @@ impl HttpError {
             | Self::Unauthorized { .. }
             | Self::Redirect { .. }
             | Self::Request(_) => false,
-            Self::Broken(_) | Self::TooLarge(_) | Self::ContentType(_) => true,
+            Self::ContentType { kind, .. } => !is_page(kind),
+            Self::Broken(_) | Self::TooLarge(_) => true,
         }
     }
 }
@@ -241,7 +254,7 @@ impl StreamableHttpClient for HttpClient {
         if !status.is_success() {
             return not_served(&message, session.is_some(), response).await;
         }
-        self.served(&message, response).await
+        self.served(&uri, &message, response).await
     }
 
     async fn delete_session(
@@ -278,7 +291,7 @@ impl StreamableHttpClient for HttpClient {
         }
         match content_type(&response) {
             kind if kind.starts_with(EVENT_STREAM_MIME_TYPE) => Ok(self.events(response)),
-            kind => Err(Fault::Client(HttpError::ContentType(kind))),
+            kind => Err(Fault::Client(HttpError::ContentType { address: address(&uri), kind })),
         }
     }
 }
@@ -286,6 +299,7 @@ impl StreamableHttpClient for HttpClient {
 impl HttpClient {
     async fn served(
         &self,
+        uri: &str,
         message: &ClientJsonRpcMessage,
         response: Response<Incoming>,
     ) -> Result<StreamableHttpPostResponse, Fault> {
@@ -300,7 +314,7 @@ impl HttpClient {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
         if !kind.starts_with(JSON_MIME_TYPE) {
-            return Err(Fault::Client(HttpError::ContentType(kind)));
+            return Err(Fault::Client(HttpError::ContentType { address: address(uri), kind }));
         }
         let body = read(response, MOST_MESSAGE_BYTES).await.map_err(Fault::Client)?;
         check_size(&body).map_err(|problem| Fault::Client(HttpError::TooLarge(problem)))?;
@@ -337,6 +351,11 @@ async fn not_served(
     }
     let text = plain(&String::from_utf8_lossy(&body), MOST_TOLD_CHARS);
     Err(Fault::Client(HttpError::Status { status: status.as_u16(), text }))
+}
+
+/// Returns what may be shown of an address: behind the path may stand a token.
+fn address(uri: &str) -> String {
+    uri.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 fn content_type(response: &Response<Incoming>) -> String {

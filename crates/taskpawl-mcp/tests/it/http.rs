@@ -148,16 +148,18 @@ async fn what_is_no_server_says_what_it_is() {
     let unauthorized = Web::serve(|_| (401, "text/plain", String::new(), ""));
     let broken = Web::serve(|_| (503, "text/plain", "try \u{1b}[31mlater".to_owned(), ""));
     let page = Web::serve(|_| (200, "text/html", "<html>".to_owned(), ""));
+    let (page_url, token) = (page.url.clone(), format!("{}?token=canary", page.url));
+    let page = Bench::of(json!({"url": token}));
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let closed = Bench::of(json!({"url": format!("http://{closed}/")}));
     let mut problems = Vec::new();
-    for bench in [unauthorized.bench(), broken.bench(), page.bench(), closed] {
-        problems.push(bench.learn().await.unwrap());
+    for bench in [unauthorized.bench(), broken.bench(), page, closed] {
+        problems.push(bench.learn().await.unwrap().replace(&page_url, "[page]"));
     }
     insta::assert_snapshot!(problems.join("\n"), @r###"
 MCP server `s` could not be started: the server wants a token: add an `Authorization` header to its `headers` (status 401)
 MCP server `s` could not be started: the server answered with status 503: try later
-MCP server `s` could not be started: the server answered with `text/html`, which is no JSON and no event stream
+MCP server `s` could not be started: `[page]` answered with `text/html`, which is no JSON and no event stream; look whether an MCP server is there, and whether it wants a login
 MCP server `s` could not be started: no connection to the server: client error (Connect): tcp connect error: Connection refused (os error 111)
 "###);
 }
@@ -193,6 +195,24 @@ async fn a_call_that_did_not_arrive_has_failed_and_one_that_may_have_is_lost() {
     let bench = web.bench();
     bench.learn().await;
     insta::assert_snapshot!(bench.refusal("echo", json!({})).await, @"server: MCP server `s` did not take the call: the server answered with status 500: oops");
+}
+
+/// The page of a login, or of something else at that address: no server has seen the call. Another kind of answer may be one's.
+#[tokio::test]
+async fn a_page_in_place_of_an_answer_is_a_call_that_failed() {
+    let web = Web::serve(server(true, |message| match message["params"]["arguments"]["kind"].as_str() {
+        Some("page") => (200, "text/html; charset=utf-8", "<html>Log in</html>".to_owned(), ""),
+        _ => (200, "text/plain", "done".to_owned(), ""),
+    }));
+    let bench = web.bench();
+    bench.learn().await;
+    let refusal = |refusal: String| refusal.replace(&web.url, "[page]");
+    insta::assert_snapshot!(
+        refusal(bench.refusal("echo", json!({"kind": "page"})).await),
+        @"server: MCP server `s` did not take the call: `[page]` answered with `text/html; charset=utf-8`, which is no JSON and no event stream; look whether an MCP server is there, and whether it wants a login"
+    );
+    let error = bench.call("echo", json!({"kind": "text"})).await.unwrap_err();
+    assert!(matches!(error, ToolError::Lost { .. }), "{error}");
 }
 
 #[tokio::test]
