@@ -51,7 +51,7 @@ pub(crate) fn local() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// A tool whose work blocks and is over soon.
+/// A tool whose work blocks and is over soon, on files beneath the root.
 #[derive(Debug)]
 struct Blocking {
     spec: ToolSpec,
@@ -66,6 +66,10 @@ impl Tool for Blocking {
 
     fn reaches_plan(&self) -> bool {
         false
+    }
+
+    fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        args.get("path")?.as_str()
     }
 
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {

@@ -23,6 +23,15 @@ use crate::sandbox::{ClosedPlaces, ClosedReason};
 /// What ties the project to its store: no tool writes there.
 const OWN_DIRECTORY: &str = ".taskpawl";
 
+/// Returns whether a path is not beneath the root, which has these names, whatever lies there: it starts elsewhere, or its first step
+/// leaves the root. Where links lead is found out when it is opened.
+pub(crate) fn is_surely_outside(path: &Path, names: [&Path; 2]) -> bool {
+    if path.is_absolute() {
+        return !names.iter().any(|name| path.starts_with(name));
+    }
+    path.components().find(|part| *part != Component::CurDir) == Some(Component::ParentDir)
+}
+
 /// The open root of a project, through which all files are reached.
 #[derive(Debug)]
 pub(crate) struct Root {

@@ -47,6 +47,13 @@ pub trait Tool: Send + Sync + Debug {
         None
     }
 
+    /// Returns the file that a call with these arguments is about, if the tool reaches files beneath the root alone: where the path
+    /// alone tells that it is elsewhere, nobody is asked about the call.
+    fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        let _ = args;
+        None
+    }
+
     /// Returns whether a call that declares `planAccess` has something of it: the tool starts a program for it that gets
     /// [`PLAN_VARIABLE`](crate::PLAN_VARIABLE), or opens [`CallContext::plan`] itself.
     fn reaches_plan(&self) -> bool {

@@ -147,6 +147,10 @@ impl Tool for HttpRequest {
         false
     }
 
+    fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        args.get("saveTo")?.as_str()
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         let args: Args = parse("http_request", args)?;
         let guard = self.guard.clone();

@@ -54,6 +54,10 @@ impl Tool for WriteFile {
         false
     }
 
+    fn file_beneath_root<'a>(&self, args: &'a Value) -> Option<&'a str> {
+        args.get("path")?.as_str()
+    }
+
     async fn call(&self, cx: CallContext, args: Value) -> Result<Value, ToolError> {
         blocking(cx, move |cx| run(cx, args)).await
     }

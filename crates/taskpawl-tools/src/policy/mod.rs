@@ -13,7 +13,7 @@ mod version;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -26,6 +26,7 @@ pub use schema::policy_schema;
 pub use version::content_hash;
 
 use crate::registry::Registry;
+use crate::root::is_surely_outside;
 use crate::sandbox::{SandboxMode, SandboxSettings};
 use layer::Said;
 use rule::Look;
@@ -193,6 +194,8 @@ pub struct Policy {
     setting: Option<Setting>,
     harmless: Arc<BTreeSet<String>>,
     directory: PathBuf,
+    /// The same without links; empty where nobody has said which it is.
+    real_directory: PathBuf,
     version: String,
     /// Whose commands are known.
     tools: Registry,
@@ -212,6 +215,7 @@ impl Policy {
             setting: None,
             harmless: Arc::default(),
             directory: PathBuf::new(),
+            real_directory: PathBuf::new(),
             version,
             tools: Registry::new(),
         }
@@ -303,6 +307,7 @@ impl Policy {
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
+        self.real_directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
         self.version = version::version(&self.layers, &self.directory);
         self
     }
@@ -331,9 +336,28 @@ impl Policy {
         // Of answers that are equally strict the first counts.
         let strictest = said.reduce(|first, next| if next.decision > first.decision { next } else { first });
         match strictest {
+            Some(said) if said.decision == Decision::Ask => match self.in_vain(call) {
+                Some(why) => (Decision::Deny, Some(why)),
+                None => (Decision::Ask, Some(said.why())),
+            },
             Some(said) if said.decision > Decision::Allow => (said.decision, Some(said.why())),
             _ => (Decision::Allow, None),
         }
+    }
+
+    /// Returns why a call fails even if somebody approves it, so that nobody is asked.
+    fn in_vain(&self, call: &PolicyCall<'_>) -> Option<String> {
+        let args = Value::Object(call.args.clone());
+        let path = self.tools.get(call.tool)?.tool().file_beneath_root(&args)?;
+        let is_known = !self.directory.as_os_str().is_empty() && !path.contains("${{");
+        let is_outside =
+            is_known && is_surely_outside(Path::new(path), [&self.directory, &self.real_directory]);
+        is_outside.then(|| {
+            format!(
+                "`{path}` leads out of the project root, where `{}` reaches nothing, approved or not",
+                call.tool
+            )
+        })
     }
 
     /// Says what each layer says about a call.

@@ -29,6 +29,49 @@ fn exec(policy: &Policy, argv: &[&str], origin: CallOrigin) -> Decision {
     judge(policy, "exec", json!({ "argv": argv }), origin).0
 }
 
+/// Nobody can approve what fails all the same; what may be beneath the root is asked about.
+#[test]
+fn nobody_is_asked_about_a_file_outside_of_the_project() {
+    let root = tempfile::tempdir().unwrap();
+    let link = root.path().join("link");
+    let real = root.path().join("project");
+    std::fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let policy = Policy::default().in_directory(&link).with_tools(Registry::builtin());
+    let decided = |policy: &Policy, tool: &str, path: &str| {
+        judge(policy, tool, json!({"path": path, "content": "", "old": "a", "new": "b"}), AGENT)
+    };
+    let beneath = [&real, &link].map(|directory| directory.join("f").to_str().unwrap().to_owned());
+    for tool in ["write_file", "edit_file"] {
+        for path in ["/etc/motd", "../f", "./../f", "..", "/", root.path().to_str().unwrap()] {
+            assert_eq!(decided(&policy, tool, path).0, Decision::Deny, "{tool} {path}");
+        }
+        for path in ["f", "a/../../f", "..f", "${{ item }}/f", "/${{ item }}", &beneath[0], &beneath[1]] {
+            assert_eq!(decided(&policy, tool, path).0, Decision::Ask, "{tool} {path}");
+        }
+        for unknown in
+            [Policy::default().in_directory(&link), Policy::default().with_tools(Registry::builtin())]
+        {
+            assert_eq!(decided(&unknown, tool, "/etc/motd").0, Decision::Ask, "who does not know asks");
+        }
+    }
+    let (_, why) = decided(&policy, "write_file", "../f");
+    insta::assert_snapshot!(why, @"`../f` leads out of the project root, where `write_file` reaches nothing, approved or not");
+    let need = SandboxNeed { read: vec!["../data".to_owned()], ..SandboxNeed::default() };
+    let wide = |path: &str| {
+        let args = args(json!({"path": path}));
+        let call =
+            PolicyCall { tool: "read_file", args: &args, origin: CallOrigin::Cli, sandbox: Some(&need) };
+        policy.judge(&call).0
+    };
+    assert_eq!((wide("../data/f"), wide("data/f")), (Decision::Deny, Decision::Ask));
+    assert_eq!(
+        judge(&policy, "read_file", json!({"path": "../f"}), AGENT).0,
+        Decision::Allow,
+        "it fails by itself"
+    );
+}
+
 /// What is wrong with a file, with the hint.
 fn error(text: &str) -> String {
     let error = Policy::parse(&[(LayerKind::User, text)]).unwrap_err();
