@@ -99,6 +99,8 @@ pub struct Enforcement {
     pub network: NetworkWall,
     /// Whether the programs shared a cgroup of their own, which holds the limits of processes and memory.
     pub cgroup: bool,
+    /// How many processes and threads the programs may be together; `None` where nothing but the machine limits them.
+    pub processes: Option<u64>,
     /// What the profile asks for and the system could not give, one sentence fragment each.
     pub gaps: Vec<String>,
 }

@@ -29,6 +29,10 @@ pub(crate) struct Args {
     fix: bool,
 }
 
+/// What is said where a program that starts itself again and again is ended by nothing.
+const UNCOUNTED: &str = "nothing but the machine limits how many processes they start; that takes `processes` in `[sandbox]` of the \
+                         configuration and a delegated cgroup, as of `systemd-run --user --scope taskpawl …`";
+
 /// What is said where there is no store to look at.
 const NO_PROJECT: &str = "project";
 
@@ -106,6 +110,7 @@ fn of_sandbox(tried: Result<Option<Enforcement>, SpawnError>) -> Finding {
             } else {
                 format!("not enforced here: {}", enforcement.gaps.join("; "))
             };
+            let gaps = if enforcement.processes.is_none() { format!("{gaps}; {UNCOUNTED}") } else { gaps };
             finding(message, gaps)
         }
         Ok(None) => {

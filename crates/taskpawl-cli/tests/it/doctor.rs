@@ -21,6 +21,20 @@ fn a_sound_store_is_well() {
     assert!(found[1]["message"].as_str().unwrap().starts_with("`--sandbox strict` is "), "{found}");
 }
 
+/// The kernel counts no processes of the administrator, but in a cgroup.
+#[test]
+fn that_nothing_limits_how_many_processes_there_are_is_told() {
+    use std::os::unix::fs::MetadataExt;
+
+    let cli = Cli::new();
+    let found = cli.run(&["doctor", "--json"]).ok().json()["data"].clone();
+    let remedy = found[0]["remedy"].as_str().unwrap();
+    let is_told = remedy.contains("nothing but the machine limits how many processes they start");
+    let has_mounts = found[0]["message"].as_str().unwrap().contains(", mounts");
+    let is_administrator = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert_eq!(is_told, is_administrator || !has_mounts, "{found}");
+}
+
 #[test]
 fn what_strict_takes_is_told() {
     let cli = Cli::new().with("PATH", "/nowhere");

@@ -65,7 +65,8 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
     let covered = cover(profile, &places, &namespaces, &sockets, &mut enforcement.gaps)?;
     enforcement.mounts = covered.is_some();
-    privileges::limit(&profile.limits, namespaces.has_own_user, &mut enforcement.gaps)
+    let has_own_user = namespaces.has_own_user;
+    enforcement.processes = privileges::limit(&profile.limits, has_own_user, &mut enforcement.gaps)
         .map_err(|error| Refusal::step("setting limits", error))?;
     privileges::keep_descriptors().map_err(|error| Refusal::step("keeping descriptors", error))?;
     privileges::give_up_new().map_err(|error| Refusal::step("giving up new privileges", error))?;

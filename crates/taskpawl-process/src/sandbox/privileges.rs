@@ -16,18 +16,25 @@ use crate::profile::ResourceLimits;
 /// How many processes and threads there may be where nothing is said about it: more than any build has, and less than a machine.
 const PROCESSES: u64 = 10_000;
 
-/// Sets the limits that processes hand down.
-pub(super) fn limit(limits: &ResourceLimits, has_own_user: bool, gaps: &mut Vec<String>) -> io::Result<()> {
+/// Sets the limits that processes hand down. Returns how many processes and threads there may be; nothing where that is not limited.
+pub(super) fn limit(
+    limits: &ResourceLimits,
+    has_own_user: bool,
+    gaps: &mut Vec<String>,
+) -> io::Result<Option<u64>> {
     lower(Resource::Core, 0)?;
     lower(Resource::Nofile, limits.open_files)?;
     // Elsewhere the system counts all processes of the user, and those of the administrator not at all.
     if has_own_user && !getuid().is_root() {
-        return lower(Resource::Nproc, limits.processes.unwrap_or(PROCESSES).saturating_add(1));
+        let most = limits.processes.unwrap_or(PROCESSES);
+        lower(Resource::Nproc, most.saturating_add(1))?;
+        return Ok(Some(most));
     }
     if limits.processes.is_some() && !is_limited_by_cgroup() {
         gaps.push("the number of processes is not limited: there is no delegated cgroup".to_owned());
+        return Ok(None);
     }
-    Ok(())
+    Ok(limits.processes)
 }
 
 fn is_limited_by_cgroup() -> bool {

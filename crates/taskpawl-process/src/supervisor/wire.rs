@@ -194,14 +194,14 @@ impl Writer {
     }
 
     fn enforcement(&mut self, enforcement: &Enforcement) -> &mut Self {
-        let Enforcement { level, landlock, mounts, network, cgroup, gaps } = enforcement;
+        let Enforcement { level, landlock, mounts, network, cgroup, processes, gaps } = enforcement;
         self.bool(*level == Level::Strict).u32(*landlock).bool(*mounts);
         self.u8(match network {
             NetworkWall::Open => 0,
             NetworkWall::Filter => 1,
             NetworkWall::Namespace => 2,
         });
-        self.bool(*cgroup).strings(gaps)
+        self.bool(*cgroup).option(*processes, Self::u64).strings(gaps)
     }
 
     fn strings(&mut self, texts: &[String]) -> &mut Self {
@@ -344,6 +344,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(malformed()),
             },
             cgroup: self.bool()?,
+            processes: self.option(Self::u64)?,
             gaps: self.list(Self::string)?,
         })
     }
@@ -428,6 +429,7 @@ mod tests {
             mounts: true,
             network: NetworkWall::Filter,
             cgroup: true,
+            processes: Some(9),
             gaps: vec!["a gap".to_owned(), String::new()],
         };
         let hello = Hello { version: VERSION, enforcement: Some(enforcement), cgroup: Some("/c".into()) };

@@ -482,7 +482,9 @@ async fn calls_that_lead_out_are_denied() {
 #[tokio::test]
 async fn processes_of_ordinary_users_are_limited_where_nothing_is_said() {
     let home = Home::new();
-    if rustix::process::getuid().is_root() || !home.has_mounts().await {
+    let is_limited = !rustix::process::getuid().is_root() && home.has_mounts().await;
+    assert_eq!(home.enforcement().await.processes, is_limited.then_some(10_000));
+    if !is_limited {
         return;
     }
     let limits = home.shell("cat /proc/self/limits").await.stdout.text;
@@ -501,6 +503,7 @@ async fn limits_hold() {
     let enforcement = home.enforcement().await;
     let is_gap = |word: &str| enforcement.gaps.iter().any(|gap| gap.contains(word));
     assert!(enforcement.cgroup || is_gap("memory is not limited"), "{enforcement:?}");
+    assert_eq!(enforcement.processes, (!is_gap("number of processes")).then_some(40));
     if is_gap("number of processes") {
         eprintln!(
             "SKIPPED: this system counts no processes for the administrator without a delegated cgroup"
