@@ -1,6 +1,6 @@
 //! What commands have in common: opened when a command first needs it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,13 +39,43 @@ pub(crate) struct App {
     toolbox: OnceCell<Toolbox>,
     servers: OnceCell<McpServers>,
     lists: OnceCell<Lists>,
+    /// Whether the command runs nothing and changes nothing.
+    only_reads: Cell<bool>,
+    /// Why files of the project are left aside.
+    aside: RefCell<Vec<CliError>>,
 }
 
 impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
         let (config, place, policy, plans, toolbox, servers, lists) = Default::default();
-        Self { global, environment, config, place, policy, plans, toolbox, servers, lists }
+        let (only_reads, aside) = Default::default();
+        Self { global, environment, config, place, policy, plans, toolbox, servers, lists, only_reads, aside }
+    }
+
+    /// Has configuration of the project that makes no sense left aside with a warning, for a command that runs nothing and changes
+    /// nothing: a program of a plan may have written it, and who looks for what happened has to see something.
+    pub(crate) fn only_reads(&self) {
+        self.only_reads.set(true);
+        // What is wrong beside the project is for the command to tell.
+        let _ = self.config();
+        for error in self.aside.borrow().iter() {
+            self.warn_of(error);
+        }
+    }
+
+    /// Returns why files of the project are left aside, each with what to do.
+    pub(crate) fn left_aside(&self) -> Vec<(String, String)> {
+        let told = |error: &CliError| (error.message(), error.hint().unwrap_or_default());
+        self.aside.borrow().iter().map(told).collect()
+    }
+
+    fn warn_of(&self, error: &CliError) {
+        let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        self.out().warn(&format!(
+            "{}\nthis command goes on without that file, and those that run or change something do not{hint}",
+            error.message()
+        ));
     }
 
     /// Returns an app for the project of another directory, which has touched nothing yet.
@@ -74,7 +104,15 @@ impl App {
             let actor = self.global.actor.clone().map(|actor| (Key::Actor, actor));
             let color = self.global.color.map(|color| (Key::Color, format!("{color:?}").to_lowercase()));
             let flags: Vec<_> = actor.into_iter().chain(color).collect();
-            Ok(Config::read(&self.environment, &flags)?)
+            match Config::read(&self.environment, &flags) {
+                Err(error) if self.only_reads.get() => {
+                    let rest = Config::read_without_project(&self.environment, &flags)?;
+                    // The warning waits until it is known how things are printed.
+                    self.aside.borrow_mut().push(error.into());
+                    Ok(rest)
+                }
+                read => Ok(read?),
+            }
         })
     }
 
@@ -203,10 +241,24 @@ impl App {
     pub(crate) fn policy(&self) -> Result<&Policy, CliError> {
         get_or_try_init(&self.policy, || {
             let root = self.root();
-            let policy = Policy::load(&self.policy_files())?.in_directory(root);
+            let policy = self.load_policy()?.in_directory(root);
             let harmless = todo_lists::tools(self)?.into_iter().map(|tool| tool.spec().name.clone());
             Ok(policy.with_harmless(harmless).confined_by(&self.config()?.sandbox()))
         })
+    }
+
+    fn load_policy(&self) -> Result<Policy, CliError> {
+        let files = self.policy_files();
+        match Policy::load(&files) {
+            Err(error) if self.only_reads.get() => {
+                let rest = Policy::load(&PolicyFiles { project: None, ..files })?;
+                let error = error.into();
+                self.warn_of(&error);
+                self.aside.borrow_mut().push(error);
+                Ok(rest)
+            }
+            loaded => Ok(loaded?),
+        }
     }
 
     /// Returns a builder of the store with everything but the built-in tools.

@@ -133,6 +133,26 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Returns whether the command runs nothing and changes nothing of a plan.
+    fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_)
+                | Self::Show(_)
+                | Self::Ready(_)
+                | Self::Runs(_)
+                | Self::Logs(_)
+                | Self::Explain(_)
+                | Self::CriticalPath(_)
+                | Self::Graph(_)
+                | Self::History(_)
+                | Self::Watch(_)
+                | Self::Prime(_)
+                | Self::Where(_)
+                | Self::Doctor(_)
+        )
+    }
+
     fn run(&self, app: &App) -> Result<ExitCode, CliError> {
         match self {
             Self::Init(args) => commands::init::run(app, args),
@@ -209,6 +229,9 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     };
     let app = App::new(cli.global, environment);
     let report = |error: CliError| error.report(app.is_json(), app.terminal(), app.out().paint_err);
+    if cli.command.only_reads() {
+        app.only_reads();
+    }
     let allowed = within::check(&app, &cli.command);
     let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
     app.end();

@@ -316,8 +316,23 @@ pub(crate) fn places(environment: &Environment) -> Vec<PathBuf> {
 impl Config {
     /// Reads every layer; `flags` are what the command line says.
     pub(crate) fn read(environment: &Environment, flags: &[(Key, String)]) -> Result<Self, ConfigError> {
+        Self::read_from(files(environment), environment, flags)
+    }
+
+    /// Reads every layer but that of the project, for a command that runs nothing: it may be the one that forbids.
+    pub(crate) fn read_without_project(
+        environment: &Environment,
+        flags: &[(Key, String)],
+    ) -> Result<Self, ConfigError> {
+        Self::read_from(Files { project: None, ..files(environment) }, environment, flags)
+    }
+
+    fn read_from(
+        Files { project, user }: Files,
+        environment: &Environment,
+        flags: &[(Key, String)],
+    ) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(environment);
-        let Files { project, user } = files(environment);
         if let Some(path) = project {
             config.read_file(&path, Layer::Project)?;
         }

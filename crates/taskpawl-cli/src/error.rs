@@ -254,7 +254,8 @@ impl CliError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    /// Returns what to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
             Self::NotHere { hint, .. } => Some(hint.clone()),

@@ -49,6 +49,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
             (plans, found)
         }
     };
+    found.extend(
+        app.left_aside()
+            .into_iter()
+            .map(|(message, remedy)| Finding::new("config", Severity::Damage, "project", message, remedy)),
+    );
     let tried = plans.engine().probe_sandbox();
     let starts_programs = tried.is_ok();
     let is_strict = matches!(&tried, Ok(Some(enforcement)) if enforcement.level == Level::Strict);

@@ -50,10 +50,63 @@ fn a_wrong_file_is_refused_with_the_line() {
     ] {
         let cli = Cli::new();
         cli.file("taskpawl.toml", content);
-        insta::assert_snapshot!(what, cli.run(&["list"]));
+        insta::assert_snapshot!(what, cli.run(&["create", "x"]));
     }
     let cli = Cli::new().with("TASKPAWL_COLOR", "pink");
     insta::assert_snapshot!("variable", cli.run(&["list", "--json"]));
+}
+
+/// A program of a plan may have written there: who looks for what it did has to see something.
+#[test]
+fn who_only_looks_goes_on_without_what_is_wrong_in_the_project() {
+    for (file, content, problem) in [
+        ("taskpawl.toml", "jobs = 4\nactor = \n", "line 2"),
+        (
+            "taskpawl.toml",
+            "[sandbox]\nwrite = [\"/\"]\n",
+            "line 2: the file of a project cannot give programs more",
+        ),
+        ("taskpawl-policy.toml", "[[rules]]\ndecision = \"maybe\"\n", "line 2"),
+    ] {
+        let cli = Cli::new();
+        cli.run(&["create", "a", "--id", "a"]).ok();
+        cli.file(file, content);
+        let looks: [&[&str]; 8] = [
+            &["list"],
+            &["show", "a"],
+            &["ready"],
+            &["history"],
+            &["runs"],
+            &["prime"],
+            &["explain", "a"],
+            &["watch", "--once"],
+        ];
+        for words in looks {
+            let run = cli.run(words).ok();
+            let is_told = run.stderr.contains(problem) && run.stderr.contains(file);
+            assert!(is_told && run.stderr.contains("this command goes on without that file"), "{run}");
+        }
+        let found = cli.run(&["doctor"]);
+        assert!(found.code == Some(8) && found.stdout.contains(problem), "{found}");
+        let does: [&[&str]; 7] = [
+            &["run-all-ready"],
+            &["run-all-ready", "--dry-run"],
+            &["run", "a"],
+            &["tools", "call", "log", "--args", "{\"message\": \"x\"}"],
+            &["mcp"],
+            &["create", "b"],
+            &["claim", "a"],
+        ];
+        for words in does {
+            let run = cli.run(words);
+            assert!(run.code == Some(2) && run.stderr.contains(problem), "{run}");
+        }
+        assert_eq!(cli.run(&["list", "--json"]).ok().json()["data"].as_array().unwrap().len(), 1);
+    }
+    let cli = Cli::new();
+    user_file(&cli, "jobs = \"4\"\n");
+    cli.file("taskpawl.toml", "jobs = 0\n");
+    assert_eq!(cli.run(&["list"]).code, Some(2), "it is the user's own");
 }
 
 #[test]
@@ -84,7 +137,7 @@ fn limits_of_runs_have_names_that_people_choose() {
         ("[run]\ntimeout = \"soon\"\n", "line 2: `run.timeout` cannot be `soon`, expected a duration"),
     ] {
         cli.file("taskpawl.toml", content);
-        let run = cli.run(&["list"]);
+        let run = cli.run(&["create", "x"]);
         assert!(run.code == Some(2) && run.stderr.contains(problem), "{run}");
     }
 }
@@ -119,8 +172,8 @@ fn a_project_narrows_the_hosts_of_the_user_and_adds_none() {
     ["*.example.org"] of ["127.0.0.1"]
     "#);
     cli.file("taskpawl.toml", "[tools.http_request]\nhosts = [\"http://a.example/\"]\n");
-    insta::assert_snapshot!(cli.run(&["list"]), @r#"
-    $ taskpawl list
+    insta::assert_snapshot!(cli.run(&["create", "x"]), @r#"
+    $ taskpawl create x
     ! error: [HOME]/work/taskpawl.toml line 2: `tools.http_request.hosts` cannot be `["http://a.example/"]`, expected a list such as ["api.example.com", "*.example.org", "127.0.0.1:8080"]
     ! hint: `tools.http_request.hosts` says which hosts `http_request` may reach; those of a project only narrow those of the user
     [exit 2]

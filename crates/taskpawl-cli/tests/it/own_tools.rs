@@ -156,8 +156,8 @@ fn a_project_redefines_nothing_and_is_not_trusted_by_itself() {
     assert_eq!(greet["usable"], false);
 
     user_file(&cli, GREET);
-    insta::assert_snapshot!(cli.run(&["list"]), @"
-    $ taskpawl list
+    insta::assert_snapshot!(cli.run(&["create", "x"]), @"
+    $ taskpawl create x
     ! error: [HOME]/work/taskpawl.toml line 2: `tools.greet` is a tool of your own as well, in `[HOME]/.config/taskpawl/config.toml`, which no project redefines; rename one of them
     ! hint: `taskpawl tools --help` shows how a tool is described
     [exit 2]

@@ -202,7 +202,7 @@ fn the_user_decides_and_the_project_narrows() {
 
     for line in ["mode = \"off\"", "net = true", "write = [\"/\"]", "read = [\"/\"]", "env = [\"A\"]"] {
         cli.file("taskpawl.toml", &format!("[sandbox]\n{line}\n"));
-        let refused = cli.run(&["list"]);
+        let refused = cli.run(&["create", "x"]);
         assert_eq!(refused.code, Some(2), "{refused}");
         assert!(
             refused.stderr.contains("the file of a project cannot give programs more by `sandbox."),

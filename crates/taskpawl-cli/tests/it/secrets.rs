@@ -142,7 +142,7 @@ fn only_the_user_says_where_secrets_come_from() {
         if !file.is_empty() {
             cli.file(file, content);
         }
-        insta::assert_snapshot!(what, cli.run(&["list"]));
+        insta::assert_snapshot!(what, cli.run(&["create", "x"]));
     }
 }
 
