@@ -163,10 +163,16 @@ impl Notifier {
             && let Some(why) = self.against(&notify)
         {
             let program = notify.argv.join(" ");
+            let way = if is_by_model(&notify) {
+                "it runs when a person applies the plan with it, or names it"
+            } else {
+                "take it out of the plan, or name it"
+            };
             self.refused.push_back(format!(
-                "`notify` of plan `{plan}` is not run (`{program}`, written by `{}`): {why}; it runs when a person applies the \
-                 plan with it, or names it as `run.notify` in their own configuration",
+                "`notify` of plan `{plan}` is not run (`{program}`, written by `{}`): {why}; {way} as `run.notify` in \
+                 {} own configuration",
                 notify.origin.as_str(),
+                if is_by_model(&notify) { "their" } else { "your" },
             ));
             return Vec::new();
         }
@@ -175,8 +181,7 @@ impl Notifier {
 
     /// Says why the program of a plan may not run. Nobody is asked about it.
     fn against(&self, notify: &PlanNotify) -> Option<String> {
-        let is_model = matches!(notify.origin, Origin::Mcp | Origin::Agent);
-        if is_model && self.place.confinement.plain().sandbox == Sandbox::Off {
+        if is_by_model(notify) && self.place.confinement.plain().sandbox == Sandbox::Off {
             return Some("a model wrote it, and the sandbox is off".to_owned());
         }
         match notify.judge(self.place.manager.gatekeeper().map(|gatekeeper| &**gatekeeper)) {
@@ -257,6 +262,10 @@ impl Notifier {
         }
         format!("{}\n", Value::Object(event))
     }
+}
+
+fn is_by_model(notify: &PlanNotify) -> bool {
+    matches!(notify.origin, Origin::Mcp | Origin::Agent)
 }
 
 /// Runs a program and returns what went wrong.

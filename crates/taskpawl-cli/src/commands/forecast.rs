@@ -3,10 +3,12 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use taskpawl::model::{Approach, Effects, Forecast, Left, OpenQuestion, Planned, TaskId};
 
 use crate::app::App;
 use crate::commands::explain::next;
+use crate::commands::telling::Told;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{Cell, Table, clean, count, style};
@@ -14,18 +16,28 @@ use crate::text::{Cell, Table, clean, count, style};
 /// How many lines of each list are shown; `--json` has all.
 const SHOWN: usize = 20;
 
-/// Prints a forecast.
-pub(super) fn print(app: &App, mut forecast: Forecast) -> Result<ExitCode, CliError> {
-    app.name_store(&mut forecast.next_actions)?;
-    let out = app.out();
-    if out.is_json {
-        return out.data(&forecast);
-    }
-    out.remark("dry run: nothing was changed");
-    out.print(&text(&out, &forecast))
+/// A forecast with what plans would tell to whom.
+#[derive(Debug, Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    forecast: &'a Forecast,
+    notify: &'a [Told],
 }
 
-fn text(out: &Output, forecast: &Forecast) -> String {
+/// Prints a forecast, and which programs are told of what happens.
+pub(super) fn print(app: &App, mut forecast: Forecast, told: &[Told]) -> Result<ExitCode, CliError> {
+    app.name_store(&mut forecast.next_actions)?;
+    let out = app.out();
+    match (out.is_json, told) {
+        (true, []) => return out.data(&forecast),
+        (true, notify) => return out.data(&Whole { forecast: &forecast, notify }),
+        (false, _) => {}
+    }
+    out.remark("dry run: nothing was changed");
+    out.print(&text(&out, &forecast, told))
+}
+
+fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> String {
     let mut text = String::new();
     if let Some(effects) = &forecast.effects {
         add_effects(out, &mut text, effects);
@@ -61,6 +73,10 @@ fn text(out: &Output, forecast: &Forecast) -> String {
     if !forecast.left.is_empty() {
         heading(out, &mut text, "would not run or not end");
         add_list(&mut text, &forecast.left, left_line);
+    }
+    if !told.is_empty() {
+        heading(out, &mut text, "tells by a program");
+        add_list(&mut text, told, Told::line);
     }
     add_end(out, &mut text, forecast);
     next(out, &mut text, &forecast.next_actions);

@@ -67,3 +67,4 @@ mod prompt;
 pub(crate) mod question;
 mod running;
 mod select;
+mod telling;

@@ -8,6 +8,7 @@ use taskpawl::{ApplyOptions, Taskpawl};
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes};
 use crate::commands::running::{self, RUN, RunArgs, What};
+use crate::commands::telling::Told;
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
 use crate::text::quoted;
@@ -83,11 +84,16 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     };
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
-        let mut found = forecaster(app, args)?.manager().forecast(&options)?;
+        let plans = forecaster(app, args)?;
+        let mut found = plans.manager().forecast(&options)?;
         for action in found.next_actions.iter_mut().filter(|action| action.starts_with(RUN)) {
             *action = command(args);
         }
-        return forecast::print(app, found);
+        let told = Told::of_tasks(
+            plans.manager(),
+            found.waves.iter().flat_map(|wave| &wave.tasks).map(|planned| &planned.task),
+        )?;
+        return forecast::print(app, found, &told);
     };
     let file = PlanFile::read(path, &args.takes)?;
     file.check(app)?;
@@ -96,11 +102,12 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let apply = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
     let plans = forecaster(app, args)?;
     let manager = plans.manager().clone().with_origin(Origin::Plan);
+    let told = Told::of_file(&manager, &file.name, &file.plan.notify);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(error))?;
     // What is not applied cannot be asked about.
     found.next_actions = vec![command(args)];
-    forecast::print(app, found)
+    forecast::print(app, found, told.as_slice())
 }
 
 /// Returns the store as the run would see it that is only talked about: what asks depends on how its programs are held. Without a

@@ -10,6 +10,7 @@ use taskpawl::model::{
 use crate::app::App;
 use crate::commands::print;
 use crate::commands::question::{self, Extent};
+use crate::commands::telling::Told;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::text::{clean, clean_block, style};
@@ -37,7 +38,11 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&task);
     }
-    let mut sheet = Sheet::new(&out).of(&task);
+    let told = match &task.plan {
+        Some(plan) => Told::of_plan(plans.manager(), plan)?,
+        None => None,
+    };
+    let mut sheet = Sheet::new(&out).of(&task, told.as_ref());
     if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
         let request = plans.manager().approval_request(task.id.as_str())?;
         if let Some(request) = request {
@@ -86,7 +91,7 @@ impl<'a> Sheet<'a> {
         Self { out, text: String::new() }
     }
 
-    fn of(mut self, task: &Task) -> String {
+    fn of(mut self, task: &Task, told: Option<&Told>) -> String {
         let id = self.out.paint.style(style::BOLD, &clean(task.id.as_str()));
         let _ = writeln!(self.text, "{id}  {}", clean(&task.name));
         let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
@@ -100,6 +105,7 @@ impl<'a> Sheet<'a> {
         self.options(&task.options);
         self.field("approved", task.progress.approval.as_ref().map(decided));
         self.field("plan", task.plan.clone());
+        self.field("tells", told.map(Told::line));
         self.field("parent", task.parent.as_ref().map(ToString::to_string));
         self.field("needs", list(&task.dependencies));
         self.field("subtasks", list(&task.subtasks));

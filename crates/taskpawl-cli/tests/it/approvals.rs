@@ -261,6 +261,38 @@ fn the_configuration_names_who_is_told() {
     insta::assert_snapshot!(cli.run(&["create", "x"]));
 }
 
+/// It is run with the plan, so whoever looks at that before sees it.
+#[test]
+fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
+    let cli = Cli::new();
+    cli.file(
+        "plan.yaml",
+        "name: told\nnotify: [sh, -c, 'cat > said']\ntasks: [{id: a, call: {log: {message: x}}}]",
+    );
+    let line = "sh -c 'cat > said' (`notify` of plan `told`, written by `plan`)";
+    let dry = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--dry-run"]).ok();
+    assert!(dry.stdout.contains(&format!("tells by a program\n  {line}\n")), "{dry}");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    cli.run(&["create", "other", "--id", "other"]).ok();
+    let dry = cli.run(&["run-all-ready", "--dry-run"]).ok();
+    assert!(dry.stdout.contains(line), "{dry}");
+    let json = cli.run(&["run-all-ready", "--dry-run", "--json"]).ok().json();
+    assert_eq!(json["data"]["notify"][0]["argv"][2], "cat > said", "{json}");
+    assert_eq!(json["data"]["waves"][0]["tasks"][0]["task"], "a", "{json}");
+    let shown = cli.run(&["show", "a"]).ok();
+    assert!(shown.stdout.contains(&format!("tells       {line}\n")), "{shown}");
+    assert!(!cli.run(&["show", "other"]).ok().stdout.contains("tells"));
+    cli.run(&["done", "other"]).ok();
+    cli.policy("[[rules]]\ndecision = \"deny\"\nargv = \"sh\"\n");
+    let dry = cli.run(&["run-all-ready", "--dry-run"]).ok();
+    assert!(dry.stdout.contains(", which is not run: ") && dry.stdout.contains("denies `sh`"), "{dry}");
+    // Who has applied the plan is not told to apply it.
+    let run = cli.run(&["run-all-ready"]).ok();
+    let way = "take it out of the plan, or name it as `run.notify` in your own configuration";
+    assert!(run.stderr.contains("`notify` of plan `told` is not run") && run.stderr.contains(way), "{run}");
+    assert!(!run.stderr.contains("when a person applies"), "{run}");
+}
+
 #[test]
 fn a_program_that_a_task_runs_does_not_decide() {
     let cli = asking().with("TASKPAWL_TASK", "other");
