@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
 use taskpawl_model::{ApprovalRequest, Judgement, Origin, PlanNotify, PlanRecord, RunId, format_time};
 use taskpawl_tools::{
-    CallSandbox, Confinement, End, Limits, Outcome, OutputFiles, Program, Programs, Sandbox, SearchPath,
+    BeforeCall, CallContext, CallSandbox, ClosedPlaces, Confinement, End, Limits, Outcome, OutputFiles,
+    Program, Programs, Progress, Sandbox, SearchPath,
 };
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -232,6 +233,7 @@ impl Notifier {
         // A plan that names the program of the run is told with it, and gets no more by that.
         let is_free = message.argv == self.argv && !self.is_held;
         let held = if is_free { CallSandbox::default() } else { self.place.confinement.plain() };
+        let look = (!is_free).then(|| Look::before(&self.place.root, held.closed));
         let mut environment = Arc::unwrap_or_clone(held.environment).with(variables);
         if is_free {
             let search = SearchPath::outside(&self.place.confinement.writable());
@@ -247,7 +249,15 @@ impl Notifier {
             handover: None,
         };
         let programs = self.place.programs.clone();
-        self.running.spawn(async move { tell(&programs, &program).await });
+        self.running.spawn(async move {
+            let problem = tell(&programs, &program).await;
+            let made = match look {
+                Some(look) => look.after(&program).await,
+                None => None,
+            };
+            let said: Vec<String> = problem.into_iter().chain(made).collect();
+            (!said.is_empty()).then(|| said.join("; "))
+        });
     }
 
     fn text(&self, message: &Message) -> String {
@@ -261,6 +271,37 @@ impl Notifier {
             event.insert("tasks".to_owned(), json!(tasks[..tasks.len().min(LISTED)]));
         }
         format!("{}\n", Value::Object(event))
+    }
+}
+
+/// A look at what others obey without being asked, before and after one of these programs.
+struct Look {
+    cx: CallContext,
+    before: BeforeCall,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Look {
+    fn before(root: &Path, closed: ClosedPlaces) -> Self {
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let heard = Arc::clone(&said);
+        let mut cx = CallContext::new(root, PathBuf::new());
+        cx.closed = closed;
+        cx.progress = Some(Arc::new(move |progress| {
+            if let Progress::Warning(text) = progress {
+                heard.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+            }
+        }));
+        Self { before: BeforeCall::of(&cx), cx, said }
+    }
+
+    /// Returns what the program has made, as far as somebody has to know it.
+    async fn after(self, program: &Program) -> Option<String> {
+        // An error says that the runtime is shutting down.
+        self.before.created(&self.cx, Vec::new()).await.ok()?.tell(&self.cx, &mut Map::new());
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
+        let name = program.argv.first().map(String::as_str).unwrap_or_default();
+        (!said.is_empty()).then(|| format!("`{name}`, which was told what happens: {said}"))
     }
 }
 

@@ -132,6 +132,18 @@ fn what_a_call_prints_is_open_to_no_other_one() {
     }
 }
 
+/// It runs beside calls, and behind the last one.
+#[test]
+fn what_the_program_makes_that_a_plan_tells_is_named() {
+    let cli = Cli::new().with_programs();
+    let plan =
+        "notify: [sh, -c, 'cat > /dev/null; echo x > .envrc']\ntasks: [{id: a, call: {log: {message: x}}}]";
+    cli.file("plan.yaml", plan);
+    let run = cli.run(&["run-all-ready", "--plan", "plan.yaml"]).ok();
+    assert!(cli.path("work/.envrc").exists());
+    assert!(run.stderr.contains("`sh`, which was told what happens: `.envrc`: made while it ran"), "{run}");
+}
+
 #[test]
 fn what_others_obey_is_not_written() {
     let cli = Cli::new().with_programs();
