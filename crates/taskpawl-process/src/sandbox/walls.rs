@@ -171,7 +171,7 @@ mod tests {
         };
         let places = Places::of(&profile);
         let written = |covered| -> Vec<String> {
-            let wall = Wall { places: &places, covered, network: NetworkWall::Open, outputs: None };
+            let wall = Wall { places: &places, covered, network: NetworkWall::Open };
             let paths = wall.accesses().into_iter().filter(|(_, access)| access.contains(AccessFs::MakeReg));
             let paths = paths.filter_map(|(path, _)| Some(path.strip_prefix(&home).ok()?.to_owned()));
             paths.map(|path| path.to_str().unwrap().to_owned()).collect()
