@@ -40,6 +40,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is what a command printed with `--json`.
+    #[error("`{}` is what a command printed with `--json`, and no store", .path.display())]
+    Printed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is damaged; it was left as it is.
     #[error("`{}` is damaged: {detail}", .path.display())]
     Corrupt {
@@ -120,6 +126,9 @@ impl StoreError {
             Self::Full { .. } => "make room on the disk and try again: nothing was half written",
             Self::ReadOnly { .. } => "check the permissions of the file and of its directory",
             Self::NotAStore { .. } => "name another file with `--store`",
+            Self::Printed { .. } => {
+                "`taskpawl export tasks PATH` writes a file that can be one; `taskpawl import PATH` takes these tasks into a store"
+            }
             Self::Corrupt { has_log: false, .. } => {
                 "keep it, and put a copy of an earlier state in its place, or name another with `--store`"
             }

@@ -19,6 +19,20 @@ pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
     with_suffix(path, &format!(".v{version}.bak"))
 }
 
+/// As [`backup_path`], with a number where another file has that name; `None` where one of them has this content already.
+pub(crate) fn free_backup_path(path: &Path, version: i64, content: &[u8]) -> Option<PathBuf> {
+    let numbered = |number: u32| with_suffix(path, &format!(".v{version}.{number}.bak"));
+    let names = std::iter::once(backup_path(path, version)).chain((2..=u32::MAX).map(numbered));
+    for name in names {
+        match fs::symlink_metadata(&name) {
+            Err(error) if is_absent(&error) => return Some(name),
+            Ok(data) if data.is_file() && fs::read(&name).is_ok_and(|there| there == content) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Returns the directory of a file.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {

@@ -140,7 +140,9 @@ fn look(location: &Location, path: &Path) -> Result<Vec<Finding>, StoreError> {
     };
     match content {
         Ok(content) => found.extend(content),
-        Err(error @ (StoreError::Corrupt { .. } | StoreError::NotAStore { .. })) => {
+        Err(
+            error @ (StoreError::Corrupt { .. } | StoreError::NotAStore { .. } | StoreError::Printed { .. }),
+        ) => {
             let finding =
                 Finding::new("integrity", Severity::Damage, path.display(), error.to_string(), error.hint());
             found.push(finding);

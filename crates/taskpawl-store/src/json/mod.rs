@@ -135,6 +135,9 @@ impl JsonFile {
         let corrupt = |error: serde_json::Error| self.corrupt(error.to_string());
         let mut value: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
         let path = || self.path.clone();
+        if plain::is_printed(&value) {
+            return Err(StoreError::Printed { path: path() });
+        }
         let known = upgrade::version(self.upgrades);
         let Some(found) = value.get("schemaVersion").and_then(Value::as_i64) else {
             let Some(content) = plain::content_of(&value, known) else {
@@ -179,7 +182,10 @@ impl JsonFile {
     fn keep_older(&self) -> Result<(), StoreError> {
         let Some(version) = self.load()?.older else { return Ok(()) };
         let content = fs::read(&self.path).map_err(|error| StoreError::io("read", &self.path, error))?;
-        files::replace(&files::backup_path(&self.path, version), &content)
+        match files::free_backup_path(&self.path, version, &content) {
+            Some(free) => files::replace(&free, &content),
+            None => Ok(()),
+        }
     }
 
     fn corrupt(&self, detail: String) -> StoreError {

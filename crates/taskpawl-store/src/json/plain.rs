@@ -15,6 +15,12 @@ const OF_A_STORE: &[&str] =
 /// What became of a task or call elsewhere, and counts there alone.
 const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted"];
 
+/// Returns whether this is what a command printed with `--json`: an answer, and nothing that a store could go on from.
+pub(super) fn is_printed(value: &Value) -> bool {
+    let has = |field| value.get(field).is_some();
+    has("schemaVersion") && has("data") && !has("revision") && !has("tasks")
+}
+
 /// Returns the content of a store with these tasks; `None` where it is something else.
 pub(super) fn content_of(value: &Value, version: i64) -> Option<Value> {
     let mut content = value.as_object()?.clone();

@@ -278,6 +278,35 @@ fn other_files_and_newer_ones_are_refused() {
     fs::write(&scene.path, r#"{"name": "package"}"#).unwrap();
     let error = scene.open().view(|view| view.counts()).unwrap_err();
     assert!(matches!(error, StoreError::NotAStore { .. }));
+    let printed = r#"{"schemaVersion":1,"data":[{"id":"a","name":"A"}],"page":{"count":1}}"#;
+    fs::write(&scene.path, printed).unwrap();
+    let error = scene.open().view(|view| view.counts()).unwrap_err();
+    assert!(error.to_string().contains("is what a command printed with `--json`, and no store"), "{error}");
+    assert!(error.hint().contains("taskpawl export tasks"), "{}", error.hint());
+    assert_eq!(fs::read_to_string(&scene.path).unwrap(), printed);
+}
+
+#[test]
+fn a_copy_of_a_file_that_is_taken_in_takes_no_name_from_another_one() {
+    let scene = Scene::new();
+    let list = |name: &str| {
+        serde_json::json!({ "tasks": [{
+            "id": "p", "name": name, "status": "todo", "metadata": {"toolCalls": [], "context": {}},
+            "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z", "description": "",
+            "priority": "high", "dependencies": [], "subtasks": [],
+        }] })
+        .to_string()
+    };
+    let there = |name: &str| fs::read_to_string(scene.path.with_file_name(name)).ok();
+    fs::write(scene.path.with_file_name("plan.json.v0.bak"), "somebody else's").unwrap();
+    for name in ["one", "two", "one"] {
+        fs::write(&scene.path, list(name)).unwrap();
+        scene.create("later", &["p"]);
+    }
+    assert_eq!(there("plan.json.v0.bak").as_deref(), Some("somebody else's"));
+    assert_eq!(there("plan.json.v0.2.bak"), Some(list("one")));
+    assert_eq!(there("plan.json.v0.3.bak"), Some(list("two")));
+    assert_eq!(there("plan.json.v0.4.bak"), None, "the same content is kept once");
 }
 
 #[test]
