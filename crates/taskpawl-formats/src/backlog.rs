@@ -3,7 +3,7 @@
 mod body;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Priority, Status, Task, TaskId, format_time};
@@ -153,6 +153,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     }
     let places: Vec<Place> = items.iter().map(|item| item.record.place.clone()).collect();
     for item in items {
+        reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &words, &ids, options, &mut reading.left_out)?);
     }
     refuse_waiting_for_above(&reading.tasks, &places)?;
@@ -344,6 +345,12 @@ fn ids_by_ours(files: &Files) -> BTreeMap<String, String> {
         ids.entry(ours).or_insert(theirs);
     }
     ids
+}
+
+/// Returns the files of tasks with these ids.
+pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
+    let by_id = files_by_id(files);
+    ids.iter().filter_map(|id| by_id.get(&id.to_uppercase())).map(|file| (*file).to_owned()).collect()
 }
 
 /// Returns the names of the files of tasks, by the ids that stand in them.

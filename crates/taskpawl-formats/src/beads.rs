@@ -13,7 +13,7 @@ use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
 use crate::kept::{keep, keep_if_other, keep_word};
 use crate::ours::{NAME, Ours};
-use crate::record::{Read, Record, blank, fields, set_option};
+use crate::record::{Read, Record, Times, blank, fields, set_option};
 use crate::states;
 use crate::times::rfc3339;
 
@@ -42,8 +42,23 @@ const FIELDS: &[&str] = &[
     "metadata.beads",
 ];
 
-/// What beads counts anew, and what a link says as well.
-const COUNTED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
+const TIMES: Times = Times {
+    made: "created_at",
+    changed: "updated_at",
+    started: "started_at",
+    ended: "closed_at",
+    due: "due_at",
+    parse: rfc3339,
+    print: format_time,
+};
+
+/// What beads counts anew, and what a link says as well, each with the field of the issue that it follows from.
+const COUNTED: &[(&str, Option<&str>)] = &[
+    ("dependency_count", Some("dependencies")),
+    ("dependent_count", None),
+    ("comment_count", Some("comments")),
+    ("parent", Some("dependencies")),
+];
 
 /// Words of a close reason that say that an issue did not end well.
 const ENDS: &[(&str, Status)] =
@@ -74,6 +89,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     }
     for (record, theirs, id, ours) in records {
         reading.tasks.push(task(record, &theirs, id, &ours, &ids, options, &mut reading.left_out)?);
+        reading.names.push(theirs);
     }
     Ok(reading)
 }
@@ -141,13 +157,13 @@ fn task(
     if task.id.as_str() != theirs && ours.id.is_none() {
         kept.insert("id".to_owned(), json!(theirs));
     }
-    for count in COUNTED {
+    for (count, _) in COUNTED {
         record.map.remove(*count);
     }
     task.description = record.text("description")?.unwrap_or_default();
     read_texts(&mut record, &mut task)?;
     read_priority(&mut record, &mut task, ours, &mut kept)?;
-    read_times(&mut record, &mut task, &mut kept)?;
+    record.times(&TIMES, &mut task, &mut kept)?;
     read_status(&mut record, &mut task, ours, options.now, &mut kept)?;
     read_links(&mut record, &mut task, ids, &mut kept, left_out)?;
     read_comments(&mut record, &mut task, &mut kept)?;
@@ -207,26 +223,6 @@ fn number_of(priority: Priority) -> u64 {
         Priority::Medium => 2,
         Priority::Low => 3,
     }
-}
-
-fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
-    let mut time = |record: &mut Record, field: &str| -> Read<Option<_>> {
-        let Some((time, text)) = record.time(field, rfc3339)? else { return Ok(None) };
-        keep_if_other(kept, field, json!(text), &json!(format_time(time)));
-        Ok(Some(time))
-    };
-    if let Some(at) = time(record, "created_at")? {
-        (task.created_at, task.updated_at) = (at, at);
-    }
-    if let Some(at) = time(record, "updated_at")? {
-        task.updated_at = at;
-    }
-    task.started_at = time(record, "started_at")?;
-    task.finished_at = time(record, "closed_at")?;
-    if let Some(at) = time(record, "due_at")? {
-        set_option(task, "dueDate", format_time(at));
-    }
-    Ok(())
 }
 
 fn read_status(

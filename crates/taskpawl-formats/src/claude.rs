@@ -9,12 +9,13 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
+use crate::json_text;
 use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::lost;
-use crate::order::{self, Shape};
 use crate::ours::{NAME, Ours, put_text, take_text};
 use crate::record::{Read, Record, blank, fields, option, set_option};
 use crate::states;
+use crate::there::{self, Kinds, There};
 
 const FORMAT: &str = "claude";
 
@@ -83,6 +84,7 @@ fn read_tasks(records: Vec<Record>, options: &Options) -> Read<Reading> {
     }
     let mut blocks = Vec::new();
     for item in items {
+        reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &ids, options, &mut blocks, &mut reading.left_out)?);
     }
     // Either side may say it.
@@ -200,42 +202,79 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
         kept.extend(record.map);
         keep(&mut task, FORMAT, kept);
         reading.tasks.push(task);
+        reading.names.push(theirs);
     }
     Ok(reading)
 }
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
+const KINDS: Kinds = Kinds { made: "", changed: "", of_state: &[], links: &["blocks", "blockedBy"] };
+
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
     let is_list = serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_array());
-    if is_list && before.iter().nth(1).is_none() {
-        return write_todos(tasks, name, text);
+    if is_list && there.files.iter().nth(1).is_none() {
+        return write_todos(tasks, name, text, there);
     }
     let (mut present, mut ours) = (BTreeMap::new(), BTreeMap::new());
-    for (file, text) in before.iter() {
+    for (file, text) in there.files.iter() {
         let Some((id, own)) = ids_of(text) else { continue };
         if let Some(own) = own {
             ours.entry(own).or_insert_with(|| id.clone());
         }
         present.insert(id, file.to_owned());
     }
-    let theirs = names(tasks, &present, &ours);
+    let theirs = names(tasks, &present, &ours, there);
+    let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
+    let records = records(&there.in_order(tasks), &theirs, &mut written.left_out);
+    let before: Vec<&Task> = there.tasks.iter().collect();
+    let said = records_of_before(&before, there);
+    for (id, now) in records {
+        let name = &theirs[id];
+        let file = present.get(name).cloned().unwrap_or_else(|| format!("{name}.json"));
+        let text = there.files.get(&file).unwrap_or_default();
+        let said = said.get(id).filter(|_| there.name(id) == Some(name.as_str()));
+        let out = match (serde_json::from_str(text), said) {
+            (Ok(Value::Object(raw)), Some(said)) => there::over(&raw, said, &now, &KINDS),
+            _ => now,
+        };
+        let out = Value::Object(out);
+        let text = if text.is_empty() { json_text::pretty(&out) } else { json_text::over(text, &out) };
+        written.files.insert(file, text);
+    }
+    written
+}
+
+/// Returns the records of tasks, which also say what waits for each.
+fn records<'t>(
+    tasks: &[&'t Task],
+    theirs: &BTreeMap<&TaskId, String>,
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<(&'t TaskId, Map)> {
     let mut blocks: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
     for task in tasks {
         for on in task.dependencies.iter().filter(|on| theirs.contains_key(on)) {
             blocks.entry(on).or_default().push(&theirs[&task.id]);
         }
     }
-    let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Claude has no place for it", &mut written.left_out);
-    for task in tasks {
+    let record = |task: &&'t Task| {
         let blocks = blocks.remove(&task.id).unwrap_or_default();
-        let out = record_of(task, &theirs, &blocks, &mut written.left_out);
-        let name = &theirs[&task.id];
-        let file = present.get(name).cloned().unwrap_or_else(|| format!("{name}.json"));
-        let text = order::pretty(&Value::Object(out), &Shape::of(before.get(&file).unwrap_or_default()));
-        written.files.insert(file, text);
-    }
-    written
+        (&task.id, record_of(task, theirs, &blocks, left_out))
+    };
+    tasks.iter().map(record).collect()
+}
+
+/// Returns what is written for tasks as they are read.
+fn records_of_before<'t>(tasks: &[&'t Task], there: &There<'_>) -> BTreeMap<&'t TaskId, Map> {
+    let name = |task: &&'t Task| Some((&task.id, there.name(&task.id)?.to_owned()));
+    let theirs = tasks.iter().filter_map(name).collect();
+    records(tasks, &theirs, &mut Vec::new()).into_iter().collect()
+}
+
+/// Returns the files of tasks with these ids; a list of to-dos has none.
+pub(crate) fn files_of(files: &Files, ids: &BTreeSet<&str>) -> Vec<String> {
+    let is_wanted = |text: &str| ids_of(text).is_some_and(|(id, _)| ids.contains(id.as_str()));
+    files.iter().filter(|(_, text)| is_wanted(text)).map(|(file, _)| file.to_owned()).collect()
 }
 
 /// Returns the id that stands in a file, and the one that we gave it.
@@ -249,11 +288,12 @@ fn names<'t>(
     tasks: &'t [Task],
     present: &BTreeMap<String, String>,
     ours: &BTreeMap<String, String>,
+    there: &There<'_>,
 ) -> BTreeMap<&'t TaskId, String> {
     let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for task in tasks {
         let kept = kept(task, FORMAT);
-        let known = ours.get(task.id.as_str()).map(String::as_str);
+        let known = there.name(&task.id).or(ours.get(task.id.as_str()).map(String::as_str));
         let own = kept.get("id").and_then(Value::as_str).or(known);
         let own = own.filter(|id| is_file_name(id) || present.contains_key(*id));
         let name = own.unwrap_or(task.id.as_str()).to_owned();
@@ -323,25 +363,38 @@ fn apart(map: Map) -> Map {
     rest
 }
 
-fn write_todos(tasks: &[Task], name: &str, before: &str) -> Written {
+fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Written {
     let mut written = Written::default();
     lost::say(tasks, TODO_FIELDS, "a list of to-dos has no place for it", &mut written.left_out);
+    let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    let places: BTreeMap<&TaskId, usize> =
+        (0..).zip(there.tasks).map(|(place, task)| (&task.id, place)).collect();
     let mut list = Vec::new();
-    for (number, task) in (1..).zip(tasks) {
-        let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
-        out.insert("content".to_owned(), json!(task.name));
-        write_state(task, own, &mut out, &mut kept);
-        let has_id = task.id.as_str() == format!("todo-{number}");
-        if let Some(text) = Ours::of(task, has_id, plain(own), Priority::Medium).text() {
-            out.insert(NAME.to_owned(), json!(text));
-        }
-        kept.remove(NAME);
-        if let Some(Value::Object(apart)) = kept.remove(TODO) {
-            kept.extend(apart);
-        }
-        put_rest(&mut out, kept);
-        list.push(Value::Object(out));
+    for (number, task) in (1..).zip(there.in_order(tasks)) {
+        let now = todo_of(task, number);
+        let before = places.get(&task.id).and_then(|place| Some((raw.get(*place)?.as_object()?, *place)));
+        list.push(Value::Object(match before {
+            Some((raw, place)) => there::over(raw, &todo_of(&there.tasks[place], place + 1), &now, &KINDS),
+            None => now,
+        }));
     }
-    written.files.insert(name, order::compact(&Value::Array(list), &Shape::of(before)));
+    written.files.insert(name, json_text::over(text, &Value::Array(list)));
     written
+}
+
+/// Returns the to-do that a task is; its number is what it is called.
+fn todo_of(task: &Task, number: usize) -> Map {
+    let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+    out.insert("content".to_owned(), json!(task.name));
+    write_state(task, own, &mut out, &mut kept);
+    let has_id = task.id.as_str() == format!("todo-{number}");
+    if let Some(text) = Ours::of(task, has_id, plain(own), Priority::Medium).text() {
+        out.insert(NAME.to_owned(), json!(text));
+    }
+    kept.remove(NAME);
+    if let Some(Value::Object(apart)) = kept.remove(TODO) {
+        kept.extend(apart);
+    }
+    put_rest(&mut out, kept);
+    out
 }

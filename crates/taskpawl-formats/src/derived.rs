@@ -27,6 +27,9 @@ pub fn keep_states(tasks: &mut [Task], there: &Reading) -> Vec<TaskId> {
             continue;
         };
         if own(task) == file.status {
+            if !changed.contains(&task.id) {
+                (task.started_at, task.finished_at) = (file.started_at, file.finished_at);
+            }
             continue;
         }
         if !changed.contains(&task.id) {

@@ -19,6 +19,11 @@ impl Files {
         self.0.insert(name.into(), text.into());
     }
 
+    /// Takes a file out.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// Returns the text of a file.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -1,9 +1,12 @@
 //! The formats by name, how one is recognised, and the way in and out of each.
 
-use taskpawl_model::{Task, Timestamp};
+use std::collections::BTreeSet;
+
+use taskpawl_model::{Task, TaskId, Timestamp};
 
 use crate::error::FormatError;
 use crate::files::Files;
+use crate::there::There;
 use crate::{backlog, beads, claude, markdown, taskmaster, tasks, taskwarrior};
 
 /// A format.
@@ -112,6 +115,8 @@ impl Options {
 pub struct Reading {
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// What the files call the tasks, one for each.
+    pub names: Vec<String>,
     /// What the format says of a task, by the names of fields of a task.
     pub fields: Vec<String>,
     /// What could not be taken over.
@@ -163,14 +168,43 @@ pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading,
 pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written {
     let none = Files::default();
     let before = before.unwrap_or(&none);
+    let reading = read(format, before, &Options::at(Timestamp::default())).unwrap_or_default();
+    write_over(format, tasks, before, &reading)
+}
+
+/// As [`write`], over files that were read already: with the prefix that the tasks have. What did not change since they said it
+/// stays there as it is, in its order and its words.
+pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
+    let there = There::of(before, reading);
     match format {
-        Format::Beads => beads::write(tasks, before),
-        Format::Taskmaster => taskmaster::write(tasks, before),
-        Format::Claude => claude::write(tasks, before),
-        Format::Taskwarrior => taskwarrior::write(tasks, before),
-        Format::Backlog => backlog::write(tasks, before),
-        Format::Markdown => markdown::write(tasks, before),
-        Format::Tasks => tasks::write(tasks, before),
+        Format::Beads => beads::write(tasks, &there),
+        Format::Taskmaster => taskmaster::write(tasks, &there),
+        Format::Claude => claude::write(tasks, &there),
+        Format::Taskwarrior => taskwarrior::write(tasks, &there),
+        Format::Backlog => backlog::write(tasks, &there),
+        Format::Markdown => markdown::write(tasks, &there),
+        Format::Tasks => tasks::write(tasks, &there),
+    }
+}
+
+/// Takes tasks out of files that were read: their lines, with what is set in below them, or their files. Other formats have nothing
+/// of a task beside its record, and are written without it.
+pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<TaskId>) -> Files {
+    let tasks = reading.tasks.iter().zip(&reading.names);
+    match format {
+        Format::Markdown => {
+            let is_out: Vec<bool> = reading.tasks.iter().map(|task| ids.contains(&task.id)).collect();
+            markdown::without(files, &is_out)
+        }
+        Format::Backlog | Format::Claude => {
+            let names: BTreeSet<&str> =
+                tasks.filter(|(task, _)| ids.contains(&task.id)).map(|(_, name)| name.as_str()).collect();
+            let found = if format == Format::Claude { claude::files_of } else { backlog::files_of };
+            let mut left = files.clone();
+            found(files, &names).iter().for_each(|file| left.remove(file));
+            left
+        }
+        Format::Beads | Format::Taskmaster | Format::Taskwarrior | Format::Tasks => files.clone(),
     }
 }
 

@@ -11,10 +11,12 @@ use crate::files::Files;
 use crate::format::{Options, Reading, Written};
 use crate::ids::{Ids, slug};
 use crate::kept::{keep, kept};
+use crate::lines;
 use crate::lost;
 use crate::ours::{COMMENT, Ours, comment};
 use crate::record::{Read, blank, fields};
 use crate::states;
+use crate::there::There;
 
 const FORMAT: &str = "markdown";
 
@@ -84,6 +86,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         }
         keep(&mut task, FORMAT, kept);
         reading.tasks.push(task);
+        reading.names.push(item.theirs.clone());
     }
     Ok(reading)
 }
@@ -259,29 +262,65 @@ fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
-    let end = end_of_lines(text);
-    let mut out = rendered(&layout::lines(tasks, text)).join(end);
-    if !out.is_empty() {
-        out.push_str(end);
+    let said = layout::lines(there.tasks, text);
+    let mut said = rendered(&said).into_iter().zip(&said).filter(|(_, line)| line.there.is_some());
+    let (lines, mut out) = (layout::lines(tasks, text), Vec::new());
+    for (line, now) in lines.iter().zip(rendered(&lines)) {
+        out.push(match line.there.zip(line.there.and_then(|_| said.next())) {
+            Some(((raw, end), (said, _))) => lines::Line::there(as_there(raw, &said, now), end),
+            None => lines::Line::new(now),
+        });
     }
-    written.files.insert(name, out);
+    written.files.insert(name, lines::joined(&out, text));
     written
 }
 
-/// Returns what ends the first line of a text, as that of all that are written.
-fn end_of_lines(text: &str) -> &'static str {
-    let is_dos = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
-    if is_dos { "\r\n" } else { "\n" }
+/// Takes items out of a text, with what is set in below them and is no other item.
+pub(crate) fn without(files: &Files, is_out: &[bool]) -> Files {
+    let (name, text) = files.first();
+    let mut left = files.clone();
+    left.insert(name, layout::without(text, is_out));
+    left
+}
+
+/// Returns a line as it stands there where it would be written as what was read of it, or with another mark alone.
+fn as_there(raw: &str, said: &str, now: String) -> String {
+    if said == now {
+        return raw.to_owned();
+    }
+    let (Some((lead, mark, _)), Some((_, _, said)), Some((new_lead, new_mark, new))) =
+        (boxed(raw), boxed(said), boxed(&now))
+    else {
+        return now;
+    };
+    if said != new || lead != new_lead {
+        return now;
+    }
+    let (before, after) = raw.split_at(lead.len() + 1);
+    format!("{before}{new_mark}{}", &after[mark.len_utf8()..])
 }
 
 /// A line that is to be written.
-enum Line<'t> {
-    /// One that is no item.
+struct Line<'t> {
+    what: What<'t>,
+    /// The line that stands there, with its end.
+    there: Option<(&'t str, &'t str)>,
+}
+
+impl Line<'_> {
+    fn text(text: impl Into<String>) -> Self {
+        Self { what: What::Text(text.into()), there: None }
+    }
+}
+
+/// What a line is.
+enum What<'t> {
+    /// No item.
     Text(String),
     /// An item that is no task here.
     Other { line: String, text: String },
@@ -303,13 +342,13 @@ enum KnownBy {
 /// Returns lines as they are written. Numbers of equal names are those that the new text has.
 fn rendered(lines: &[Line<'_>]) -> Vec<String> {
     let mut names = BTreeSet::new();
-    let one = |line: &Line<'_>| match line {
-        Line::Text(line) => line.clone(),
-        Line::Other { line, text } => {
+    let one = |line: &Line<'_>| match &line.what {
+        What::Text(line) => line.clone(),
+        What::Other { line, text } => {
             name_of(text, &mut names);
             line.clone()
         }
-        Line::Task { task, lead, known_by } => {
+        What::Task { task, lead, known_by } => {
             let name = name_of(&one_line(&task.name), &mut names);
             let is_named = match known_by {
                 KnownBy::Text => own_name(task) == name,

@@ -1,9 +1,10 @@
 //! One record of a file: fields are taken out of it one by one, and what is left is kept.
 
 use serde_json::Value;
-use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp};
+use taskpawl_model::{MAX_DEPTH, Map, Metadata, Priority, Status, Task, TaskId, Timestamp, format_time};
 
 use crate::error::{FormatError, Place, Short};
+use crate::kept::keep_if_other;
 
 /// An object of a file with its place.
 #[derive(Debug, Clone)]
@@ -138,6 +139,38 @@ impl Record {
             None => Err(self.wrong(field, "a time", &Value::String(text))),
         }
     }
+
+    /// Takes the times of a task; what would be written in another way is kept.
+    pub(crate) fn times(&mut self, times: &Times, task: &mut Task, kept: &mut Map) -> Read<()> {
+        let mut take = |field: &str| -> Read<Option<_>> {
+            let Some((time, text)) = self.time(field, times.parse)? else { return Ok(None) };
+            keep_if_other(kept, field, Value::String(text), &Value::String((times.print)(time)));
+            Ok(Some(time))
+        };
+        if let Some(at) = take(times.made)? {
+            (task.created_at, task.updated_at) = (at, at);
+        }
+        if let Some(at) = take(times.changed)? {
+            task.updated_at = at;
+        }
+        task.started_at = take(times.started)?;
+        task.finished_at = take(times.ended)?;
+        if let Some(at) = take(times.due)? {
+            set_option(task, "dueDate", format_time(at));
+        }
+        Ok(())
+    }
+}
+
+/// Where the records of a format say when something happened, and how.
+pub(crate) struct Times {
+    pub(crate) made: &'static str,
+    pub(crate) changed: &'static str,
+    pub(crate) started: &'static str,
+    pub(crate) ended: &'static str,
+    pub(crate) due: &'static str,
+    pub(crate) parse: fn(&str) -> Option<Timestamp>,
+    pub(crate) print: fn(Timestamp) -> String,
 }
 
 /// Returns how many levels a value has. Readers of JSON and of heads bound it.

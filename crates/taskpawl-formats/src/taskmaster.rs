@@ -1,21 +1,23 @@
 //! `tasks.json` of Task Master: tasks by tag, each with subtasks one level deep.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod write;
 
 use serde_json::{Value, json};
 use taskpawl_model::{MAX_DEPTH, Map, Priority, Status, Task, TaskId, format_time};
 
 use crate::error::Place;
 use crate::files::Files;
-use crate::format::{LeftOut, Options, Reading, Written};
+use crate::format::{LeftOut, Options, Reading};
 use crate::ids::Ids;
-use crate::kept::{keep, keep_away, keep_if_other, keep_word, kept, put, put_rest, take_away};
+use crate::kept::{keep, keep_away, keep_if_other, keep_word};
 use crate::lost;
-use crate::order::{self, Shape};
-use crate::ours::{Ours, put_text, take_text};
-use crate::record::{Read, Record, blank, fields, levels, option, set_option};
+use crate::ours::{Ours, take_text};
+use crate::record::{Read, Record, blank, fields, levels, set_option};
 use crate::states;
+use crate::there::text_of;
 use crate::times::rfc3339;
+
+pub(crate) use write::write;
 
 const FORMAT: &str = "taskmaster";
 
@@ -98,6 +100,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         reading.left_out.push(LeftOut::new(format!("tag {tag}"), why));
     }
     for item in items {
+        reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
     }
     Ok(reading)
@@ -126,6 +129,10 @@ fn tags(value: Value, place: &Place) -> Read<Vec<(String, Vec<Record>, Map)>> {
     Ok(tags)
 }
 
+fn is_without_tags(file: &Map) -> bool {
+    file.get("tasks").is_some_and(Value::is_array)
+}
+
 /// Takes the records out of a tag, and out of a file without tags: one that is written has them, so neither may be nested deeper.
 fn records_of(mut tag: Record) -> Read<(Vec<Record>, Map)> {
     let records = tag.wholes("tasks")?;
@@ -149,16 +156,17 @@ fn add(mut record: Record, tag: &str, ids: &mut Ids, items: &mut Vec<Item>) -> R
     push(record, tag, number.clone(), None, ids, items)?;
     for mut subtask in subtasks {
         let below = subtask.id("id")?;
-        // Some write the whole number of a subtask, some its last part.
-        let below = match below.strip_prefix(&format!("{number}.")) {
-            Some(last) => last.to_owned(),
-            None => below,
-        };
-        let theirs = format!("{number}.{below}");
+        let theirs = whole_below(&number, &below);
         subtask.name(&theirs);
         push(subtask, tag, theirs, Some(number.clone()), ids, items)?;
     }
     Ok(())
+}
+
+/// Returns the whole number of a subtask: some write that, some its last part.
+fn whole_below(above: &str, number: &str) -> String {
+    let last = number.strip_prefix(above).and_then(|rest| rest.strip_prefix('.')).unwrap_or(number);
+    format!("{above}.{last}")
 }
 
 fn push(
@@ -209,7 +217,9 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     let numbers = record.map.get("dependencies").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut away = Vec::new();
     for (on, value) in record.texts("dependencies")?.into_iter().zip(numbers) {
-        match dependency(&on, value.is_number(), &tag, above.as_deref(), ids) {
+        let leads_to =
+            number_of_link(&value, &theirs, above.as_deref(), |top| ids.get(&whole(&tag, top)).is_some());
+        match ids.get(&whole(&tag, &leads_to)).filter(|on| **on != task.id) {
             Some(on) if !task.dependencies.contains(on) => task.dependencies.push(on.clone()),
             Some(_) => {}
             None => {
@@ -262,18 +272,14 @@ fn read_words(record: &mut Record, task: &mut Task, ours: &Ours, is_below: bool,
     Ok(())
 }
 
-/// Returns the task that a dependency means: within subtasks a number is that of a sibling, and a text that of a task at the top,
-/// where there is one.
-fn dependency<'i>(
-    on: &str,
-    is_number: bool,
-    tag: &str,
-    above: Option<&str>,
-    ids: &'i Ids,
-) -> Option<&'i TaskId> {
-    let sibling = above.filter(|_| !on.contains('.')).map(|above| whole(tag, &format!("{above}.{on}")));
-    let (sibling, top) = (sibling.and_then(|sibling| ids.get(&sibling)), ids.get(&whole(tag, on)));
-    if is_number { sibling.or(top) } else { top.or(sibling) }
+/// Returns the whole number of the task that a dependency of another one means: within subtasks a number is that of a sibling, and
+/// a text that of a task at the top, where there is one. What is above waits for it anyway, and is never meant.
+fn number_of_link(link: &Value, from: &str, above: Option<&str>, is_there: impl Fn(&str) -> bool) -> String {
+    let text = text_of(link);
+    let Some(above) = above.filter(|_| !text.contains('.')) else { return text };
+    let sibling = format!("{above}.{text}");
+    let is_top = text != above && !link.is_number() && is_there(&text);
+    if is_top || (sibling == from && text != above) { text } else { sibling }
 }
 
 fn word_of(status: Status) -> &'static str {
@@ -285,325 +291,4 @@ fn word_of(status: Status) -> &'static str {
             WORDS.iter().find(|(_, theirs)| *theirs == status).map_or("pending", |(word, _)| word)
         }
     }
-}
-
-/// Where a task stands in the file.
-#[derive(Debug, Clone)]
-struct Spot {
-    tag: String,
-    /// The number of the task at the top, and that below it.
-    top: u64,
-    below: Option<u64>,
-}
-
-impl Spot {
-    fn number(&self) -> String {
-        self.below.map_or_else(|| self.top.to_string(), |below| format!("{}.{below}", self.top))
-    }
-}
-
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
-    let name = if name.is_empty() { "tasks.json" } else { name };
-    let mut written = Written::default();
-    lost::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
-    let spots = spots(tasks, &mut written.left_out);
-    let mut file = envelope(text);
-    let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    let (tops, subtasks): (Vec<&Task>, Vec<&Task>) =
-        tasks.iter().partition(|task| spots[&task.id].below.is_none());
-    let mut below: BTreeMap<(&str, u64), Vec<&Task>> = BTreeMap::new();
-    for task in subtasks {
-        let spot = &spots[&task.id];
-        below.entry((spot.tag.as_str(), spot.top)).or_default().push(task);
-    }
-    for task in tops {
-        let (mut out, spot) = (record_of(task, &spots, &mut written.left_out), &spots[&task.id]);
-        let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
-        let below: Vec<Value> = below
-            .into_iter()
-            .map(|other| Value::Object(record_of(other, &spots, &mut written.left_out)))
-            .collect();
-        out.insert("subtasks".to_owned(), Value::Array(below));
-        lists.entry(&spot.tag).or_default().push(Value::Object(out));
-    }
-    let before = envelope_with_tasks(text);
-    for (tag, mut list) in lists {
-        order_links(&mut list, before.get(tag).and_then(|tag| tag.get("tasks")));
-        let entry = file.entry(tag).or_insert_with(|| Value::Object(of_tag(tag, tasks, &spots)));
-        if let Value::Object(entry) = entry {
-            entry.insert("tasks".to_owned(), Value::Array(list));
-        }
-    }
-    if file.is_empty() {
-        file.insert(MASTER.to_owned(), json!({ "tasks": [] }));
-    }
-    let text = order::pretty(&Value::Object(file), &shape_of(text)) + "\n";
-    written.files.insert(name, text);
-    written
-}
-
-/// Returns what a tag said of itself where its tasks came from.
-fn of_tag(tag: &str, tasks: &[Task], spots: &BTreeMap<TaskId, Spot>) -> Map {
-    let mut kept = tasks.iter().filter(|task| spots[&task.id].tag == tag).map(|task| kept(task, FORMAT));
-    match kept.find_map(|mut kept| kept.remove(OF_TAG)) {
-        Some(Value::Object(of_tag)) => of_tag,
-        _ => Map::new(),
-    }
-}
-
-/// Returns the order of a file that has tags, as it is written in any case.
-fn shape_of(text: &str) -> Shape {
-    let shape = Shape::of(text);
-    let is_bare = matches!(serde_json::from_str(text), Ok(Value::Object(file)) if is_without_tags(&file));
-    if is_bare { shape.below(MASTER) } else { shape }
-}
-
-fn is_without_tags(file: &Map) -> bool {
-    file.get("tasks").is_some_and(Value::is_array)
-}
-
-/// Returns the tags of a file without their tasks.
-fn envelope(text: &str) -> Map {
-    let Ok(Value::Object(mut file)) = serde_json::from_str::<Value>(text) else { return Map::new() };
-    if is_without_tags(&file) {
-        file.insert("tasks".to_owned(), json!([]));
-        return Map::from_iter([(MASTER.to_owned(), Value::Object(file))]);
-    }
-    for tag in file.values_mut().filter_map(Value::as_object_mut) {
-        tag.insert("tasks".to_owned(), json!([]));
-    }
-    file
-}
-
-/// Returns the tags of a file with their tasks.
-fn envelope_with_tasks(text: &str) -> Map {
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(file)) if is_without_tags(&file) => {
-            Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
-        }
-        Ok(Value::Object(file)) => file,
-        _ => Map::new(),
-    }
-}
-
-/// Puts the dependencies of tasks, and of those below them, into the order that they have in a file; new ones follow.
-fn order_links(tasks: &mut [Value], before: Option<&Value>) {
-    let Some(before) = before.and_then(Value::as_array) else { return };
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let id = |task: &Value| task.get("id").map(text);
-    let by_id: BTreeMap<String, &Value> = before.iter().filter_map(|task| Some((id(task)?, task))).collect();
-    for task in tasks {
-        let Some(was) = id(task).and_then(|id| by_id.get(&id)) else { continue };
-        let order = was.get("dependencies").and_then(Value::as_array);
-        let order: Vec<String> = order.into_iter().flatten().map(text).collect();
-        if let Some(links) = task.get_mut("dependencies").and_then(Value::as_array_mut) {
-            let place = |link: &Value| order.iter().position(|other| *other == text(link));
-            links.sort_by_cached_key(|link| place(link).unwrap_or(order.len()));
-        }
-        if let Some(below) = task.get_mut("subtasks").and_then(Value::as_array_mut) {
-            order_links(below, was.get("subtasks"));
-        }
-    }
-}
-
-/// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.
-fn spots(tasks: &[Task], left_out: &mut Vec<LeftOut>) -> BTreeMap<TaskId, Spot> {
-    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, task)).collect();
-    let mut numbers = Numbers::default();
-    let tops: BTreeMap<&TaskId, &TaskId> =
-        tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
-    for task in tasks {
-        let tag = tag_of(by_id[tops[&task.id]]);
-        numbers.reserve(task, &tag, tops[&task.id] == &task.id);
-    }
-    let mut spots: BTreeMap<TaskId, Spot> = BTreeMap::new();
-    for task in tasks.iter().filter(|task| tops[&task.id] == &task.id) {
-        let tag = tag_of(task);
-        let top = numbers.top(task, &tag);
-        spots.insert(task.id.clone(), Spot { tag, top, below: None });
-    }
-    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
-        numbers.reserve_beside(task, &spots[tops[&task.id]]);
-    }
-    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
-        let above = spots[tops[&task.id]].clone();
-        let below = numbers.below(task, &above);
-        if task.parent.as_ref() != Some(tops[&task.id]) {
-            let why = format!("Task Master goes one level deep: it stands below `{}`", tops[&task.id]);
-            left_out.push(LeftOut::new(format!("{}: parent", task.id), why));
-        }
-        spots.insert(task.id.clone(), Spot { below: Some(below), ..above });
-    }
-    spots
-}
-
-fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t TaskId {
-    let mut top = task;
-    // Tasks that are above one another in a circle come from no store, and are not waited for.
-    for _ in 0..by_id.len() {
-        match top.parent.as_ref().and_then(|parent| by_id.get(parent)) {
-            Some(parent) => top = parent,
-            None => break,
-        }
-    }
-    &top.id
-}
-
-fn tag_of(task: &Task) -> String {
-    kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
-}
-
-/// The number that a task has there, or would have by its own id.
-fn number_of(task: &Task) -> Option<(u64, Option<u64>)> {
-    let kept = kept(task, FORMAT);
-    let text = kept.get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned();
-    let (top, below) = match text.split_once('.') {
-        Some((top, below)) => (top, Some(below.parse().ok()?)),
-        None => (text.as_str(), None),
-    };
-    let number = (top.parse::<u64>().ok()?, below);
-    let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
-    (again == text).then_some(number)
-}
-
-/// Returns the links of a task that lead out of the file that it came from.
-fn links_away(task: &Task) -> Vec<String> {
-    let links = take_away(&mut kept(task, FORMAT), "dependencies");
-    links.iter().map(|link| link.as_str().map_or_else(|| link.to_string(), str::to_owned)).collect()
-}
-
-/// Numbers that are taken, by tag and by task at the top.
-#[derive(Debug, Default)]
-struct Numbers {
-    given: BTreeSet<(String, u64)>,
-    reserved: BTreeSet<(String, u64)>,
-    reserved_below: BTreeSet<(String, u64, u64)>,
-    below: BTreeSet<(String, u64, u64)>,
-    /// No number below this one is free: at the top of a tag, or below a task.
-    next: BTreeMap<(String, Option<u64>), u64>,
-}
-
-impl Numbers {
-    fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
-        if let (true, Some((number, None))) = (is_top, number_of(task)) {
-            self.reserved.insert((tag.to_owned(), number));
-        }
-        // What links lead to that is not there is no number for another task.
-        for link in links_away(task) {
-            match link
-                .split_once('.')
-                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
-            {
-                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
-                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
-                (Err(_), _) => {}
-            }
-        }
-    }
-
-    /// As [`reserve`](Self::reserve), for links of a subtask, whose numbers are those of others beside it.
-    fn reserve_beside(&mut self, task: &Task, above: &Spot) {
-        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
-        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
-    }
-
-    fn top(&mut self, task: &Task, tag: &str) -> u64 {
-        if let Some((number, None)) = number_of(task)
-            && self.given.insert((tag.to_owned(), number))
-        {
-            return number;
-        }
-        let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
-        loop {
-            let place = (tag.to_owned(), *next);
-            *next += 1;
-            if !self.reserved.contains(&place) && !self.given.contains(&place) {
-                let number = place.1;
-                self.given.insert(place);
-                return number;
-            }
-        }
-    }
-
-    fn below(&mut self, task: &Task, above: &Spot) -> u64 {
-        if let Some((top, Some(number))) = number_of(task)
-            && top == above.top
-            && self.below.insert((above.tag.clone(), top, number))
-        {
-            return number;
-        }
-        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
-        loop {
-            let place = (above.tag.clone(), above.top, *next);
-            if !self.reserved_below.contains(&place) && self.below.insert(place) {
-                return *next;
-            }
-            *next += 1;
-        }
-    }
-}
-
-fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Map {
-    let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
-    let spot = &spots[&task.id];
-    let known = kept.remove("id").is_some_and(|id| id == spot.number());
-    kept.remove("tag");
-    kept.remove(OF_TAG);
-    out.insert("id".to_owned(), json!(spot.below.unwrap_or(spot.top)));
-    out.insert("title".to_owned(), json!(task.name));
-    out.insert("description".to_owned(), json!(task.description));
-    for text in ["details", "testStrategy"] {
-        put(&mut out, &mut kept, text, json!(""), |_| true);
-    }
-    let word = word_of(own);
-    put(&mut out, &mut kept, "status", json!(word), |raw| {
-        WORDS.iter().any(|(word, status)| raw.as_str() == Some(word) && states::fits(task, *status))
-    });
-    // Subtasks have none there, unless somebody gave them one.
-    let had_one = kept.remove("priority").is_some();
-    if spot.below.is_none() || had_one || task.priority != Priority::Medium {
-        out.insert("priority".to_owned(), json!(task.priority));
-    }
-    if let Some(assignee) = option(task, "assignee") {
-        out.insert("assignee".to_owned(), json!(assignee));
-    }
-    let at = task.updated_at;
-    put(&mut out, &mut kept, "updatedAt", json!(format_time(at)), |raw| {
-        // Nobody said when, and nobody has to.
-        raw.is_null() || raw.as_str().and_then(rfc3339) == Some(at)
-    });
-    let mut on = dependencies(task, spots, left_out);
-    on.extend(take_away(&mut kept, "dependencies"));
-    out.insert("dependencies".to_owned(), Value::Array(on));
-    if let Some(above) = spot.below.map(|_| spot.top) {
-        out.insert("parentTaskId".to_owned(), json!(above));
-    }
-    let has_id = known || task.id.as_str() == whole(&spot.tag, &spot.number());
-    let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
-    if let Some(text) = Ours::of(task, has_id, status, task.priority).text() {
-        put_text(&mut kept, text);
-    }
-    put_rest(&mut out, kept);
-    out
-}
-
-fn dependencies(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
-    let spot = &spots[&task.id];
-    let mut list = Vec::new();
-    for on in &task.dependencies {
-        let why = match spots.get(on) {
-            Some(other) if other.tag == spot.tag => {
-                list.push(match (spot.below, other.below) {
-                    (None, None) => json!(other.top),
-                    _ => json!(other.number()),
-                });
-                continue;
-            }
-            Some(other) => format!("`{on}` is in another tag, `{}`", other.tag),
-            None => format!("`{on}` is not exported"),
-        };
-        left_out.push(LeftOut::new(format!("{}: dependencies", task.id), why));
-    }
-    list
 }

@@ -9,10 +9,11 @@ use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::Ids;
+use crate::json_text;
 use crate::lost;
-use crate::order::{self, Shape};
 use crate::record::{Read, Record};
 use crate::states;
+use crate::there::{self, Kinds, There, text_of};
 use crate::times::rfc3339;
 
 /// The fields that are always there, in the order in which they are written; `metadata` has `toolCalls` and `context`.
@@ -109,11 +110,12 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         let Some(id) = ids.add(&theirs, None) else {
             return Err(record.place.error("id", "it is there twice", "give one of the two another id"));
         };
-        records.push((record, id));
+        records.push((record, id, theirs));
     }
     let mut said: BTreeSet<String> = SAID.iter().map(|field| (*field).to_owned()).collect();
-    for (record, id) in records {
+    for (record, id, theirs) in records {
         reading.tasks.push(task(record, &id, &ids, options, &mut said, &mut reading.left_out)?);
+        reading.names.push(theirs);
     }
     put_below(&mut reading, &ids, list)?;
     say_plans(list, &mut reading.left_out);
@@ -247,26 +249,32 @@ fn put_below(reading: &mut Reading, ids: &Ids, list: &[Value]) -> Read<()> {
     Ok(())
 }
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
+const KINDS: Kinds = Kinds {
+    made: "createdAt",
+    changed: "updatedAt",
+    of_state: &["startedAt", "finishedAt"],
+    links: &["dependencies", "subtasks"],
+};
+
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
     let name = if name.is_empty() { "tasks.json" } else { name };
     let before = serde_json::from_str::<Value>(text).unwrap_or_default();
-    let ids: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut written = Written::default();
-    let mut below: BTreeMap<&TaskId, Vec<TaskId>> = BTreeMap::new();
-    for task in tasks {
-        if let Some(parent) = &task.parent {
-            below.entry(parent).or_default().push(task.id.clone());
-        }
+    let record = |raw: &'_ Value| Some((text_of(raw.get("id")?), raw.as_object()?.clone()));
+    let raw: BTreeMap<String, Map> = list(&before).into_iter().flatten().filter_map(record).collect();
+    let (objects, said) = (Objects::of(tasks), Objects::of(there.tasks));
+    let mut list = Vec::new();
+    for task in there.in_order(tasks) {
+        let raw = there.name(&task.id).and_then(|name| raw.get(name));
+        let keeps = |field: &str| raw.is_some_and(|raw| raw.contains_key(field));
+        let now = objects.object(task, keeps, &mut written.left_out);
+        let before = there.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
+        list.push(Value::Object(match raw.zip(before) {
+            Some((raw, before)) => there::over(raw, &before, &now, &KINDS),
+            None => now,
+        }));
     }
-    let object = |task: &Task, left_out: &mut Vec<LeftOut>| {
-        let mut task = task.clone();
-        let others = below.get(&task.id).into_iter().flatten().filter(|id| !task.subtasks.contains(id));
-        let others: Vec<TaskId> = others.cloned().collect();
-        task.subtasks.extend(others);
-        Value::Object(object_of(task, &ids, left_out))
-    };
-    let list: Vec<Value> = tasks.iter().map(|task| object(task, &mut written.left_out)).collect();
     lost::say_plans(tasks, NO_PLACE, &mut written.left_out);
     let whole = match before {
         Value::Array(_) => Value::Array(list),
@@ -277,12 +285,43 @@ pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json!({ "tasks": list }),
     };
-    written.files.insert(name, order::pretty(&whole, &Shape::of(text)) + "\n");
+    written.files.insert(name, json_text::over(text, &whole));
     written
 }
 
-/// Returns a task with exactly the fields that every task has, and says which others it has.
-fn object_of(mut task: Task, ids: &BTreeSet<&TaskId>, left_out: &mut Vec<LeftOut>) -> Map {
+/// The objects that tasks are.
+struct Objects<'t> {
+    ids: BTreeSet<&'t TaskId>,
+    below: BTreeMap<&'t TaskId, Vec<&'t TaskId>>,
+}
+
+impl<'t> Objects<'t> {
+    fn of(tasks: &'t [Task]) -> Self {
+        let mut below: BTreeMap<&TaskId, Vec<&TaskId>> = BTreeMap::new();
+        for task in tasks {
+            if let Some(parent) = &task.parent {
+                below.entry(parent).or_default().push(&task.id);
+            }
+        }
+        Self { ids: tasks.iter().map(|task| &task.id).collect(), below }
+    }
+
+    /// Returns a task with exactly the fields that every task has, and those that somebody wrote there; says which others it has.
+    fn object(&self, task: &Task, keeps: impl Fn(&str) -> bool, left_out: &mut Vec<LeftOut>) -> Map {
+        let mut task = task.clone();
+        let below = self.below.get(&task.id).into_iter().flatten().map(|id| (*id).clone());
+        let below: Vec<TaskId> = below.filter(|id| !task.subtasks.contains(id)).collect();
+        task.subtasks.extend(below);
+        object_of(task, &self.ids, keeps, left_out)
+    }
+}
+
+fn object_of(
+    mut task: Task,
+    ids: &BTreeSet<&TaskId>,
+    keeps: impl Fn(&str) -> bool,
+    left_out: &mut Vec<LeftOut>,
+) -> Map {
     let id = task.id.clone();
     for (field, list) in [("dependencies", &mut task.dependencies), ("subtasks", &mut task.subtasks)] {
         list.retain(|other| {
@@ -307,7 +346,10 @@ fn object_of(mut task: Task, ids: &BTreeSet<&TaskId>, left_out: &mut Vec<LeftOut
             is_kept
         });
     }
-    let others = map.keys().filter(|field| !NOT_TAKEN.contains(&field.as_str()) && *field != "parent");
+    map.retain(|field, _| !NOT_TAKEN.contains(&field.as_str()));
+    let (kept, others): (Map, Map) = map.into_iter().partition(|(field, _)| keeps(field));
+    out.extend(kept);
+    let others = others.keys().filter(|field| *field != "parent");
     left_out.extend(others.map(|field| LeftOut::new(format!("{id}: {field}"), NO_PLACE)));
     out
 }

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taskpawl_model::{Map, Note, Priority, Status, Task, TaskId, Timestamp, format_time};
+use taskpawl_model::{Map, Note, Priority, Status, Task, TaskId, Timestamp};
 
 use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
 use crate::ids::{Ids, hash};
+use crate::json_text;
 use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
+use crate::lines::{self, Line};
 use crate::lost;
-use crate::order::Shape;
 use crate::ours::{NAME, Ours};
-use crate::record::{Read, Record, blank, fields, option, option_list, set_option};
+use crate::record::{Read, Record, Times, blank, fields, option, option_list, set_option};
 use crate::states;
+use crate::there::{self, Kinds, There};
 use crate::times::{compact, rfc3339, to_compact};
 
 const FORMAT: &str = "taskwarrior";
@@ -33,6 +35,18 @@ const FIELDS: &[&str] = &[
     "finishedAt",
     "metadata.taskwarrior",
 ];
+
+const KINDS: Kinds = Kinds { made: "entry", changed: "modified", of_state: &["end"], links: &["depends"] };
+
+const TIMES: Times = Times {
+    made: "entry",
+    changed: "modified",
+    started: "start",
+    ended: "end",
+    due: "due",
+    parse,
+    print: to_compact,
+};
 
 const PROGRAM: &str = "Taskwarrior";
 
@@ -70,16 +84,21 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
         items.push(Item { record, id, ours, theirs });
     }
     for item in items {
+        reading.names.push(item.theirs.clone());
         reading.tasks.push(task(item, &ids, options, &mut reading.left_out)?);
     }
     Ok(reading)
 }
 
-/// Returns the tasks of a list, or those of a text with one in each line, as some settings have it.
+/// Returns whether a text is a list; else it has one task in each line, as some settings have it.
+fn is_list(text: &str) -> bool {
+    text.trim_start().starts_with('[')
+}
+
 fn records(file: &str, text: &str) -> Read<Vec<Record>> {
     let place = Place::of(file);
     let mut records = Vec::new();
-    if text.trim_start().starts_with('[') {
+    if is_list(text) {
         let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
         for (number, value) in (1..).zip(value.as_array().into_iter().flatten()) {
             records.push(Record::new(
@@ -111,7 +130,7 @@ fn task(item: Item, ids: &Ids, options: &Options, left_out: &mut Vec<LeftOut>) -
     // A number in a list of the moment, and a figure that changes with the time of day.
     record.map.remove("id");
     record.map.remove("urgency");
-    read_times(&mut record, &mut task, &mut kept)?;
+    record.times(&TIMES, &mut task, &mut kept)?;
     read_status(&mut record, &mut task, &ours, options.now, &mut kept)?;
     read_priority(&mut record, &mut task, &ours, &mut kept)?;
     let tags = match record.map.get("tags") {
@@ -155,26 +174,6 @@ fn depends(record: &mut Record) -> Read<Vec<String>> {
         }
         _ => record.texts("depends"),
     }
-}
-
-fn read_times(record: &mut Record, task: &mut Task, kept: &mut Map) -> Read<()> {
-    let mut time = |record: &mut Record, field: &str| -> Read<Option<_>> {
-        let Some((time, text)) = record.time(field, parse)? else { return Ok(None) };
-        keep_if_other(kept, field, json!(text), &json!(to_compact(time)));
-        Ok(Some(time))
-    };
-    if let Some(at) = time(record, "entry")? {
-        (task.created_at, task.updated_at) = (at, at);
-    }
-    if let Some(at) = time(record, "modified")? {
-        task.updated_at = at;
-    }
-    task.started_at = time(record, "start")?;
-    task.finished_at = time(record, "end")?;
-    if let Some(at) = time(record, "due")? {
-        set_option(task, "dueDate", format_time(at));
-    }
-    Ok(())
 }
 
 fn read_status(
@@ -260,24 +259,82 @@ fn letter_of(priority: Priority) -> Option<&'static str> {
     }
 }
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
     let name = if name.is_empty() { "taskwarrior.json" } else { name };
-    let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, uuid_of(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "Taskwarrior has no place for it", &mut written.left_out);
+    let uuids = |tasks: &'_ [Task]| -> BTreeMap<TaskId, String> {
+        tasks.iter().map(|task| (task.id.clone(), uuid_of(task, there))).collect()
+    };
+    let (theirs, said) = (uuids(tasks), uuids(there.tasks));
+    let raw = raw_records(name, text);
     let mut list = Vec::new();
-    for task in tasks {
-        list.push(Value::Object(record_of(task, &theirs, &mut written.left_out)));
+    for task in there.in_order(tasks) {
+        let now = record_of(task, &theirs, &mut written.left_out);
+        let before = there.task(&task.id).map(|task| record_of(task, &said, &mut Vec::new()));
+        let uuid = &theirs[&task.id];
+        let record = match raw.get(uuid).zip(before) {
+            Some((raw, before)) => there::over(raw, &before, &now, &KINDS),
+            None => now,
+        };
+        list.push((uuid.clone(), Value::Object(record)));
     }
-    let shape = Shape::of(text);
-    let lines: Vec<String> = list.iter().enumerate().map(|item| shape.compact_item(item)).collect();
-    written.files.insert(name, format!("[\n{}\n]\n", lines.join(",\n")));
+    let text = if is_list(text) || raw.is_empty() { list_of(list, text) } else { lines_of(list, text) };
+    written.files.insert(name, text);
     written
 }
 
+/// Returns the tasks of a file as they stand there.
+fn raw_records(name: &str, text: &str) -> BTreeMap<String, Map> {
+    let record = |record: Record| Some((record.clone().id("uuid").ok()?, record.map));
+    records(name, text).unwrap_or_default().into_iter().filter_map(record).collect()
+}
+
+/// Returns tasks as a list: a new one has each in a line.
+fn list_of(list: Vec<(String, Value)>, text: &str) -> String {
+    let is_filled = matches!(serde_json::from_str(text), Ok(Value::Array(before)) if before.is_empty() == list.is_empty());
+    let list: Vec<Value> = list.into_iter().map(|(_, record)| record).collect();
+    if is_filled {
+        return json_text::over(text, &Value::Array(list));
+    }
+    let lines: Vec<String> = list.iter().map(Value::to_string).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+/// Returns tasks in lines, with commas where these have them.
+fn lines_of(list: Vec<(String, Value)>, text: &str) -> String {
+    let has_commas = text.lines().any(|line| line.trim_end().ends_with(','));
+    let mut left: BTreeMap<String, Value> = list.iter().cloned().collect();
+    let mut lines = Vec::new();
+    for (line, end) in lines::parts(text) {
+        let bare = line.trim().trim_end_matches(',');
+        let (lead, tail) = line.split_once(bare).unwrap_or_default();
+        let record =
+            serde_json::from_str(bare).ok().and_then(|value| Record::new(value, Place::default()).ok());
+        let record = match record.and_then(|mut record| record.id("uuid").ok()) {
+            Some(uuid) => {
+                left.remove(&uuid).map(|record| format!("{lead}{}{tail}", json_text::over(bare, &record)))
+            }
+            None => Some(line.to_owned()),
+        };
+        lines.extend(record.map(|record| Line::there(record, end)));
+    }
+    for (_, record) in list.into_iter().filter(|(uuid, _)| left.contains_key(uuid)) {
+        if let Some(last) = lines.last_mut().filter(|last| has_commas && !last.text.trim_end().ends_with(','))
+        {
+            last.text.push(',');
+        }
+        lines.push(Line::new(record.to_string()));
+    }
+    lines::joined(&lines, text)
+}
+
 /// Returns the id that a task has there; one of ours that is none gets one that is always the same.
-fn uuid_of(task: &Task) -> String {
+fn uuid_of(task: &Task, there: &There<'_>) -> String {
+    if let Some(name) = there.name(&task.id) {
+        return name.to_owned();
+    }
     let kept = kept(task, FORMAT);
     if let Some(uuid) = kept.get("uuid").and_then(Value::as_str) {
         return uuid.to_owned();
@@ -302,7 +359,7 @@ fn is_uuid(text: &str) -> bool {
         && parts.iter().all(|part| part.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c)))
 }
 
-fn record_of(task: &Task, theirs: &BTreeMap<&TaskId, String>, left_out: &mut Vec<LeftOut>) -> Map {
+fn record_of(task: &Task, theirs: &BTreeMap<TaskId, String>, left_out: &mut Vec<LeftOut>) -> Map {
     let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
     let uuid = &theirs[&task.id];
     let known = kept.remove("uuid").is_some();

@@ -1,5 +1,6 @@
 //! What `import` and `export` share: formats by name, files within bounds, and the place that tasks come from.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -275,6 +276,16 @@ pub(super) fn remark_gone(app: &App, list: &[TaskId]) {
     let line =
         |id| format!("{id}: somebody took it out of the file, and it stays so; `--again` writes it again");
     remark_some(app, "gone", list.iter().map(line));
+}
+
+/// Says which tasks of a file were deleted here, and what became of them there.
+pub(super) fn remark_deleted(app: &App, list: &BTreeSet<TaskId>, is_out: bool) {
+    let (label, what) = if is_out {
+        ("taken out", "it was deleted here")
+    } else {
+        ("deleted here", "it stays in the file; `--take-out` takes it out")
+    };
+    remark_some(app, label, list.iter().map(|id| format!("{id}: {what}")));
 }
 
 fn remark_some(app: &App, label: &str, lines: impl ExactSizeIterator<Item = String>) {

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use taskpawl::Manager;
 use taskpawl::model::{Apart, ImportMode, ImportReport, Kept, Query, Selector, Task, TaskId};
-use taskpawl_formats::{Files, Format, Options, Reading, Written, keep_states, read, write};
+use taskpawl_formats::{
+    Files, Format, Options, Reading, Written, keep_states, read, without, write, write_over,
+};
 
 use crate::app::App;
 use crate::commands::exchange::{self, Found};
@@ -20,7 +22,8 @@ use crate::error::CliError;
 A file that exists is written only if everything in it is here: what is new in it is imported first.
 What it has beside its tasks stays. What changed on both sides, and stayed as it is here in an \
 import, is overwritten, and that is said; `import --adopt` takes it over instead. A task that is \
-gone from the file stays out of it unless it changed here since, or `--again` is given.
+gone from the file stays out of it unless it changed here since, or `--again` is given; one that \
+was deleted here stays in the file unless `--take-out` is given.
 `import --help` lists the formats, `docs/formats.md` what each has room for.
 
 Examples:
@@ -28,6 +31,7 @@ Examples:
   taskpawl export backlog backlog
   taskpawl export taskwarrior --only plan:release > release.json
   taskpawl export beads .beads/issues.jsonl --dry-run")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Args {
     /// The format
     #[arg(value_name = "FORMAT", value_parser = exchange::format)]
@@ -50,6 +54,9 @@ pub(crate) struct Args {
     /// Write tasks again that somebody took out of the file, also where nothing changed in them here since
     #[arg(long)]
     again: bool,
+    /// Take tasks out of the file that were deleted here
+    #[arg(long)]
+    take_out: bool,
 }
 
 /// Exports.
@@ -93,24 +100,36 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let known = known(app, args, &manager, before.as_ref(), &source)?;
     let mut tasks = tasks(&manager, args, &known.ids)?;
     let gone_there = Gone::of(&known, &mut tasks, args.again);
-    let lost = keep_states(&mut tasks, &known.reading);
+    let count = tasks.len();
     let files = before.as_ref().map(|found| &found.files);
+    let rest = files
+        .filter(|_| args.take_out)
+        .map(|files| without(args.format, files, &known.reading, &known.deleted));
+    if !args.take_out {
+        tasks.extend(known.reading.tasks.iter().filter(|task| known.deleted.contains(&task.id)).cloned());
+    }
+    let lost = keep_states(&mut tasks, &known.reading);
     // A file that is not there yet is a list of to-dos, where its name says that it is no folder.
     let to_dos = Files::single(root.to_string_lossy(), "[]");
     let to_dos = (files.is_none() && is_list(args.format, &root)).then_some(&to_dos);
-    let files_to_keep = files.filter(|_| !known.ids.is_empty() || !args.force).or(to_dos);
-    let written = write(args.format, &tasks, files_to_keep);
-    let changed = changed(&written, files);
+    let files_to_keep = rest.as_ref().or(files).filter(|_| !known.ids.is_empty() || !args.force).or(to_dos);
+    let none = Files::default();
+    let written = write_over(args.format, &tasks, files_to_keep.unwrap_or(&none), &known.reading);
+    let mut changed = changed(&written, files);
+    let removed = removed(files, rest.as_ref());
+    changed.extend(removed.iter().cloned());
     exchange::check_size(&root, &written.files)?;
-    let reading = read_again(app, args, files, &written);
+    let reading = read_again(app, args, rest.as_ref().or(files), &written);
     let apart = with_states(known.apart, &lost, &tasks, &known.reading);
     let overwritten = overwritten(apart, reading.as_ref().map_or(&[], |reading| &reading.tasks));
     if !args.dry_run {
         write_all(args.format, &root, &written, &changed)?;
+        remove_all(&root, &removed)?;
         // What the file says now, so that the next import knows what changed in it.
         manager.import(import::import_of(reading?, source, ImportMode::Record))?;
     }
-    report(app, args, &root, tasks.len(), &Done { written, changed, overwritten, gone: gone_there })
+    let deleted = known.deleted;
+    report(app, args, &root, count, &Done { written, changed, overwritten, gone: gone_there, deleted })
 }
 
 /// What a file has that is there.
@@ -124,6 +143,8 @@ struct Known {
     gone: Vec<TaskId>,
     /// Those of them that changed here since.
     gone_changed: Vec<TaskId>,
+    /// The tasks in it that were deleted here.
+    deleted: BTreeSet<TaskId>,
     /// What it says.
     reading: Reading,
 }
@@ -136,6 +157,8 @@ struct Done {
     /// What stood there and was known, and was not taken over.
     overwritten: Vec<Apart>,
     gone: Gone,
+    /// The tasks of the file that were deleted here.
+    deleted: BTreeSet<TaskId>,
 }
 
 /// Tasks that somebody had taken out of a file.
@@ -221,8 +244,9 @@ fn known(
         Ok(report) => match news(&report) {
             Some(why) if !args.force => Err(refuse(why)),
             _ => {
-                let ImportReport { apart, gone, gone_changed, .. } = report;
-                Ok(Known { ids, apart, gone, gone_changed, reading })
+                let ImportReport { apart, gone, gone_changed, kept, .. } = report;
+                let deleted = kept.into_iter().filter(|kept| kept.field == "id").map(|kept| kept.task);
+                Ok(Known { ids, apart, gone, gone_changed, deleted: deleted.collect(), reading })
             }
         },
         Err(_) if args.force => Ok(Known { ids, ..Known::default() }),
@@ -272,6 +296,21 @@ fn write_all(format: Format, root: &Path, written: &Written, changed: &[String])
     for (name, text) in written.files.iter().filter(|(name, _)| changed.contains(name)) {
         let path = if is_folder { root.join(name) } else { root.to_owned() };
         write_file(&path, text).map_err(|source| CliError::File { action: "write", path, source })?;
+    }
+    Ok(())
+}
+
+/// Returns the files of a folder that are no longer in it.
+fn removed(before: Option<&Files>, rest: Option<&Files>) -> Vec<String> {
+    let Some((before, rest)) = before.zip(rest) else { return Vec::new() };
+    let names = before.iter().map(|(name, _)| name).filter(|name| rest.get(name).is_none());
+    names.map(str::to_owned).collect()
+}
+
+fn remove_all(root: &Path, names: &[String]) -> Result<(), CliError> {
+    for name in names {
+        let path = if root.is_dir() { root.join(name) } else { root.to_owned() };
+        fs::remove_file(&path).map_err(|source| CliError::File { action: "remove", path, source })?;
     }
     Ok(())
 }
@@ -353,6 +392,7 @@ fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Res
         return out.data(&json!({
             "format": args.format.name(), "path": root, "dryRun": args.dry_run, "tasks": tasks, "written": done.changed,
             "overwritten": done.overwritten, "writtenAgain": done.gone.again, "gone": done.gone.left,
+            "deletedHere": done.deleted, "takenOut": args.take_out,
             "leftOut": left_out,
         }));
     }
@@ -360,6 +400,7 @@ fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Res
     exchange::remark_overwritten(app, &done.overwritten);
     exchange::remark_again(app, &done.gone.again);
     exchange::remark_gone(app, &done.gone.left);
+    exchange::remark_deleted(app, &done.deleted, args.take_out);
     if args.dry_run {
         out.remark("dry run: nothing was written");
     }

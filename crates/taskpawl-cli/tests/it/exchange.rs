@@ -78,6 +78,139 @@ fn every_format_comes_in_once_and_goes_back_unchanged() {
     }
 }
 
+/// Returns the files below a path, with what is in them.
+fn content(path: &Path) -> Vec<(PathBuf, String)> {
+    if path.is_file() {
+        return vec![(path.to_owned(), fs::read_to_string(path).unwrap())];
+    }
+    let mut names: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    names.iter().flat_map(|name| content(name)).collect()
+}
+
+#[test]
+fn an_export_after_an_import_changes_no_byte() {
+    let own: &[(&str, &str, &str)] = &[
+        (
+            "beads",
+            "i.jsonl",
+            "{\"id\":\"e\",\"title\":\"E\",\"status\":\"open\",\"updated_at\":\"2026-01-02T00:00:00Z\"}\n{\"id\":\"c\",\"title\":\"C\",\"status\":\"closed\",\"close_reason\":\"failed: x\",\"dependencies\":[{\"depends_on_id\":\"e\",\"type\":\"parent-child\"}]}\n{\"id\":\"p\",\"title\":\"P\",\"status\":\"in_progress\",\"assignee\":\"bo\"}\n{\"id\":\"q\",\"title\":\"Q\",\"status\":\"closed\",\"closed_at\":\"2026-01-02T00:00:00Z\",\"dependencies\":[{\"depends_on_id\":\"p\",\"type\":\"blocks\"},{\"depends_on_id\":\"c\",\"type\":\"blocks\"}]}",
+        ),
+        (
+            "taskmaster",
+            "t.json",
+            "{\"tasks\": [{\"id\": 2, \"title\": \"B\", \"dependencies\": [\"3\", 1]}, {\"id\": 3, \"title\": \"C\"}, {\"id\": 1, \"title\": \"A\", \"status\": \"in-progress\", \"subtasks\": [{\"id\": 1, \"title\": \"S\", \"status\": \"done\"}]}]}",
+        ),
+        (
+            "claude",
+            "l.json",
+            "[ {\"content\": \"A\", \"status\": \"in_progress\"}, {\"content\": \"B\", \"status\": \"completed\", \"activeForm\": \"B\"} ]",
+        ),
+        (
+            "taskwarrior",
+            "w.json",
+            "{\"uuid\":\"b\",\"id\":1,\"description\":\"B\",\"depends\":[\"c\",\"a\"]},\n{\"uuid\":\"a\",\"description\":\"A\",\"status\":\"completed\"}\n{\"uuid\":\"c\",\"description\":\"C\",\"urgency\":1.0}",
+        ),
+        ("backlog", "board/tasks/a.md", "---\r\nid: TASK-1\ntitle: A\n---\nText\n"),
+        ("markdown", "m.md", "- [~]  a\r\n\t- [x] b \n- [ ]\n* [!] c"),
+        (
+            "tasks",
+            "k.json",
+            "[{\"name\":\"A\",\"id\":\"a\",\"status\":\"in_progress\"}, {\"id\":\"b\",\"name\":\"B\",\"labels\":[\"x\"],\"dependencies\":[\"a\"]}]",
+        ),
+    ];
+    let own = own.iter().map(|(format, name, text)| (*format, *name, Some(*text)));
+    for (format, name, text) in SAMPLES.iter().map(|(format, name, _)| (*format, *name, None)).chain(own) {
+        let cli = Cli::new();
+        match text {
+            Some(text) => {
+                fs::create_dir_all(cli.path("work").join(name).parent().unwrap()).unwrap();
+                cli.file(name, text);
+                if format == "backlog" {
+                    cli.file("board/config.yml", "statuses: [\"To Do\", \"Done\"]\n");
+                }
+            }
+            None => drop(place(&cli, name)),
+        }
+        let path = name.split('/').next().unwrap();
+        let before = content(&cli.path("work").join(path));
+        cli.run(&["import", format, path]).ok();
+        for _ in 0..2 {
+            let run = cli.run(&["export", format, path, "--json"]).ok();
+            assert_eq!(content(&cli.path("work").join(path)), before, "{run}");
+            assert_eq!((count(&run, "written"), count(&run, "overwritten")), (0, 0), "{run}");
+        }
+    }
+}
+
+/// In every format: it stays there until it is asked for, and is named.
+#[test]
+fn a_task_that_was_deleted_here_is_named_and_taken_out_on_demand() {
+    const FILES: &[(&str, &str, &str, &str)] = &[
+        (
+            "beads",
+            "i.jsonl",
+            "{\"id\":\"a\",\"title\":\"A\"}\n{\"id\":\"b\",\"title\":\"B\"}\n",
+            "{\"id\":\"a\",\"title\":\"A\"}\n",
+        ),
+        (
+            "taskmaster",
+            "t.json",
+            "{\"tasks\":[{\"id\":1,\"title\":\"A\"},{\"id\":2,\"title\":\"B\"}]}",
+            "{\"tasks\":[{\"id\":1,\"title\":\"A\"}]}",
+        ),
+        (
+            "claude",
+            "l.json",
+            "[{\"content\":\"A\",\"status\":\"pending\"},{\"content\":\"B\",\"status\":\"pending\"}]",
+            "[{\"content\":\"A\",\"status\":\"pending\"}]",
+        ),
+        (
+            "taskwarrior",
+            "w.json",
+            "[\n{\"uuid\":\"a\",\"description\":\"A\"},\n{\"uuid\":\"b\",\"description\":\"B\"}\n]\n",
+            "[\n{\"uuid\":\"a\",\"description\":\"A\"}\n]\n",
+        ),
+        ("markdown", "m.md", "- [ ] A\n- [ ] B\n  more of it\n\nEnd", "- [ ] A\n\nEnd"),
+        (
+            "tasks",
+            "k.json",
+            "[{\"id\":\"a\",\"name\":\"A\"},{\"id\":\"b\",\"name\":\"B\"}]",
+            "[{\"id\":\"a\",\"name\":\"A\"}]",
+        ),
+    ];
+    for (format, name, text, rest) in FILES {
+        let cli = Cli::new();
+        let path = cli.file(name, text);
+        let run = cli.run(&["import", format, name, "--json"]).ok();
+        let id = run.json()["data"]["created"][1].as_str().unwrap().to_owned();
+        cli.run(&["delete", &id]).ok();
+        let run = cli.run(&["export", format, name]).ok();
+        assert!(run.stderr.contains(&format!("deleted here: {id}: it stays in the file")), "{run}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), *text, "{run}");
+        let run = cli.run(&["export", format, name, "--take-out", "--json"]).ok();
+        assert_eq!(run.json()["data"]["deletedHere"], json!([id]), "{run}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), *rest, "{run}");
+    }
+    for (format, name, id, file) in [
+        ("claude", "claude", "3", "3.json"),
+        ("backlog", "backlog", "TASK-4", "tasks/task-4 - Write-docs.md"),
+    ] {
+        let cli = Cli::new();
+        let root = place(&cli, name);
+        cli.run(&["import", format, name]).ok();
+        cli.run(&["delete", id]).ok();
+        let before = content(&root);
+        let run = cli.run(&["export", format, name]).ok();
+        assert!(run.stderr.contains(&format!("deleted here: {id}")) && root.join(file).exists(), "{run}");
+        let run = cli.run(&["export", format, name, "--take-out", "--dry-run"]).ok();
+        assert!(root.join(file).exists(), "{run}");
+        let run = cli.run(&["export", format, name, "--take-out"]).ok();
+        assert!(run.stderr.contains(&format!("taken out: {id}")) && !root.join(file).exists(), "{run}");
+        assert_eq!(content(&root).len() + 1, before.len(), "{run}");
+    }
+}
+
 #[test]
 fn a_state_goes_from_here_to_there_and_back() {
     let cli = Cli::new();

@@ -15,6 +15,7 @@ use crate::lost;
 use crate::ours::Ours;
 use crate::record::{option, option_list};
 use crate::states;
+use crate::there::{self, There, as_spelled};
 use crate::times::{minutes, rfc3339, to_minutes};
 
 /// The order of the fields of a head; others follow.
@@ -39,34 +40,75 @@ const ORDER: &[&str] = &[
     "ordinal",
 ];
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let before = there.files;
     let Ok(words) = Words::read(before).or_else(|_| Words::read(&Files::default())) else {
         return Written::default();
     };
     let present = files_by_id(before);
     let theirs = numbers(tasks, &present, &ids_by_ours(before), &words);
+    let name = |task: &Task| Some((task.id.clone(), there.name(&task.id)?.to_owned()));
+    let said: BTreeMap<TaskId, String> = there.tasks.iter().filter_map(name).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "Backlog.md has no place for it", &mut written.left_out);
     if before.get(super::CONFIG).is_none() {
         written.files.insert(super::CONFIG, config(&words));
     }
-    let mut below: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
-    for task in tasks {
-        if let Some(parent) = &task.parent {
-            below.entry(parent).or_default().push(&theirs[&task.id]);
-        }
-    }
+    let below = below(tasks, &theirs);
+    let below_before = self::below(there.tasks, &said);
     for task in tasks {
         let id = &theirs[&task.id];
         let (head, body) = parts(task, &words, &theirs, &mut written.left_out);
+        let was = there.task(&task.id).map(|task| parts(task, &words, &said, &mut Vec::new()));
+        let head = was.as_ref().map_or_else(|| head.clone(), |(was, _)| with_links_of(was, head.clone()));
         let name = present
             .get(&id.to_uppercase())
             .map_or_else(|| file_name(id, &task.name), |name| (*name).to_owned());
+        let is_same = was.is_some_and(|(was, said)| said == body && is_same(&was, &head))
+            && set_of(&below, &task.id) == set_of(&below_before, &task.id);
         let below = below.get(&task.id).map_or(&[] as &[&String], Vec::as_slice);
-        let text = before.get(&name).and_then(|text| text_over(text, &head, below, &body));
+        let text = before.get(&name).and_then(|text| {
+            if is_same { Some(text.to_owned()) } else { text_over(text, &head, below, &body) }
+        });
         written.files.insert(name, text.unwrap_or_else(|| text_of(&head, &body)));
     }
     written
+}
+
+/// Returns the names of the tasks below each.
+fn below<'t>(
+    tasks: &'t [Task],
+    theirs: &'t BTreeMap<TaskId, String>,
+) -> BTreeMap<&'t TaskId, Vec<&'t String>> {
+    let mut below: BTreeMap<&TaskId, Vec<&String>> = BTreeMap::new();
+    for task in tasks {
+        if let Some(parent) = &task.parent {
+            below.entry(parent).or_default().extend(theirs.get(&task.id));
+        }
+    }
+    below
+}
+
+fn set_of<'t>(below: &BTreeMap<&TaskId, Vec<&'t String>>, id: &TaskId) -> BTreeSet<&'t String> {
+    below.get(id).into_iter().flatten().copied().collect()
+}
+
+/// Returns a head with its links in the order of another one: theirs says nothing.
+fn with_links_of(was: &Map, mut head: Map) -> Map {
+    if let Some(links) = head.remove("dependencies") {
+        head.insert("dependencies".to_owned(), as_spelled(was.get("dependencies"), &links, there::text_of));
+    }
+    head
+}
+
+/// Returns whether heads say the same, but for when something changed last.
+fn is_same(was: &Map, head: &Map) -> bool {
+    let others = |map: &Map| {
+        let mut map = map.clone();
+        map.remove("updated_date");
+        map
+    };
+    others(was) == others(head)
 }
 
 fn config(words: &Words) -> String {

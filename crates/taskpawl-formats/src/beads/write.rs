@@ -10,70 +10,83 @@ use super::{
     word_of,
 };
 use crate::error::Place;
-use crate::files::Files;
 use crate::format::{LeftOut, Written};
+use crate::json_text;
 use crate::kept::{kept, put, put_rest};
-use crate::lost::{self, is_empty};
-use crate::order::{self, Shape};
+use crate::lines::{self, Line};
+use crate::lost;
 use crate::record::{Record, option, option_list};
 use crate::states;
+use crate::there::{self, Kinds, There};
 use crate::times::rfc3339;
 
-pub(crate) fn write(tasks: &[Task], before: &Files) -> Written {
-    let (name, text) = before.first();
+const KINDS: Kinds =
+    Kinds { made: "created_at", changed: "updated_at", of_state: &["started_at", "closed_at"], links: &[] };
+
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
     let name = if name.is_empty() { "issues.jsonl" } else { name };
-    let theirs: BTreeMap<&TaskId, String> = tasks.iter().map(|task| (&task.id, their_id(task))).collect();
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "beads has no place for it", &mut written.left_out);
-    let (mut issues, mut comments): (Vec<(String, Map)>, Comments) = (Vec::new(), Comments::of(tasks, text));
-    for task in tasks {
-        let issue = issue_of(task, &theirs, &mut comments, &mut written.left_out);
-        issues.push((theirs[&task.id].clone(), issue));
-    }
-    let lines = lines_of(&issues, text);
-    written.files.insert(name, lines.into_iter().map(|line| line + "\n").collect::<String>());
+    let mut issues = Issues::of(tasks, there);
+    let list: Vec<(String, Map)> =
+        tasks.iter().map(|task| (issues.id(task), issues.issue(task, &mut written.left_out))).collect();
+    let mut said = Issues::of(there.tasks, there);
+    let known = there.tasks.iter().map(|task| (said.id(task), said.issue(task, &mut Vec::new())));
+    written.files.insert(name, text_of(&list, &known.collect(), text));
     written
 }
 
-/// Returns the lines of a file: what is there where it is, and what is new behind its last issue.
-fn lines_of(issues: &[(String, Map)], text: &str) -> Vec<String> {
+/// Returns a file: what is there where it is, and what is new behind its last issue.
+fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -> String {
     let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
-    let (mut lines, mut end) = (Vec::new(), None);
-    for line in text.lines() {
+    let (mut lines, mut last) = (Vec::new(), None);
+    for (line, end) in lines::parts(text) {
         if is_other(line) {
-            lines.push(line.to_owned());
-        } else if let Some((before, issue)) = known_issue(line, &mut left) {
-            lines.push(line_of(issue, before, line));
-            end = Some(lines.len());
+            lines.push(Line::there(line, end));
+        } else if let Some((id, raw)) = known_issue(line)
+            && let Some(issue) = left.remove(id.as_str())
+        {
+            lines.push(Line::there(line_of(issue, said.get(&id), &raw, line), end));
+            last = Some(lines.len());
         }
     }
     let new = issues.iter().filter(|(id, _)| left.contains_key(id.as_str()));
-    let new: Vec<String> = new.map(|(_, issue)| Value::Object(issue.clone()).to_string()).collect();
-    let end = end.unwrap_or(lines.len());
-    lines.splice(end..end, new);
-    lines
+    let new: Vec<Line<'_>> =
+        new.map(|(_, issue)| Line::new(Value::Object(issue.clone()).to_string())).collect();
+    let last = last.unwrap_or(lines.len());
+    lines.splice(last..last, new);
+    lines::joined(&lines, text)
 }
 
-/// Returns the issue of a line as it is there, and as it is to be; `None` for one that is not written, or was already.
-fn known_issue<'i>(line: &str, left: &mut BTreeMap<&str, &'i Map>) -> Option<(Map, &'i Map)> {
-    let Ok(Value::Object(before)) = serde_json::from_str(line) else { return None };
-    let id = Record { map: before.clone(), place: Place::default() }.id("id").ok()?;
-    Some((before, left.remove(id.as_str())?))
+/// Returns the issue of a line as it is there, with its id.
+fn known_issue(line: &str) -> Option<(String, Map)> {
+    let Ok(Value::Object(raw)) = serde_json::from_str(line) else { return None };
+    let id = Record { map: raw.clone(), place: Place::default() }.id("id").ok()?;
+    Some((id, raw))
 }
 
-/// Returns the line of an issue: the one that is there, where it says the same; else with its fields in the order that they had.
-fn line_of(issue: &Map, mut before: Map, line: &str) -> String {
-    let mut issue = issue.clone();
-    issue.extend(before.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
-    let says = |field: &str, value: &Value| !COUNTED.contains(&field) && !is_empty(value);
-    before.retain(|field, value| says(field, value));
-    let mut said = issue.clone();
-    said.retain(|field, value| says(field, value));
-    if said == before { line.to_owned() } else { order::compact(&Value::Object(issue), &Shape::of(line)) }
+/// Returns the line of an issue: as it stands there, but for what is another now than what it said.
+fn line_of(issue: &Map, said: Option<&Map>, raw: &Map, line: &str) -> String {
+    let Some(said) = said else {
+        let mut issue = issue.clone();
+        issue.extend(raw.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
+        return json_text::over(line, &Value::Object(issue));
+    };
+    let mut out = there::over(raw, said, issue, &KINDS);
+    for (field, counted) in COUNTED {
+        if counted.is_some_and(|counted| said.get(counted) != issue.get(counted)) {
+            out.remove(*field);
+        }
+    }
+    json_text::over(line, &Value::Object(out))
 }
 
 /// Returns whether a line is no issue and so stays.
 fn is_other(line: &str) -> bool {
+    if line.trim().is_empty() {
+        return true;
+    }
     let Ok(Value::Object(map)) = serde_json::from_str(line) else { return false };
     let kind = map.get("_type").and_then(Value::as_str).unwrap_or("issue");
     map.contains_key("_schema")
@@ -81,8 +94,31 @@ fn is_other(line: &str) -> bool {
         || map.get("status").and_then(Value::as_str) == Some("tombstone")
 }
 
-fn their_id(task: &Task) -> String {
-    kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
+/// The issues that tasks are.
+struct Issues<'t> {
+    theirs: BTreeMap<&'t TaskId, String>,
+    comments: Comments,
+}
+
+impl<'t> Issues<'t> {
+    fn of(tasks: &'t [Task], there: &There<'_>) -> Self {
+        let id = |task: &Task| match there.name(&task.id) {
+            Some(name) => name.to_owned(),
+            None => {
+                kept(task, FORMAT).get("id").and_then(Value::as_str).unwrap_or(task.id.as_str()).to_owned()
+            }
+        };
+        let theirs = tasks.iter().map(|task| (&task.id, id(task))).collect();
+        Self { theirs, comments: Comments::of(tasks, there.files.first().1) }
+    }
+
+    fn id(&self, task: &Task) -> String {
+        self.theirs[&task.id].clone()
+    }
+
+    fn issue(&mut self, task: &Task, left_out: &mut Vec<LeftOut>) -> Map {
+        issue_of(task, &self.theirs, &mut self.comments, left_out)
+    }
 }
 
 fn issue_of(

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use taskpawl_model::{Task, TaskId};
 
-use super::{Aside, FORMAT, Item, KnownBy, Line, bullet, heading, items, open_at_end, own_name, width};
+use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, open_at_end, own_name, width};
 use crate::kept::kept;
+use crate::lines::{self, parts};
 
 /// Returns the lines of a text with tasks in it.
-pub(super) fn lines<'t>(tasks: &'t [Task], text: &str) -> Vec<Line<'t>> {
+pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str) -> Vec<Line<'t>> {
     let items = items(text);
     let (mut lines, shown) = in_place(tasks, text, &items);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains_key(&task.id)).collect();
@@ -19,7 +20,7 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &str) -> Vec<Line<'t>> {
     }
     let end = open_at_end(text).map(Aside::end);
     let texts: Vec<&str> = text.lines().chain(end.as_deref()).collect();
-    lines.extend(end.as_deref().map(|end| Line::Text(end.to_owned())));
+    lines.extend(end.as_deref().map(Line::text));
     let page = Page { texts, items: &items };
     let mut forest = Forest::of(&left, &shown);
     let mut added = Added::default();
@@ -39,13 +40,27 @@ pub(super) fn lines<'t>(tasks: &'t [Task], text: &str) -> Vec<Line<'t>> {
     lines
 }
 
+/// Returns a text without some of its items; what is set in below one goes with it, but for other items with what is below them.
+pub(super) fn without(text: &str, is_out: &[bool]) -> String {
+    let items = items(text);
+    let page = Page { texts: text.lines().collect(), items: &items };
+    let mut goes = vec![false; page.texts.len()];
+    for (item, is_out) in items.iter().zip(is_out) {
+        goes[item.line..page.end_of(item.line)].fill(*is_out);
+    }
+    let lines = parts(text).zip(goes).filter(|(_, goes)| !goes);
+    let lines: Vec<lines::Line<'_>> = lines.map(|((line, end), _)| lines::Line::there(line, end)).collect();
+    lines::joined(&lines, text)
+}
+
 /// Writes the tasks that a text has into its lines, and returns by which of its items they stand there.
 fn in_place<'t>(
     tasks: &'t [Task],
-    text: &str,
+    text: &'t str,
     items: &[Item<'_>],
 ) -> (Vec<Line<'t>>, BTreeMap<&'t TaskId, usize>) {
-    let mut lines: Vec<Line<'t>> = text.lines().map(|line| Line::Text(line.to_owned())).collect();
+    let line = |there: (&'t str, &'t str)| Line { there: Some(there), ..Line::text(there.0) };
+    let mut lines: Vec<Line<'t>> = parts(text).map(line).collect();
     let by_name: BTreeMap<String, &Task> = tasks.iter().map(|task| (own_name(task), task)).collect();
     let with_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut shown: BTreeMap<&TaskId, usize> = BTreeMap::new();
@@ -54,14 +69,14 @@ fn in_place<'t>(
         let ours = item.ours.id.as_deref().and_then(|id| with_id.get(id)).copied();
         let ours = ours.filter(|task| !shown.contains_key(&task.id));
         let task = ours.or_else(|| by_name.get(&item.theirs).copied());
-        let line = &mut lines[item.line];
+        let line = &mut lines[item.line].what;
         let Some(task) = task.filter(|task| !shown.contains_key(&task.id)) else {
-            let Line::Text(whole) = line else { continue };
-            *line = Line::Other { line: std::mem::take(whole), text: item.text.clone() };
+            let What::Text(whole) = line else { continue };
+            *line = What::Other { line: std::mem::take(whole), text: item.text.clone() };
             continue;
         };
         let known_by = if ours.is_some() { KnownBy::Comment } else { KnownBy::Text };
-        *line = Line::Task { task, lead: item.lead.to_owned(), known_by };
+        *line = What::Task { task, lead: item.lead.to_owned(), known_by };
         shown.insert(&task.id, position);
     }
     (lines, shown)
@@ -125,7 +140,8 @@ impl<'t> Forest<'t> {
                 format!("{}{}- ", lead.inside(), "  ".repeat(depth - 1))
             };
             number += u64::from(depth == 0);
-            lines.push(Line::Task { task, lead, known_by: KnownBy::Nothing });
+            let what = What::Task { task, lead, known_by: KnownBy::Nothing };
+            lines.push(Line { what, there: None });
             let below = self.below.remove(&task.id);
             open.extend(below.into_iter().flatten().rev().map(|task| (task, depth + 1)));
         }
@@ -255,12 +271,13 @@ impl<'t> Added<'t> {
     fn put(&mut self, at: usize, forest: &mut Forest<'t>, tasks: &[&'t Task], lead: &Lead) {
         let mut lines = forest.take(tasks, lead);
         if lead.follows_text {
-            lines.insert(0, Line::Text(String::new()));
+            lines.insert(0, Line::text(""));
         }
         let there = self.by_line.entry(at).or_default();
         // What is set in further belongs to what stands before it.
         let depth = width(&lead.blank);
-        let is_deeper = |line: &Line<'_>| matches!(line, Line::Task { lead, .. } if width(lead) > depth);
+        let is_deeper =
+            |line: &Line<'_>| matches!(&line.what, What::Task { lead, .. } if width(lead) > depth);
         let place = there.iter().take_while(|line| is_deeper(line)).count();
         there.splice(place..place, lines);
     }
@@ -284,9 +301,9 @@ fn append<'t>(
     sections: Vec<(String, Vec<&'t Task>)>,
 ) {
     let blank = |lines: &mut Vec<Line<'t>>| {
-        let is_blank = |line: &Line<'_>| matches!(line, Line::Text(text) if text.trim().is_empty());
+        let is_blank = |line: &Line<'_>| matches!(&line.what, What::Text(text) if text.trim().is_empty());
         if lines.last().is_some_and(|line| !is_blank(line)) {
-            lines.push(Line::Text(String::new()));
+            lines.push(Line::text(""));
         }
     };
     if !roots.is_empty() {
@@ -295,7 +312,7 @@ fn append<'t>(
     }
     for (section, tasks) in sections {
         blank(lines);
-        lines.extend([Line::Text(format!("## {section}")), Line::Text(String::new())]);
+        lines.extend([Line::text(format!("## {section}")), Line::text("")]);
         lines.extend(forest.take(&tasks, &Lead::plain()));
     }
 }

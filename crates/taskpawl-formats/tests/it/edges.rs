@@ -155,7 +155,12 @@ fn a_description_may_speak_of_sections() {
 #[test]
 fn a_link_to_what_is_not_there_is_said_and_given_back() {
     let files = [
-        (Format::Taskmaster, "t.json", r#"{"tasks":[{"id":1,"title":"A","dependencies":[2]}]}"#, vec!["2\n"]),
+        (
+            Format::Taskmaster,
+            "t.json",
+            "{\"tasks\":[{\"id\":1,\"title\":\"A\",\"dependencies\":[\n2\n]}]}",
+            vec!["2\n"],
+        ),
         (
             Format::Claude,
             "1.json",

@@ -14,3 +14,4 @@ mod samples;
 mod support;
 mod table;
 mod tools;
+mod unchanged;

@@ -1,0 +1,411 @@
+//! Tasks as `tasks.json` of Task Master.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use taskpawl_model::{Map, Priority, Task, TaskId, format_time};
+
+use super::{
+    FIELDS, FORMAT, MASTER, OF_TAG, WORDS, is_without_tags, number_of_link, whole, whole_below, word_of,
+};
+use crate::format::{LeftOut, Written};
+use crate::json_text;
+use crate::kept::{kept, put, put_rest, take_away};
+use crate::lost;
+use crate::ours::{Ours, put_text};
+use crate::record::option;
+use crate::states;
+use crate::there::{self, Kinds, There, as_spelled, text_of};
+use crate::times::rfc3339;
+
+/// Dependencies are compared by what they mean.
+const KINDS: Kinds = Kinds { made: "", changed: "updatedAt", of_state: &[], links: &["dependencies"] };
+
+/// Where a task stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Spot {
+    tag: String,
+    /// The number of the task at the top, and that below it.
+    top: u64,
+    below: Option<u64>,
+}
+
+impl Spot {
+    fn number(&self) -> String {
+        self.below.map_or_else(|| self.top.to_string(), |below| format!("{}.{below}", self.top))
+    }
+}
+
+pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
+    let (name, text) = there.files.first();
+    let name = if name.is_empty() { "tasks.json" } else { name };
+    let mut written = Written::default();
+    lost::say(tasks, FIELDS, "Task Master has no place for it", &mut written.left_out);
+    let tasks = there.in_order(tasks);
+    let records = Records::of(&tasks, there, &mut written.left_out);
+    let mut lists = records.lists(&mut written.left_out);
+    let text = match envelope(text) {
+        Some(mut file) if is_without_tags(&file) && lists.keys().all(|tag| tag == MASTER) => {
+            file.insert("tasks".to_owned(), Value::Array(lists.remove(MASTER).unwrap_or_default()));
+            json_text::over(text, &Value::Object(file))
+        }
+        file => {
+            let file = with_tags(file.unwrap_or_default(), lists, &records);
+            json_text::over(text, &Value::Object(file))
+        }
+    };
+    written.files.insert(name, text);
+    written
+}
+
+/// Returns a file with the tasks of each tag in it.
+fn with_tags(mut file: Map, lists: BTreeMap<String, Vec<Value>>, records: &Records<'_>) -> Map {
+    if is_without_tags(&file) {
+        file = Map::from_iter([(MASTER.to_owned(), Value::Object(file))]);
+    }
+    for (tag, list) in lists {
+        let entry = file.entry(tag.as_str()).or_insert_with(|| Value::Object(records.of_tag(&tag)));
+        if let Value::Object(entry) = entry {
+            entry.insert("tasks".to_owned(), Value::Array(list));
+        }
+    }
+    if file.is_empty() {
+        file.insert(MASTER.to_owned(), json!({ "tasks": [] }));
+    }
+    file
+}
+
+/// Returns a file without its tasks.
+fn envelope(text: &str) -> Option<Map> {
+    let Ok(Value::Object(mut file)) = serde_json::from_str::<Value>(text) else { return None };
+    let clear = |tag: &mut Map| {
+        if let Some(Value::Array(tasks)) = tag.get_mut("tasks") {
+            tasks.clear();
+        }
+    };
+    if is_without_tags(&file) {
+        clear(&mut file);
+    } else {
+        file.values_mut().filter_map(Value::as_object_mut).for_each(clear);
+    }
+    Some(file)
+}
+
+/// The records that tasks are, and those that are there.
+struct Records<'t> {
+    tasks: &'t [&'t Task],
+    there: &'t There<'t>,
+    spots: BTreeMap<TaskId, Spot>,
+    /// Where the tasks of the file stand.
+    said: BTreeMap<TaskId, Spot>,
+    /// The records of the file without those below them, by tag and whole number.
+    raw: BTreeMap<(String, String), Map>,
+}
+
+impl<'t> Records<'t> {
+    fn of(tasks: &'t [&'t Task], there: &'t There<'t>, left_out: &mut Vec<LeftOut>) -> Self {
+        let before: Vec<&Task> = there.tasks.iter().collect();
+        let said = spots(&before, there, &mut Vec::new());
+        let spots = spots(tasks, there, left_out);
+        Self { tasks, there, spots, said, raw: raw_records(there.files.first().1) }
+    }
+
+    /// Returns the tasks of each tag, with what is below them.
+    fn lists(&self, left_out: &mut Vec<LeftOut>) -> BTreeMap<String, Vec<Value>> {
+        let mut below: BTreeMap<(&str, u64), Vec<&Task>> = BTreeMap::new();
+        for task in self.tasks {
+            let spot = &self.spots[&task.id];
+            if spot.below.is_some() {
+                below.entry((spot.tag.as_str(), spot.top)).or_default().push(task);
+            }
+        }
+        let mut lists: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for task in self.tasks {
+            let spot = &self.spots[&task.id];
+            if spot.below.is_some() {
+                continue;
+            }
+            let mut out = self.record(task, left_out);
+            let below = below.remove(&(spot.tag.as_str(), spot.top)).unwrap_or_default();
+            let below: Vec<Value> =
+                below.into_iter().map(|other| Value::Object(self.record(other, left_out))).collect();
+            let had_none = self.raw(task).is_some_and(|raw| !raw.contains_key("subtasks"));
+            if !(below.is_empty() && (had_none || out.get("subtasks").is_some_and(Value::is_null))) {
+                out.insert("subtasks".to_owned(), Value::Array(below));
+            }
+            lists.entry(spot.tag.clone()).or_default().push(Value::Object(out));
+        }
+        lists
+    }
+
+    /// Returns the record of a task as it stands in the file.
+    fn raw(&self, task: &Task) -> Option<&Map> {
+        let (there, name) = (self.there.task(&task.id)?, self.there.name(&task.id)?);
+        self.raw.get(&(tag_of(there), name.to_owned()))
+    }
+
+    fn record(&self, task: &Task, left_out: &mut Vec<LeftOut>) -> Map {
+        let now = record_of(task, &self.spots, left_out);
+        let Some((raw, there)) = self.raw(task).zip(self.there.task(&task.id)) else { return now };
+        let said = record_of(there, &self.said, &mut Vec::new());
+        let mut out = there::over(raw, &said, &now, &KINDS);
+        let is_moved = self.spots[&task.id] != self.said[&task.id];
+        let (before, links) = (said.get("dependencies"), now.get("dependencies"));
+        if let Some(links) = links
+            && (is_moved || !KINDS.is_same("dependencies", before, Some(links)))
+        {
+            // From another place a number would lead elsewhere.
+            let links = if is_moved { links.clone() } else { self.spelled(raw, there, links) };
+            out.insert("dependencies".to_owned(), links);
+        }
+        out
+    }
+
+    /// Returns links as they are spelled in the record of a task.
+    fn spelled(&self, raw: &Map, task: &Task, links: &Value) -> Value {
+        let (tag, name) = (tag_of(task), self.there.name(&task.id).unwrap_or_default());
+        let above = name.rsplit_once('.').map(|(above, _)| above);
+        let is_there = |number: &str| self.raw.contains_key(&(tag.clone(), number.to_owned()));
+        as_spelled(raw.get("dependencies"), links, |link| number_of_link(link, name, above, is_there))
+    }
+
+    /// Returns what a tag said of itself where its tasks came from.
+    fn of_tag(&self, tag: &str) -> Map {
+        let tasks = self.tasks.iter().filter(|task| self.spots[&task.id].tag == tag);
+        match tasks.map(|task| kept(task, FORMAT)).find_map(|mut kept| kept.remove(OF_TAG)) {
+            Some(Value::Object(of_tag)) => of_tag,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// Returns the records of a file without those below them, by tag and whole number.
+fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
+    let Ok(Value::Object(file)) = serde_json::from_str::<Value>(text) else { return BTreeMap::new() };
+    let file = if is_without_tags(&file) {
+        Map::from_iter([(MASTER.to_owned(), Value::Object(file))])
+    } else {
+        file
+    };
+    let list = |value: Option<&Value>| -> Vec<Map> {
+        let list = value.and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_object).cloned().collect()
+    };
+    let mut raw = BTreeMap::new();
+    for (tag, value) in &file {
+        for mut record in list(value.get("tasks")) {
+            let number = record.get("id").map(text_of).unwrap_or_default();
+            for below in list(record.get("subtasks")) {
+                let last = below.get("id").map(text_of).unwrap_or_default();
+                raw.insert((tag.clone(), whole_below(&number, &last)), below);
+            }
+            if record.get("subtasks").is_some_and(Value::is_array) {
+                record.insert("subtasks".to_owned(), json!([]));
+            }
+            raw.insert((tag.clone(), number), record);
+        }
+    }
+    raw
+}
+
+/// Gives every task its number: the one that it has, else the next free one. Task Master goes one level deep.
+fn spots(tasks: &[&Task], there: &There<'_>, left_out: &mut Vec<LeftOut>) -> BTreeMap<TaskId, Spot> {
+    let by_id: BTreeMap<&TaskId, &Task> = tasks.iter().map(|task| (&task.id, *task)).collect();
+    let mut numbers = Numbers { there: Some(there), ..Numbers::default() };
+    let tops: BTreeMap<&TaskId, &TaskId> =
+        tasks.iter().map(|task| (&task.id, top_of(task, &by_id))).collect();
+    for task in tasks {
+        let tag = tag_of(by_id[tops[&task.id]]);
+        numbers.reserve(task, &tag, tops[&task.id] == &task.id);
+    }
+    let mut spots: BTreeMap<TaskId, Spot> = BTreeMap::new();
+    for task in tasks.iter().filter(|task| tops[&task.id] == &task.id) {
+        let tag = tag_of(task);
+        let top = numbers.top(task, &tag);
+        spots.insert(task.id.clone(), Spot { tag, top, below: None });
+    }
+    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
+        numbers.reserve_beside(task, &spots[tops[&task.id]]);
+    }
+    for task in tasks.iter().filter(|task| tops[&task.id] != &task.id) {
+        let above = spots[tops[&task.id]].clone();
+        let below = numbers.below(task, &above);
+        if task.parent.as_ref() != Some(tops[&task.id]) {
+            let why = format!("Task Master goes one level deep: it stands below `{}`", tops[&task.id]);
+            left_out.push(LeftOut::new(format!("{}: parent", task.id), why));
+        }
+        spots.insert(task.id.clone(), Spot { below: Some(below), ..above });
+    }
+    spots
+}
+
+fn top_of<'t>(task: &'t Task, by_id: &BTreeMap<&'t TaskId, &'t Task>) -> &'t TaskId {
+    let mut top = task;
+    // Tasks that are above one another in a circle come from no store, and are not waited for.
+    for _ in 0..by_id.len() {
+        match top.parent.as_ref().and_then(|parent| by_id.get(parent)) {
+            Some(parent) => top = parent,
+            None => break,
+        }
+    }
+    &top.id
+}
+
+fn tag_of(task: &Task) -> String {
+    kept(task, FORMAT).get("tag").and_then(Value::as_str).unwrap_or(MASTER).to_owned()
+}
+
+/// The number that a task has there, or would have by its own id.
+fn number_of(task: &Task, there: Option<&There<'_>>) -> Option<(u64, Option<u64>)> {
+    let kept = kept(task, FORMAT);
+    let known = there.and_then(|there| there.name(&task.id)).or(kept.get("id").and_then(Value::as_str));
+    let text = known.unwrap_or(task.id.as_str()).to_owned();
+    let (top, below) = match text.split_once('.') {
+        Some((top, below)) => (top, Some(below.parse().ok()?)),
+        None => (text.as_str(), None),
+    };
+    let number = (top.parse::<u64>().ok()?, below);
+    let again = number.1.map_or_else(|| number.0.to_string(), |below: u64| format!("{}.{below}", number.0));
+    (again == text).then_some(number)
+}
+
+/// Returns the links of a task that lead out of the file that it came from.
+fn links_away(task: &Task) -> Vec<String> {
+    take_away(&mut kept(task, FORMAT), "dependencies").iter().map(text_of).collect()
+}
+
+/// Numbers that are taken, by tag and by task at the top.
+#[derive(Default)]
+struct Numbers<'t> {
+    there: Option<&'t There<'t>>,
+    given: BTreeSet<(String, u64)>,
+    reserved: BTreeSet<(String, u64)>,
+    reserved_below: BTreeSet<(String, u64, u64)>,
+    below: BTreeSet<(String, u64, u64)>,
+    /// No number below this one is free: at the top of a tag, or below a task.
+    next: BTreeMap<(String, Option<u64>), u64>,
+}
+
+impl Numbers<'_> {
+    fn reserve(&mut self, task: &Task, tag: &str, is_top: bool) {
+        if let (true, Some((number, None))) = (is_top, number_of(task, self.there)) {
+            self.reserved.insert((tag.to_owned(), number));
+        }
+        // What links lead to that is not there is no number for another task.
+        for link in links_away(task) {
+            match link
+                .split_once('.')
+                .map_or((link.parse(), None), |(top, below)| (top.parse(), below.parse().ok()))
+            {
+                (Ok(top), None) => drop(self.reserved.insert((tag.to_owned(), top))),
+                (Ok(top), Some(below)) => drop(self.reserved_below.insert((tag.to_owned(), top, below))),
+                (Err(_), _) => {}
+            }
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), for links of a subtask, whose numbers are those of others beside it.
+    fn reserve_beside(&mut self, task: &Task, above: &Spot) {
+        let links = links_away(task).into_iter().filter_map(|link| link.parse().ok());
+        self.reserved_below.extend(links.map(|number| (above.tag.clone(), above.top, number)));
+    }
+
+    fn top(&mut self, task: &Task, tag: &str) -> u64 {
+        if let Some((number, None)) = number_of(task, self.there)
+            && self.given.insert((tag.to_owned(), number))
+        {
+            return number;
+        }
+        let next = self.next.entry((tag.to_owned(), None)).or_insert(1);
+        loop {
+            let place = (tag.to_owned(), *next);
+            *next += 1;
+            if !self.reserved.contains(&place) && !self.given.contains(&place) {
+                let number = place.1;
+                self.given.insert(place);
+                return number;
+            }
+        }
+    }
+
+    fn below(&mut self, task: &Task, above: &Spot) -> u64 {
+        if let Some((top, Some(number))) = number_of(task, self.there)
+            && top == above.top
+            && self.below.insert((above.tag.clone(), top, number))
+        {
+            return number;
+        }
+        let next = self.next.entry((above.tag.clone(), Some(above.top))).or_insert(1);
+        loop {
+            let place = (above.tag.clone(), above.top, *next);
+            if !self.reserved_below.contains(&place) && self.below.insert(place) {
+                return *next;
+            }
+            *next += 1;
+        }
+    }
+}
+
+fn record_of(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Map {
+    let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
+    let spot = &spots[&task.id];
+    let known = kept.remove("id").is_some_and(|id| id == spot.number());
+    kept.remove("tag");
+    kept.remove(OF_TAG);
+    out.insert("id".to_owned(), json!(spot.below.unwrap_or(spot.top)));
+    out.insert("title".to_owned(), json!(task.name));
+    out.insert("description".to_owned(), json!(task.description));
+    for text in ["details", "testStrategy"] {
+        put(&mut out, &mut kept, text, json!(""), |_| true);
+    }
+    let word = word_of(own);
+    put(&mut out, &mut kept, "status", json!(word), |raw| {
+        WORDS.iter().any(|(word, status)| raw.as_str() == Some(word) && states::fits(task, *status))
+    });
+    // Subtasks have none there, unless somebody gave them one.
+    let had_one = kept.remove("priority").is_some();
+    if spot.below.is_none() || had_one || task.priority != Priority::Medium {
+        out.insert("priority".to_owned(), json!(task.priority));
+    }
+    if let Some(assignee) = option(task, "assignee") {
+        out.insert("assignee".to_owned(), json!(assignee));
+    }
+    let at = task.updated_at;
+    put(&mut out, &mut kept, "updatedAt", json!(format_time(at)), |raw| {
+        // Nobody said when, and nobody has to.
+        raw.is_null() || raw.as_str().and_then(rfc3339) == Some(at)
+    });
+    let mut on = dependencies(task, spots, left_out);
+    on.extend(take_away(&mut kept, "dependencies"));
+    out.insert("dependencies".to_owned(), Value::Array(on));
+    if let Some(above) = spot.below.map(|_| spot.top) {
+        out.insert("parentTaskId".to_owned(), json!(above));
+    }
+    let has_id = known || task.id.as_str() == whole(&spot.tag, &spot.number());
+    let status = WORDS.iter().find(|(theirs, _)| *theirs == word).map_or(own, |(_, status)| *status);
+    if let Some(text) = Ours::of(task, has_id, status, task.priority).text() {
+        put_text(&mut kept, text);
+    }
+    put_rest(&mut out, kept);
+    out
+}
+
+fn dependencies(task: &Task, spots: &BTreeMap<TaskId, Spot>, left_out: &mut Vec<LeftOut>) -> Vec<Value> {
+    let spot = &spots[&task.id];
+    let mut list = Vec::new();
+    for on in &task.dependencies {
+        let why = match spots.get(on) {
+            Some(other) if other.tag == spot.tag => {
+                list.push(match (spot.below, other.below) {
+                    (None, None) => json!(other.top),
+                    _ => json!(other.number()),
+                });
+                continue;
+            }
+            Some(other) => format!("`{on}` is in another tag, `{}`", other.tag),
+            None => format!("`{on}` is not exported"),
+        };
+        left_out.push(LeftOut::new(format!("{}: dependencies", task.id), why));
+    }
+    list
+}
