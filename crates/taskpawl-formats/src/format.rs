@@ -201,7 +201,9 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
                 tasks.filter(|(task, _)| ids.contains(&task.id)).map(|(_, name)| name.as_str()).collect();
             let found = if format == Format::Claude { claude::files_of } else { backlog::files_of };
             let mut left = files.clone();
-            found(files, &names).iter().for_each(|file| left.remove(file));
+            for file in &found(files, &names) {
+                left.remove(file);
+            }
             left
         }
         Format::Beads | Format::Taskmaster | Format::Taskwarrior | Format::Tasks => files.clone(),

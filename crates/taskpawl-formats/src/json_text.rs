@@ -309,14 +309,14 @@ impl Page<'_> {
         let colon = if self.style.is_spaced { ": " } else { ":" };
         match value {
             Value::Array(list) if !list.is_empty() => {
-                let items = list.iter().map(|value| self.fresh(value, inside)).collect();
-                format!("[{}]", self.lines(items, lead))
+                let items: Vec<_> = list.iter().map(|value| self.fresh(value, inside)).collect();
+                format!("[{}]", self.lines(&items, lead))
             }
             Value::Object(map) if !map.is_empty() => {
                 let entry = |(name, value): (&String, &Value)| {
                     format!("{}{colon}{}", Value::String(name.clone()), self.fresh(value, inside))
                 };
-                format!("{{{}}}", self.lines(map.iter().map(entry).collect(), lead))
+                format!("{{{}}}", self.lines(&map.iter().map(entry).collect::<Vec<_>>(), lead))
             }
             Value::Null
             | Value::Bool(_)
@@ -327,7 +327,7 @@ impl Page<'_> {
         }
     }
 
-    fn lines(&self, parts: Vec<String>, lead: Option<&str>) -> String {
+    fn lines(&self, parts: &[String], lead: Option<&str>) -> String {
         let Some(lead) = lead else { return parts.join(if self.style.is_spaced { ", " } else { "," }) };
         let Style { unit, end, .. } = &self.style;
         let between = format!("{end}{lead}{unit}");
@@ -359,14 +359,13 @@ impl<'v> Matches<'v> {
     /// Returns the place of the one that is the same, or of an object without a name that stands at the same place.
     fn take(&mut self, place: usize, value: &Value) -> Option<usize> {
         let is_free = |place: &usize| self.is_taken.get(*place) == Some(&false);
-        let found = match name_of(value) {
-            Some(name) => self.by_name.get(&name).copied().filter(is_free),
-            None => {
-                let is_same = |place: &usize| is_free(place) && self.before[*place] == *value;
-                let is_alike = |place: &usize| is_free(place) && self.before[*place].is_object();
-                let same = Some(place).filter(is_same).or_else(|| (0..self.before.len()).find(is_same));
-                same.or_else(|| Some(place).filter(|_| value.is_object()).filter(is_alike))
-            }
+        let found = if let Some(name) = name_of(value) {
+            self.by_name.get(&name).copied().filter(is_free)
+        } else {
+            let is_same = |place: &usize| is_free(place) && self.before[*place] == *value;
+            let is_alike = |place: &usize| is_free(place) && self.before[*place].is_object();
+            let same = Some(place).filter(is_same).or_else(|| (0..self.before.len()).find(is_same));
+            same.or_else(|| Some(place).filter(|_| value.is_object()).filter(is_alike))
         };
         if let Some(found) = found {
             self.is_taken[found] = true;

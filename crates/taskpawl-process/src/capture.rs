@@ -12,14 +12,14 @@ use crate::inlet::Inlet;
 use crate::spare::SpareFiles;
 
 /// How much of what a program prints is taken at once.
-const PIECE: usize = 32 << 10;
+const PIECE: usize = 16 << 10;
 
 /// How many pieces are taken before somebody else may do something.
-const SOME_PIECES: usize = 16;
+const SOME_PIECES: usize = 32;
 
 /// How many pieces are taken once the program has ended: far more than a pipe holds. What got away from its end, and still writes,
 /// is not listened to for ever.
-const MOST_PIECES: usize = 1000;
+const MOST_PIECES: usize = 2000;
 
 /// Where the output of a program goes.
 #[derive(Clone, Debug)]

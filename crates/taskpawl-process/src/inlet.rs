@@ -61,7 +61,7 @@ impl Inlet {
             return;
         }
         // An error says that the runtime is shutting down.
-        pending().await
+        pending::<()>().await;
     }
 
     /// Reads what is there, without waiting; nothing is 0 bytes.

@@ -42,7 +42,7 @@ impl Answer {
     }
 
     /// Returns the same text as a result that is no error.
-    pub(crate) fn as_said(self) -> Self {
+    pub(crate) fn no_refusal(self) -> Self {
         match self {
             Self::Said(text) | Self::Refused(text) => Self::Said(text),
         }

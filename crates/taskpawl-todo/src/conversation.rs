@@ -138,7 +138,7 @@ fn delete(file: &ListFile, id: &str) -> Result<Answer, FileError> {
 
 /// A task that is not there needs no deletion: no error, for a call that is repeated after a crash finds it so.
 fn was_gone() -> Answer {
-    not_found().as_said()
+    not_found().no_refusal()
 }
 
 /// Returns the task that a call names; files of others may have numbers for ids.

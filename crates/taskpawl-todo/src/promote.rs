@@ -52,13 +52,13 @@ impl Promotion<'_> {
     /// A task is refused, or the store fails; tasks that were made before stay.
     pub fn make(&self, manager: &Manager) -> Result<Vec<Promoted>, Error> {
         let mut known = self.known(manager)?;
-        let one = |place: &usize| match known.remove(place) {
-            Some(task) => Ok(task),
-            None => {
-                let task = self.new_task(*place);
-                let name = task.spec.name.clone();
-                Ok(Promoted { id: manager.create(task)?, name, is_new: true })
+        let one = |place: &usize| {
+            if let Some(task) = known.remove(place) {
+                return Ok(task);
             }
+            let task = self.new_task(*place);
+            let name = task.spec.name.clone();
+            Ok(Promoted { id: manager.create(task)?, name, is_new: true })
         };
         self.chosen.iter().map(one).collect()
     }

@@ -66,7 +66,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let lines = code_lines(&lines).into_iter().zip(&lines);
         let bar = |is_code| if is_code { '|' } else { ' ' };
-        lines.map(|(is_code, line)| format!("{} {}\n", bar(is_code), line.trim_end())).collect()
+        let lines: Vec<_> =
+            lines.map(|(is_code, line)| format!("{} {}", bar(is_code), line.trim_end())).collect();
+        lines.join("\n") + "\n"
     }
 
     #[test]

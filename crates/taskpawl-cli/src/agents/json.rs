@@ -290,9 +290,9 @@ impl<'t> Document<'t> {
             (What::Entry(name, fields), Some(Value::Object(object))) => {
                 object.get(name).is_some_and(|field| !is_ours(plain(&field.value), fields))
             }
-            (What::Element(element, known_by), Some(Value::Array(list))) => {
-                let known = self.known_element(list, element, known_by);
-                known.is_some_and(|known| plain(&list.elements[known]) != element.to_value())
+            (What::Element(element, known_by), Some(Value::Array(array))) => {
+                let known = self.known_element(array, element, known_by);
+                known.is_some_and(|known| plain(&array.elements[known]) != element.to_value())
             }
             (What::Entry(..) | What::Element(..), _) => false,
         }

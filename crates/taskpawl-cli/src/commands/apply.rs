@@ -184,8 +184,8 @@ fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
     };
     read.map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
     String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let line = 1 + before.matches('\n').count();
         let name = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         CliError::usage_with(format!("`{name}` is no UTF-8: see line {line}"), "save it as UTF-8")
     })

@@ -196,8 +196,8 @@ fn raw_records(text: &str) -> BTreeMap<(String, String), Map> {
         for mut record in list(value.get("tasks")) {
             let number = record.get("id").map(text_of).unwrap_or_default();
             for below in list(record.get("subtasks")) {
-                let last = below.get("id").map(text_of).unwrap_or_default();
-                raw.insert((tag.clone(), whole_below(&number, &last)), below);
+                let own = below.get("id").map(text_of).unwrap_or_default();
+                raw.insert((tag.clone(), whole_below(&number, &own)), below);
             }
             if record.get("subtasks").is_some_and(Value::is_array) {
                 record.insert("subtasks".to_owned(), json!([]));

@@ -165,11 +165,14 @@ fn changed(format: Format, name: &str, text: &str, task: &str, change: fn(&mut T
     write(format, &tasks, Some(&before)).files.get(name).unwrap().to_owned()
 }
 
+/// Format, file, text before, change, text after.
+type Case = (Format, &'static str, &'static str, fn(&mut Task), &'static str);
+
 #[test]
 fn only_what_changed_is_another() {
     let rename: fn(&mut Task) = |task| "Z".clone_into(&mut task.name);
     let label: fn(&mut Task) = |task| drop(task.options.insert("labels".to_owned(), json!(["x"])));
-    let cases: &[(Format, &str, &str, fn(&mut Task), &str)] = &[
+    let cases: &[Case] = &[
         (
             Format::Beads,
             "i.jsonl",
@@ -319,7 +322,9 @@ fn dependencies_that_stay_keep_their_spelling() {
     assert_eq!(two["subtasks"][1]["dependencies"], json!([1, "2.3", "1"]));
     // Of what is taken out here, nothing stays.
     tasks.retain(|task| task.id.as_str() != "2.1");
-    tasks.iter_mut().for_each(|task| task.dependencies.retain(|on| on.as_str() != "2.1"));
+    for task in &mut tasks {
+        task.dependencies.retain(|on| on.as_str() != "2.1");
+    }
     let written = write(Format::Taskmaster, &tasks, Some(&before)).files;
     let value: Value = serde_json::from_str(written.get("t.json").unwrap()).unwrap();
     assert_eq!(value["master"]["tasks"][1]["subtasks"][0]["dependencies"], json!(["2.3", "1"]));

@@ -257,7 +257,7 @@ fn unseen(Walls { profile, cwd, unopened }: Walls<'_>, line: &str) -> Option<Str
     if is_missing && let Some(path) = first_path(cwd, line, is_unseen) {
         return Some(unreadable(profile, unopened, &path));
     }
-    if !says(line, &NO_DIRECTORY) && !(is_missing && says(line, &MAKES)) {
+    if !(says(line, &NO_DIRECTORY) || is_missing && says(line, &MAKES)) {
         return None;
     }
     let path = first_path(cwd, line, |path| is_unseen(path) || is_unseen_above(path))?;
