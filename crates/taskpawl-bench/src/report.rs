@@ -67,7 +67,7 @@ impl Report {
     fn page(&self) -> String {
         let intro = "# Benchmarks\n\nWritten by `scripts/bench`; [CONTRIBUTING](../../CONTRIBUTING.md) says how figures are taken. CPU is user and \
                      system time of the process and of what it started. Quote ratios of one run: machines differ. \
-                     [What the parts take by themselves](inside.txt): model, graph, expressions, stores.\n";
+                     [What limits each row](limits.md), with profiles. [What the parts take by themselves](inside.txt): model, graph, expressions, stores.\n";
         let sections: Vec<String> = self.groups.iter().map(|(name, group)| section(name, group)).collect();
         format!(
             "{intro}\n{}\n\n## Goals\n\n{}\n## Figures\n\n{}",

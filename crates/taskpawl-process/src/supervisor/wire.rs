@@ -19,7 +19,7 @@ pub(super) const VERSION: u32 = 5;
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request<'a> {
-    /// Comes first. With it come the run's lock and the directory of its output files, if there are any.
+    /// Comes first. With it comes the run's lock, if there is one.
     Start(Start<'a>),
     /// Start a program; its streams come with it: standard output, standard error, what is handed over and standard
     /// input, as far as there are any.
