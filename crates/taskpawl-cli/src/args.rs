@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::app::App;
 use crate::commands;
@@ -72,64 +72,94 @@ pub(crate) struct Global {
     pub(crate) color: Option<ColorWord>,
 }
 
-/// What can be done. The order is that of `--help`.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum Command {
-    Init(commands::init::Args),
-    Create(Box<commands::create::Args>),
-    List(Box<commands::list::Args>),
-    Show(commands::show::Args),
-    Update(Box<commands::update::Args>),
-    Delete(commands::delete::Args),
-    Ready(commands::ready::Args),
-    Claim(commands::claim::Args),
-    Renew(commands::renew::Args),
-    Release(commands::release::Args),
-    Done(commands::done::Args),
-    Fail(commands::fail::Args),
-    Skip(commands::skip::Args),
-    Block(commands::block::Args),
-    Unblock(commands::unblock::Args),
-    Retry(commands::retry::Args),
-    Reopen(commands::reopen::Args),
-    Cancel(commands::cancel::Args),
-    Approve(commands::approve::Args),
-    Reject(commands::reject::Args),
-    AddToolCall(Box<commands::add_tool_call::Args>),
-    AddDependency(commands::add_dependency::Args),
-    RemoveDependency(commands::remove_dependency::Args),
-    AddSubtask(Box<commands::add_subtask::Args>),
-    Note(commands::note::Args),
-    Apply(commands::apply::Args),
-    Plan(commands::plan::Args),
-    RunAllReady(commands::run_all_ready::Args),
-    Run(commands::run::Args),
-    Runs(commands::runs::Args),
-    Logs(commands::logs::Args),
-    Explain(commands::explain::Args),
-    CriticalPath(commands::critical_path::Args),
-    Graph(commands::graph::Args),
-    History(commands::history::Args),
-    Watch(commands::watch::Args),
-    Prime(commands::prime::Args),
-    Undo(commands::undo::Args),
-    Prune(commands::prune::Args),
-    Import(commands::import::Args),
-    Export(commands::export::Args),
-    Where(commands::placement::Args),
-    Config(commands::config::Args),
-    Tools(commands::tools::Args),
-    Policy(Box<commands::policy::Args>),
-    Todo(commands::todo::Args),
-    #[command(flatten)]
-    TodoQueue(commands::todo_queue::QueueCommand),
-    Mcp(commands::mcp::Args),
-    Trust(commands::trust::Args),
-    Doctor(commands::doctor::Args),
-    Schema(commands::schema::Args),
-    Completions(commands::completions::Args),
-    Man(commands::man::Args),
+/// The commands from one list: their names, their arguments, and what runs them.
+macro_rules! commands {
+    ($($first:ident = $first_name:literal in $first_module:ident,)+ ; $($then:ident = $then_name:literal in $then_module:ident,)+) => {
+        /// What can be done. The order is that of `--help`.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $(#[command(name = $first_name)] $first(Box<commands::$first_module::Args>),)+
+            #[command(flatten)]
+            TodoQueue(commands::todo_queue::QueueCommand),
+            $(#[command(name = $then_name)] $then(Box<commands::$then_module::Args>),)+
+        }
+
+        impl Command {
+            fn run(&self, app: &App) -> Result<ExitCode, CliError> {
+                match self {
+                    $(Self::$first(args) => commands::$first_module::run(app, args),)+
+                    Self::TodoQueue(command) => commands::todo_queue::run(app, command),
+                    $(Self::$then(args) => commands::$then_module::run(app, args),)+
+                }
+            }
+
+            /// Returns the branch of the tree of commands that has this name; `None` also for those of the queues of to-dos.
+            fn branch(name: &str) -> Option<clap::Command> {
+                Some(match name {
+                    $($first_name => commands::$first_module::Args::augment_args(clap::Command::new($first_name)),)+
+                    $($then_name => commands::$then_module::Args::augment_args(clap::Command::new($then_name)),)+
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+commands! {
+    Init = "init" in init,
+    Create = "create" in create,
+    List = "list" in list,
+    Show = "show" in show,
+    Update = "update" in update,
+    Delete = "delete" in delete,
+    Ready = "ready" in ready,
+    Claim = "claim" in claim,
+    Renew = "renew" in renew,
+    Release = "release" in release,
+    Done = "done" in done,
+    Fail = "fail" in fail,
+    Skip = "skip" in skip,
+    Block = "block" in block,
+    Unblock = "unblock" in unblock,
+    Retry = "retry" in retry,
+    Reopen = "reopen" in reopen,
+    Cancel = "cancel" in cancel,
+    Approve = "approve" in approve,
+    Reject = "reject" in reject,
+    AddToolCall = "add-tool-call" in add_tool_call,
+    AddDependency = "add-dependency" in add_dependency,
+    RemoveDependency = "remove-dependency" in remove_dependency,
+    AddSubtask = "add-subtask" in add_subtask,
+    Note = "note" in note,
+    Apply = "apply" in apply,
+    Plan = "plan" in plan,
+    RunAllReady = "run-all-ready" in run_all_ready,
+    Run = "run" in run,
+    Runs = "runs" in runs,
+    Logs = "logs" in logs,
+    Explain = "explain" in explain,
+    CriticalPath = "critical-path" in critical_path,
+    Graph = "graph" in graph,
+    History = "history" in history,
+    Watch = "watch" in watch,
+    Prime = "prime" in prime,
+    Undo = "undo" in undo,
+    Prune = "prune" in prune,
+    Import = "import" in import,
+    Export = "export" in export,
+    Where = "where" in placement,
+    Config = "config" in config,
+    Tools = "tools" in tools,
+    Policy = "policy" in policy,
+    Todo = "todo" in todo,
+    // Here stand those of the queues of to-dos.
+    ;
+    Mcp = "mcp" in mcp,
+    Trust = "trust" in trust,
+    Doctor = "doctor" in doctor,
+    Schema = "schema" in schema,
+    Completions = "completions" in completions,
+    Man = "man" in man,
 }
 
 impl Command {
@@ -151,64 +181,6 @@ impl Command {
                 | Self::Where(_)
                 | Self::Doctor(_)
         )
-    }
-
-    fn run(&self, app: &App) -> Result<ExitCode, CliError> {
-        match self {
-            Self::Init(args) => commands::init::run(app, args),
-            Self::Create(args) => commands::create::run(app, args),
-            Self::List(args) => commands::list::run(app, args),
-            Self::Show(args) => commands::show::run(app, args),
-            Self::Update(args) => commands::update::run(app, args),
-            Self::Delete(args) => commands::delete::run(app, args),
-            Self::Ready(args) => commands::ready::run(app, args),
-            Self::Claim(args) => commands::claim::run(app, args),
-            Self::Renew(args) => commands::renew::run(app, args),
-            Self::Release(args) => commands::release::run(app, args),
-            Self::Done(args) => commands::done::run(app, args),
-            Self::Fail(args) => commands::fail::run(app, args),
-            Self::Skip(args) => commands::skip::run(app, args),
-            Self::Block(args) => commands::block::run(app, args),
-            Self::Unblock(args) => commands::unblock::run(app, args),
-            Self::Retry(args) => commands::retry::run(app, args),
-            Self::Reopen(args) => commands::reopen::run(app, args),
-            Self::Cancel(args) => commands::cancel::run(app, args),
-            Self::Approve(args) => commands::approve::run(app, args),
-            Self::Reject(args) => commands::reject::run(app, args),
-            Self::AddToolCall(args) => commands::add_tool_call::run(app, args),
-            Self::AddDependency(args) => commands::add_dependency::run(app, args),
-            Self::RemoveDependency(args) => commands::remove_dependency::run(app, args),
-            Self::AddSubtask(args) => commands::add_subtask::run(app, args),
-            Self::Note(args) => commands::note::run(app, args),
-            Self::Apply(args) => commands::apply::run(app, args),
-            Self::Plan(args) => commands::plan::run(app, args),
-            Self::RunAllReady(args) => commands::run_all_ready::run(app, args),
-            Self::Run(args) => commands::run::run(app, args),
-            Self::Runs(args) => commands::runs::run(app, args),
-            Self::Logs(args) => commands::logs::run(app, args),
-            Self::Explain(args) => commands::explain::run(app, args),
-            Self::CriticalPath(args) => commands::critical_path::run(app, args),
-            Self::Graph(args) => commands::graph::run(app, args),
-            Self::History(args) => commands::history::run(app, args),
-            Self::Watch(args) => commands::watch::run(app, args),
-            Self::Prime(args) => commands::prime::run(app, args),
-            Self::Undo(args) => commands::undo::run(app, args),
-            Self::Prune(args) => commands::prune::run(app, args),
-            Self::Import(args) => commands::import::run(app, args),
-            Self::Export(args) => commands::export::run(app, args),
-            Self::Where(args) => commands::placement::run(app, args),
-            Self::Config(args) => commands::config::run(app, args),
-            Self::Tools(args) => commands::tools::run(app, args),
-            Self::Policy(args) => commands::policy::run(app, args),
-            Self::Todo(args) => commands::todo::run(app, args),
-            Self::TodoQueue(command) => commands::todo_queue::run(app, command),
-            Self::Mcp(args) => commands::mcp::run(app, args),
-            Self::Trust(args) => commands::trust::run(app, args),
-            Self::Doctor(args) => commands::doctor::run(app, args),
-            Self::Schema(args) => commands::schema::run(app, args),
-            Self::Completions(args) => commands::completions::run(app, args),
-            Self::Man(args) => commands::man::run(app, args),
-        }
     }
 }
 
@@ -241,12 +213,13 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
 /// Understands a command line. First only that branch of the tree of commands grows which it names: the whole tree takes 0.8 MB. It does
 /// where that is not enough, as for the help, for a name that is like another one, and for what is wrong.
 fn understood(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(words).or_else(|_| {
-        let mut tree = Cli::command();
-        tree.build();
-        let matches = tree.try_get_matches_from_mut(words)?;
-        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut tree))
-    })
+    of_one_branch(words).map_or_else(|| Cli::try_parse_from(words), Ok)
+}
+
+fn of_one_branch(words: &[OsString]) -> Option<Cli> {
+    let branch = words.iter().skip(1).find_map(|word| Command::branch(word.to_str()?))?;
+    let tree = Global::augment_args(clap::Command::new("taskpawl")).subcommand(branch);
+    Cli::from_arg_matches(&tree.try_get_matches_from(words).ok()?).ok()
 }
 
 /// Prints what the tree of commands would print, without growing it: that costs more than all else together.
@@ -264,26 +237,45 @@ fn asks_for_json(words: &[OsString]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
-    #[test]
-    fn only_the_branch_that_a_command_line_names_grows() {
-        let arguments = |tree: &clap::Command, name: &str| {
-            tree.find_subcommand(name).map(|branch| branch.get_arguments().count()).unwrap_or_default()
-        };
-        let mut tree = Cli::command();
-        assert_eq!((arguments(&tree, "create"), arguments(&tree, "show")), (0, 0));
-        tree.try_get_matches_from_mut(["taskpawl", "show", "t1"]).unwrap();
-        assert_eq!(arguments(&tree, "create"), 0);
-        assert!(arguments(&tree, "show") > 0);
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
     }
 
     #[test]
-    fn help_is_that_of_the_whole_tree() {
-        let words = ["taskpawl", "--help"].map(OsString::from);
-        let help = understood(&words).unwrap_err().to_string();
+    fn a_branch_is_that_of_the_whole_tree() {
+        let mut tree = Cli::command();
+        tree.build();
+        for whole in tree.get_subcommands().filter(|whole| !whole.get_name().starts_with("todo-")) {
+            let Some(branch) = Command::branch(whole.get_name()) else {
+                assert_eq!(whole.get_name(), "help");
+                continue;
+            };
+            let mut small = Global::augment_args(clap::Command::new("taskpawl")).subcommand(branch);
+            small.build();
+            let branch = small.find_subcommand(whole.get_name()).unwrap();
+            let own = |command: &clap::Command| -> Vec<String> {
+                command.get_arguments().map(ToString::to_string).collect()
+            };
+            assert_eq!(own(branch), own(whole));
+        }
+    }
+
+    #[test]
+    fn what_is_right_takes_one_branch_and_all_else_the_whole_tree() {
+        let one = of_one_branch(&words("taskpawl --actor create show t1 --json")).is_some();
+        assert!(!one, "`create` is a name here, and `show` the command");
+        assert!(matches!(
+            understood(&words("taskpawl --actor create show t1 --json")).unwrap().command,
+            Command::Show(_)
+        ));
+        let cli = of_one_branch(&words("taskpawl show t1 --json")).unwrap();
+        assert!(cli.global.json && matches!(cli.command, Command::Show(_)));
+        assert!(of_one_branch(&words("taskpawl show --wrong")).is_none());
+        let help = understood(&words("taskpawl --help")).unwrap_err().to_string();
         assert!(help.contains("Make a task; without calls"), "{help}");
-        let words = ["taskpawl", "help", "show"].map(OsString::from);
-        assert!(understood(&words).unwrap_err().to_string().contains("Show everything about a task"));
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Chain<'a> {
         }
         let may_be = self.way == Way::Open || before == "--";
         let is_between =
-            text.starts_with('-') || before.starts_with('-') || is_value(text) || is_assignment(text);
+            text.starts_with('-') || takes_value(before) || is_value(text) || is_assignment(text);
         if self.way == Way::Open && !is_between && !is_runner(word) {
             self.way = if self.spare > 0 { Way::Open } else { Way::Past };
             self.spare = self.spare.saturating_sub(1);
@@ -91,4 +91,9 @@ impl<'a> Chain<'a> {
     pub(super) fn has_env(&self) -> bool {
         self.has_env
     }
+}
+
+/// Returns whether a word is an option that may have the next word as its value: `-n1` has its own, and behind `-exec` stands a command.
+fn takes_value(word: &str) -> bool {
+    word.starts_with('-') && !word.ends_with(|end: char| end.is_ascii_digit()) && !EXEC.contains(&word)
 }

@@ -128,6 +128,12 @@ impl Reader {
                 self.push(char);
                 self.raise(Certainty::AnyWords);
             }
+            // Nothing is expanded there: `find` puts what it finds in its place.
+            '{' if self.word.is_none() && is_empty_pair(chars) => {
+                chars.next();
+                self.push('{');
+                self.push('}');
+            }
             '{' | '}' if self.word.is_some() || chars.peek().is_some_and(|next| !is_end(*next)) => {
                 self.push(char);
                 self.raise(Certainty::AnyWords);
@@ -371,6 +377,12 @@ fn is_test(chars: &Rest<'_>) -> bool {
     let mut ahead = chars.clone();
     ahead.next_if_eq(&'[');
     ahead.peek().is_some_and(|next| next.is_whitespace())
+}
+
+/// Returns whether `{}` stands there as a word of its own, of which the first sign is taken.
+fn is_empty_pair(chars: &Rest<'_>) -> bool {
+    let mut ahead = chars.clone();
+    ahead.next_if_eq(&'}').is_some() && ahead.peek().is_none_or(|next| is_end(*next))
 }
 
 /// Returns whether a word ends before this.

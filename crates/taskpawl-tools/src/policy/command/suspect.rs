@@ -264,7 +264,9 @@ impl Suspicion {
             let may_be_run = chain.takes(before, word);
             // Behind a command there are unknown words alone where something puts them.
             let is_pattern = chain.is_before_command() && word.certainty == Certainty::Literal;
-            if is_argument(before, word) || is_appended(word) || is_pattern {
+            // Behind `env` it may be what is run.
+            let is_argument = is_argument(before, word) && !(may_be_run && is_runner(before));
+            if is_argument || is_appended(word) || is_pattern {
                 continue;
             }
             self.found.push(Suspect { list: Arc::clone(words), from: position });
