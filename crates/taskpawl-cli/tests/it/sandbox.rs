@@ -319,6 +319,34 @@ fn a_link_in_the_project_opens_nothing_outside_of_it() {
     assert_eq!(named["status"], "succeeded", "{named}");
 }
 
+/// As with files of settings that lie in a repository of their own.
+#[test]
+fn a_configuration_that_is_a_link_is_kept_where_it_leads() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    fs::create_dir(cli.path("work/dot")).unwrap();
+    for name in ["config.toml", "policy.toml"] {
+        fs::write(cli.path("work/dot").join(name), "# mine\n").unwrap();
+        let (target, link) = (cli.path("work/dot").join(name), cli.path(".config/taskpawl").join(name));
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
+    let off = "printf '[sandbox]\\nmode = \"off\"\\n'";
+    for command in [
+        format!("{off} > dot/config.toml"),
+        "rm dot/policy.toml".to_owned(),
+        format!("mv dot d; mkdir dot && {off} > dot/config.toml"),
+    ] {
+        let tried = call(&cli, &command, &[]);
+        assert_eq!(tried["status"], "failed", "{tried}");
+    }
+    let args = r#"{"path": "dot/config.toml", "content": "x"}"#;
+    let written = cli.run(&["tools", "call", "write_file", "--args", args]);
+    assert_ne!(written.code, Some(0), "{written}");
+    for name in ["config.toml", "policy.toml"] {
+        assert_eq!(fs::read_to_string(cli.path(".config/taskpawl").join(name)).unwrap(), "# mine\n");
+    }
+}
+
 /// Who replaces a link puts something else in the place of what it leads to.
 #[test]
 fn links_to_what_is_kept_are_not_replaced() {

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::carve::{is_within, open_up, real};
 use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
-use super::links::{Detour, leads_elsewhere, leads_out};
+use super::links::{Detour, leads_elsewhere, leads_out, links_in};
 use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
 use super::settings::{SandboxMode, SandboxSettings, Widening};
@@ -20,6 +20,8 @@ use super::{repositories, variables, worktree};
 pub struct Confinement {
     settings: SandboxSettings,
     places: SandboxPlaces,
+    /// The links in the directories of taskpawl: what one of them leads to decides as a file there would.
+    leading: Vec<PathBuf>,
     made: Mutex<HashMap<Widening, CallSandbox>>,
     watch: Arc<Watch>,
 }
@@ -75,9 +77,12 @@ pub enum SandboxError {
 
 impl Confinement {
     /// Returns what holds programs at `places` by `settings`.
-    pub fn new(settings: SandboxSettings, places: SandboxPlaces) -> Self {
+    pub fn new(settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
         let watch = Arc::new(Watch::new(&places.root));
-        Self { settings, places, made: Mutex::default(), watch }
+        let leading: Vec<PathBuf> =
+            places.directories.iter().flat_map(|directory| links_in(directory)).collect();
+        places.kept.extend(leading.iter().flat_map(|link| [link.clone(), real(link)]));
+        Self { settings, places, leading, made: Mutex::default(), watch }
     }
 
     /// Returns what programs are held to that ask for nothing.
@@ -187,7 +192,7 @@ impl Confinement {
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
-            guarded: places.directories.clone(),
+            guarded: places.directories.iter().chain(&self.leading).cloned().collect(),
             limits: ResourceLimits {
                 memory: settings.memory,
                 processes: settings.processes,
