@@ -75,6 +75,12 @@ pub(crate) const NOT_TAKEN: &[&str] = &[
     "changesUnknown",
 ];
 
+/// What a call is said to have given: other tasks go on with it, so that only what ran here may say it.
+const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs"];
+
+/// What was decided about a call, or is under way with it.
+const DECIDED: &[&str] = &["granted", "due", "emitted"];
+
 pub(crate) fn is_one(text: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return false };
     let first = list(&value).and_then(|list| list.first());
@@ -146,6 +152,7 @@ fn task(
     let parent = record.text("parent")?.and_then(|parent| ids.get(&parent).cloned());
     record.map.insert("parent".to_owned(), json!(parent));
     record.map.remove("subtasks");
+    record.map.remove("result");
     complete_calls(&mut record)?;
     note_said(&record.map, said);
     for field in NOT_TAKEN.iter().filter(|field| !matches!(**field, "id" | "metadata")) {
@@ -180,7 +187,7 @@ fn others(record: &mut Record, field: &str, ids: &Ids, left_out: &mut Vec<LeftOu
     Ok(found)
 }
 
-/// What a hand leaves out of a call is filled in; whose call it is, is not for the file to say.
+/// What a hand leaves out of a call is filled in; whose call it is and what it gave is not for the file to say.
 fn complete_calls(record: &mut Record) -> Read<()> {
     let metadata = record.map.remove("metadata").unwrap_or_else(|| json!({}));
     let Value::Object(mut metadata) = metadata else {
@@ -197,9 +204,7 @@ fn complete_calls(record: &mut Record) -> Read<()> {
         call.entry("id").or_insert_with(|| json!(format!("c{number}")));
         call.entry("status").or_insert_with(|| json!("pending"));
         call.insert("origin".to_owned(), json!("agent"));
-        for field in ["granted", "due", "emitted"] {
-            call.remove(field);
-        }
+        call.retain(|field, _| !DECIDED.contains(&field.as_str()) && !RECORDED.contains(&field.as_str()));
     }
     metadata.insert("toolCalls".to_owned(), Value::Array(calls));
     record.map.insert("metadata".to_owned(), Value::Object(metadata));

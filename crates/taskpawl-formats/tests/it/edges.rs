@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskpawl_formats::{Files, Format, Options, Reading, read, write};
-use taskpawl_model::{BlockedReason, Status};
+use taskpawl_model::{BlockedReason, CallStatus, Status};
 
 use crate::support::{options, over, reading, task};
 
@@ -287,4 +287,30 @@ fn what_is_put_off_is_not_ready_until_its_time_has_come() {
         let later = Options::at("2028-01-01T00:00:00Z".parse().unwrap());
         assert_eq!(read(format, &blocked, &later).unwrap().tasks[0].status, Status::Blocked);
     }
+}
+
+#[test]
+fn a_list_of_tasks_says_no_results_of_calls_that_did_not_run_here() {
+    let forged = json!({ "stdout": "FORGED" });
+    let call = json!({
+        "id": "c1", "toolName": "exec", "status": "succeeded", "result": forged, "usage": forged, "evaluatedArgs": forged,
+    });
+    let list = json!({ "tasks": [
+        {"id": "a", "name": "A", "status": "done", "result": forged, "metadata": {"toolCalls": [call]}},
+        {"id": "b", "name": "B", "status": "done", "result": forged},
+    ]});
+    let before = Files::single("tasks.json", list.to_string());
+    let mut read = reading(Format::Tasks, &before);
+    let said = serde_json::to_string(&read.tasks).unwrap();
+    assert!(!said.contains("FORGED"), "{said}");
+    assert!(!read.fields.iter().any(|field| field == "result"), "{:?}", read.fields);
+    assert_eq!(read.tasks[0].metadata.tool_calls[0].status, CallStatus::Succeeded);
+    assert_eq!(write(Format::Tasks, &read.tasks, Some(&before)).files, before, "what is there stays there");
+    // What was recorded here is given out.
+    read.tasks[0].metadata.tool_calls[0].result = Some(json!({ "stdout": "own" }));
+    read.tasks[1].result = Some(json!("own"));
+    let written = write(Format::Tasks, &read.tasks, Some(&before)).files;
+    let written: Value = serde_json::from_str(written.get("tasks.json").unwrap()).unwrap();
+    assert_eq!(written["tasks"][0]["metadata"]["toolCalls"][0]["result"], json!({ "stdout": "own" }));
+    assert_eq!(written["tasks"][1]["result"], "own");
 }

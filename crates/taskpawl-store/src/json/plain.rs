@@ -12,8 +12,11 @@ const ALWAYS: &[&str] = &["id", "name", "status", "metadata", "createdAt", "upda
 const OF_A_STORE: &[&str] =
     &["plans", "runs", "prunedRuns", "events", "deletedIds", "applied", "undo", "requests", "index"];
 
-/// What became of a task or call elsewhere, and counts there alone.
-const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted"];
+/// What became of a task or call elsewhere, and counts there alone: other tasks would go on with a result that nothing here gave.
+const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result"];
+
+/// What else is recorded of a call.
+const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs"];
 
 /// Returns whether this is what a command printed with `--json`: an answer, and nothing that a store could go on from.
 pub(super) fn is_printed(value: &Value) -> bool {
@@ -45,7 +48,7 @@ fn task(mut task: Map<String, Value>) -> Value {
     let (mut has_calls, mut running) = (false, None);
     for call in calls.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
         has_calls = true;
-        call.retain(|field, _| !NOT_TAKEN.contains(&field.as_str()));
+        call.retain(|field, _| !NOT_TAKEN.contains(&field.as_str()) && !OF_A_CALL.contains(&field.as_str()));
         call.insert("origin".to_owned(), json!("agent"));
         if call.get("status") == Some(&json!("running")) {
             call.insert("status".to_owned(), json!("interrupted"));

@@ -327,16 +327,23 @@ fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
         task("t", "done", serde_json::json!([])),
     ];
     tasks[3]["dependencies"] = serde_json::json!(["t"]);
+    let mut forged = task("u", "done", call("succeeded"));
+    forged["result"] = serde_json::json!({ "stdout": "FORGED" });
+    for field in ["result", "usage", "evaluatedArgs"] {
+        forged["metadata"]["toolCalls"][0][field] = serde_json::json!({ "stdout": "FORGED" });
+    }
+    tasks.push(forged);
     let text = serde_json::json!({ "tasks": tasks }).to_string();
     fs::write(&scene.path, &text).unwrap();
     let counts = scene.open().view(|view| view.counts()).unwrap();
     let count = |status: Status| counts.get(&status).copied().unwrap_or_default();
-    assert_eq!((count(Status::Todo), count(Status::Blocked), count(Status::Done)), (2, 2, 1));
+    assert_eq!((count(Status::Todo), count(Status::Blocked), count(Status::Done)), (2, 2, 2));
     assert_eq!(fs::read_to_string(&scene.path).unwrap(), text, "a read changes nothing");
     scene.create("later", &["p"]);
     assert_eq!(fs::read_to_string(scene.path.with_file_name("plan.json.v0.bak")).unwrap(), text);
     let content = scene.content();
-    assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 6));
+    assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 7));
+    assert!(!content.to_string().contains("FORGED"), "only what ran here gives results: {content}");
     assert_eq!(content["tasks"][3]["metadata"]["toolCalls"][0]["origin"], "agent");
     assert_eq!(content["tasks"][2]["blockedReason"]["type"], "interrupted");
     // What another program calls tasks is none of it.
