@@ -188,12 +188,17 @@ pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Read
 }
 
 /// Takes tasks out of files that were read: their lines, with what is set in below them, or their files. Other formats have nothing
-/// of a task beside its record, and are written without it.
-pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<TaskId>) -> Files {
+/// of a task beside its record, and are written without it. Returns what is left with the reading to [write over it](write_over).
+pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<TaskId>) -> (Files, Reading) {
+    let mut read = reading.clone();
     let tasks = reading.tasks.iter().zip(&reading.names);
-    match format {
+    let left = match format {
         Format::Markdown => {
             let is_out: Vec<bool> = reading.tasks.iter().map(|task| ids.contains(&task.id)).collect();
+            // An item is known by its place among those of the same text, so that what is out may not count.
+            let is_left = |(task, _): &(&Task, &String)| !ids.contains(&task.id);
+            (read.tasks, read.names) =
+                tasks.filter(is_left).map(|(task, name)| (task.clone(), name.clone())).unzip();
             markdown::without(files, &is_out)
         }
         Format::Backlog | Format::Claude => {
@@ -207,7 +212,8 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
             left
         }
         Format::Beads | Format::Taskmaster | Format::Taskwarrior | Format::Tasks => files.clone(),
-    }
+    };
+    (left, read)
 }
 
 /// Says whether a text is one of a format.

@@ -267,10 +267,10 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     let name = if name.is_empty() { "tasks.md" } else { name };
     let mut written = Written::default();
     lost::say(tasks, FIELDS, "a checklist has no place for it", &mut written.left_out);
-    let said = layout::lines(there.tasks, text);
-    let mut said = rendered(&said).into_iter().zip(&said).filter(|(_, line)| line.there.is_some());
-    let (lines, mut out) = (layout::lines(tasks, text), Vec::new());
-    for (line, now) in lines.iter().zip(rendered(&lines)) {
+    let said = layout::lines(there.tasks, text, there.names);
+    let mut said = rendered(&said, true).into_iter().zip(&said).filter(|(_, line)| line.there.is_some());
+    let (lines, mut out) = (layout::lines(tasks, text, there.names), Vec::new());
+    for (line, now) in lines.iter().zip(rendered(&lines, false)) {
         out.push(match line.there.zip(line.there.and_then(|_| said.next())) {
             Some(((raw, end), (said, _))) => lines::Line::there(as_there(raw, &said, now), end),
             None => lines::Line::new(now),
@@ -339,8 +339,9 @@ enum KnownBy {
     Nothing,
 }
 
-/// Returns lines as they are written. Numbers of equal names are those that the new text has.
-fn rendered(lines: &[Line<'_>]) -> Vec<String> {
+/// Returns lines as they are written. Numbers of equal names are those that the new text has, unless it is what stands there
+/// already: then a text says of its task which one it is.
+fn rendered(lines: &[Line<'_>], is_there: bool) -> Vec<String> {
     let mut names = BTreeSet::new();
     let one = |line: &Line<'_>| match &line.what {
         What::Text(line) => line.clone(),
@@ -351,7 +352,7 @@ fn rendered(lines: &[Line<'_>]) -> Vec<String> {
         What::Task { task, lead, known_by } => {
             let name = name_of(&one_line(&task.name), &mut names);
             let is_named = match known_by {
-                KnownBy::Text => own_name(task) == name,
+                KnownBy::Text => is_there || own_name(task) == name,
                 KnownBy::Comment => false,
                 KnownBy::Nothing => task.id.as_str() == name,
             };

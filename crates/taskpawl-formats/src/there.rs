@@ -13,7 +13,8 @@ pub(crate) struct There<'r> {
     pub(crate) files: &'r Files,
     /// The tasks in them, in their order.
     pub(crate) tasks: &'r [Task],
-    names: &'r [String],
+    /// What they are called there.
+    pub(crate) names: &'r [String],
     places: BTreeMap<&'r TaskId, usize>,
 }
 

@@ -102,9 +102,10 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let gone_there = Gone::of(&known, &mut tasks, args.again);
     let count = tasks.len();
     let files = before.as_ref().map(|found| &found.files);
-    let rest = files
+    let (rest, left) = files
         .filter(|_| args.take_out)
-        .map(|files| without(args.format, files, &known.reading, &known.deleted));
+        .map(|files| without(args.format, files, &known.reading, &known.deleted))
+        .unzip();
     if !args.take_out {
         tasks.extend(known.reading.tasks.iter().filter(|task| known.deleted.contains(&task.id)).cloned());
     }
@@ -114,7 +115,8 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let to_dos = (files.is_none() && is_list(args.format, &root)).then_some(&to_dos);
     let files_to_keep = rest.as_ref().or(files).filter(|_| !known.ids.is_empty() || !args.force).or(to_dos);
     let none = Files::default();
-    let written = write_over(args.format, &tasks, files_to_keep.unwrap_or(&none), &known.reading);
+    let left = left.as_ref().unwrap_or(&known.reading);
+    let written = write_over(args.format, &tasks, files_to_keep.unwrap_or(&none), left);
     let mut changed = changed(&written, files);
     let removed = removed(files, rest.as_ref());
     changed.extend(removed.iter().cloned());

@@ -10,9 +10,14 @@ use super::{Aside, FORMAT, Item, KnownBy, Line, What, bullet, heading, items, op
 use crate::kept::kept;
 use crate::lines::{self, parts};
 
-/// Returns the lines of a text with tasks in it.
-pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str) -> Vec<Line<'t>> {
-    let items = items(text);
+/// Returns the lines of a text with tasks in it; `names` are those of its items, which may have lost others of the same text.
+pub(super) fn lines<'t>(tasks: &'t [Task], text: &'t str, names: &[String]) -> Vec<Line<'t>> {
+    let mut items = items(text);
+    if names.len() == items.len() {
+        for (item, name) in items.iter_mut().zip(names) {
+            item.theirs.clone_from(name);
+        }
+    }
     let (mut lines, shown) = in_place(tasks, text, &items);
     let left: Vec<&Task> = tasks.iter().filter(|task| !shown.contains_key(&task.id)).collect();
     if left.is_empty() {

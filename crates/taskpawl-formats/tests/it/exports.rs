@@ -1,7 +1,7 @@
 //! What is written over a file that is there: states that only follow from others, and where what is new stands.
 
 use serde_json::{Value, json};
-use taskpawl_formats::{Files, Format, Reading, keep_states, write};
+use taskpawl_formats::{Files, Format, Reading, keep_states, without, write, write_over};
 use taskpawl_model::{Status, Task};
 
 use crate::support::{reading, task};
@@ -233,4 +233,33 @@ fn a_task_of_backlog_that_says_no_time_gets_none() {
     files.insert("config.yml", "statuses: [\"To Do\", \"Done\"]\n");
     let tasks = reading(Format::Backlog, &files).tasks;
     assert_eq!(write(Format::Backlog, &tasks, Some(&files)).files.get("tasks/task-1 - A.md"), Some(text));
+}
+
+#[test]
+fn an_item_that_is_taken_out_is_not_one_of_the_same_text() {
+    let list = "- [ ] Login\n  - [ ] code\n  - [ ] tests\n- [ ] Logout\n  - [ ] code\n  - [ ] tests\n";
+    let flat = "- [ ] same\n- [ ] same\n- [ ] same\n";
+    let cases = [
+        (
+            list,
+            "tests",
+            "- [ ] Login\n  - [ ] code\n- [ ] Logout\n  - [ ] code\n  - [ ] tests <!-- taskpawl id=tests-2 -->\n",
+        ),
+        (list, "tests-2", "- [ ] Login\n  - [ ] code\n  - [ ] tests\n- [ ] Logout\n  - [ ] code\n"),
+        (flat, "same", "- [ ] same <!-- taskpawl id=same-2 -->\n- [ ] same <!-- taskpawl id=same-3 -->\n"),
+        (flat, "same-2", "- [ ] same\n- [ ] same <!-- taskpawl id=same-3 -->\n"),
+        (flat, "same-3", "- [ ] same\n- [ ] same\n"),
+    ];
+    for (text, out, expected) in cases {
+        let before = Files::single("T.md", text);
+        let (there, mut tasks) = imported(Format::Markdown, &before);
+        tasks.retain(|task| task.id.as_str() != out);
+        let (rest, left) = without(Format::Markdown, &before, &there, &[out.into()].into());
+        let written = write_over(Format::Markdown, &tasks, &rest, &left).files;
+        assert_eq!(written.get("T.md"), Some(expected), "{out}");
+        let above = |tasks: &[Task]| -> Vec<_> {
+            tasks.iter().map(|task| (task.id.clone(), task.parent.clone())).collect()
+        };
+        assert_eq!(above(&reading(Format::Markdown, &written).tasks), above(&tasks), "{out}");
+    }
 }
