@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-/// Names by which an object of a list is found again.
-const NAMES: &[&str] = &["id", "uuid"];
+/// Names by which an object of a list is found again: the `id` of Taskwarrior is 0 for all that is over.
+const NAMES: &[&str] = &["uuid", "id"];
 
 /// Returns a text with another value in it; one that is no JSON gives way to the value alone.
 pub(crate) fn over(text: &str, value: &Value) -> String {

@@ -329,3 +329,20 @@ fn dependencies_that_stay_keep_their_spelling() {
     let value: Value = serde_json::from_str(written.get("t.json").unwrap()).unwrap();
     assert_eq!(value["master"]["tasks"][1]["subtasks"][0]["dependencies"], json!(["2.3", "1"]));
 }
+
+#[test]
+fn tasks_of_taskwarrior_with_the_same_number_are_not_taken_for_one_another() {
+    let line = |uuid: &str, status: &str| {
+        format!(
+            "{{\"status\":\"{status}\", \"id\":0,\"uuid\":\"{uuid}\",\"description\":\"{uuid} \\/\",\"entry\":\"20260101T000000Z\"}}"
+        )
+    };
+    let text = |of_b: &str| {
+        format!("[\n{},\n{},\n{}\n]\n", line("a", "completed"), line("b", of_b), line("c", "deleted"))
+    };
+    let before = Files::single("w.json", text("completed"));
+    let mut tasks = reading(Format::Taskwarrior, &before).tasks;
+    (tasks[1].status, tasks[1].finished_at) = (Status::Todo, None);
+    let written = write(Format::Taskwarrior, &tasks, Some(&before)).files;
+    assert_eq!(written.get("w.json"), Some(text("pending").as_str()));
+}
