@@ -1,6 +1,10 @@
 //! The files that a format consists of, by their names.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// What some editors put before a text: it says nothing of it, and stays.
+const MARK: char = '\u{feff}';
 
 /// Texts by the names of their files; a name has `/` between folders, and a single file has its own name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +26,25 @@ impl Files {
     /// Takes a file out.
     pub(crate) fn remove(&mut self, name: &str) {
         self.0.remove(name);
+    }
+
+    /// Returns the files without marks of the order of bytes.
+    pub(crate) fn unmarked(&self) -> Cow<'_, Self> {
+        if !self.0.values().any(|text| text.starts_with(MARK)) {
+            return Cow::Borrowed(self);
+        }
+        let bare = |text: &str| text.strip_prefix(MARK).unwrap_or(text).to_owned();
+        Cow::Owned(Self(self.0.iter().map(|(name, text)| (name.clone(), bare(text))).collect()))
+    }
+
+    /// Puts the marks back that files of these names had.
+    pub(crate) fn marked_as(mut self, before: &Self) -> Self {
+        for (name, text) in &mut self.0 {
+            if before.get(name).is_some_and(|before| before.starts_with(MARK)) {
+                text.insert(0, MARK);
+            }
+        }
+        self
     }
 
     /// Returns the text of a file.

@@ -152,6 +152,8 @@ pub struct Written {
 /// # Errors
 /// Something in them is not of the format: then nothing is read.
 pub fn read(format: Format, files: &Files, options: &Options) -> Result<Reading, FormatError> {
+    let bare = files.unmarked();
+    let files = bare.as_ref();
     match format {
         Format::Beads => beads::read(files, options),
         Format::Taskmaster => taskmaster::read(files, options),
@@ -175,8 +177,9 @@ pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written 
 /// As [`write`], over files that were read already: with the prefix that the tasks have. What did not change since they said it
 /// stays there as it is, in its order and its words.
 pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
-    let there = There::of(before, reading);
-    match format {
+    let bare = before.unmarked();
+    let there = There::of(&bare, reading);
+    let written = match format {
         Format::Beads => beads::write(tasks, &there),
         Format::Taskmaster => taskmaster::write(tasks, &there),
         Format::Claude => claude::write(tasks, &there),
@@ -184,12 +187,15 @@ pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Read
         Format::Backlog => backlog::write(tasks, &there),
         Format::Markdown => markdown::write(tasks, &there),
         Format::Tasks => tasks::write(tasks, &there),
-    }
+    };
+    Written { files: written.files.marked_as(before), ..written }
 }
 
 /// Takes tasks out of files that were read: their lines, with what is set in below them, or their files. Other formats have nothing
 /// of a task beside its record, and are written without it. Returns what is left with the reading to [write over it](write_over).
 pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<TaskId>) -> (Files, Reading) {
+    let bare = files.unmarked();
+    let (before, files) = (files, bare.as_ref());
     let mut read = reading.clone();
     let tasks = reading.tasks.iter().zip(&reading.names);
     let left = match format {
@@ -213,7 +219,7 @@ pub fn without(format: Format, files: &Files, reading: &Reading, ids: &BTreeSet<
         }
         Format::Beads | Format::Taskmaster | Format::Taskwarrior | Format::Tasks => files.clone(),
     };
-    (left, read)
+    (left.marked_as(before), read)
 }
 
 /// Says whether a text is one of a format.
@@ -221,6 +227,8 @@ type Check = (Format, fn(&str) -> bool);
 
 /// Returns the format of files, where there is no doubt.
 pub fn detect(files: &Files) -> Option<Format> {
+    let bare = files.unmarked();
+    let files = bare.as_ref();
     let (name, text) = files.first();
     let is_one = files.iter().nth(1).is_none();
     if files.iter().any(|(name, _)| name.starts_with("tasks/") || name == "config.yml") {

@@ -77,7 +77,8 @@ fn unclear(path: &Path, files: &Files) -> CliError {
     let shown = path.display();
     let is_json = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "json");
     let of_json = files.iter().find(|(name, _)| is_json(name));
-    let broken = of_json.and_then(|(_, text)| serde_json::from_str::<IgnoredAny>(text).err());
+    let bare = of_json.map(|(_, text)| text.strip_prefix('\u{feff}').unwrap_or(text));
+    let broken = bare.and_then(|text| serde_json::from_str::<IgnoredAny>(text).err());
     match broken {
         Some(error) => CliError::usage_with(
             format!("`{shown}` is no JSON: {error}"),
@@ -203,12 +204,11 @@ fn read_some(from: &mut dyn io::Read, path: &Path, most: u64) -> Result<String, 
         let problem = format!("`{}` goes beyond {} MiB in all", path.display(), MAX_BYTES >> 20);
         return Err(CliError::usage_with(problem, "split it, or leave finished tasks out of it"));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let problem = format!("`{}` is no UTF-8: byte {at} is none of it", path.display());
         CliError::usage_with(problem, "save it as UTF-8")
-    })?;
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    })
 }
 
 /// Returns what stands for a place wherever it is named from: it is written down with the tasks that came from there.

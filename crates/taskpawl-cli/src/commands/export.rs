@@ -224,7 +224,7 @@ fn known(
     source: &str,
 ) -> Result<Known, CliError> {
     let Some(found) = before else { return Ok(Known::default()) };
-    if found.files.iter().all(|(_, text)| text.trim().is_empty()) {
+    if found.files.iter().all(|(_, text)| text.trim_start_matches('\u{feff}').trim().is_empty()) {
         return Ok(Known::default());
     }
     let reading = match import::reading(app, found, args.prefix.as_ref()) {

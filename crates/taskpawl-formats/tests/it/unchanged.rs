@@ -346,3 +346,22 @@ fn tasks_of_taskwarrior_with_the_same_number_are_not_taken_for_one_another() {
     let written = write(Format::Taskwarrior, &tasks, Some(&before)).files;
     assert_eq!(written.get("w.json"), Some(text("pending").as_str()));
 }
+
+#[test]
+fn a_mark_of_the_order_of_bytes_stays_where_it_was() {
+    for (format, mut files) in all() {
+        let (name, text) =
+            files.iter().next().map(|(name, text)| (name.to_owned(), text.to_owned())).unwrap();
+        let mut tasks = reading(format, &files).tasks;
+        files.insert(name.as_str(), format!("\u{feff}{text}"));
+        assert_eq!(reading(format, &files).tasks, tasks, "{}: {text}", format.name());
+        assert_same(format, &files, &tasks);
+        if let Some(task) = tasks.first_mut() {
+            task.name = "Another name".to_owned();
+        }
+        let written = write(format, &tasks, Some(&files)).files;
+        let first = written.get(&name).unwrap();
+        assert_eq!(first.matches('\u{feff}').count(), 1, "{}: {first}", format.name());
+        assert!(first.starts_with('\u{feff}'), "{}: {first}", format.name());
+    }
+}
