@@ -163,7 +163,9 @@ impl Answer {
             value["shortened"] = true.into();
         }
         for (list, total) in self.totals {
-            let left_out = total.saturating_sub(value[list].as_array().map_or(0, Vec::len));
+            // A refusal has its lists in `error`.
+            let shown = value.get(list).unwrap_or(&value["error"][list]);
+            let left_out = total.saturating_sub(shown.as_array().map_or(0, Vec::len));
             if left_out > 0 {
                 value["leftOut"][list] = left_out.into();
             }

@@ -33,7 +33,7 @@ pub(super) enum Refused {
     #[error(transparent)]
     Text(PlanErrors),
     /// Tool calls do not fit their tools, or tasks need what there is not.
-    #[error("{}", .0.join("; "))]
+    #[error("{}", first_of(.0))]
     Calls(Vec<String>),
 }
 
@@ -103,14 +103,15 @@ impl Refused {
         if ["`taskpawl ", "`--"].iter().any(|start| message.contains(start)) {
             message = translated(&message, agent).0;
         }
-        let mut problems = Vec::new();
+        let (mut problems, mut total) = (Vec::new(), 0);
         if let Self::Command(Error::Refused(refusal))
         | Self::Run(RunError::Command(Error::Refused(refusal))) = &self
         {
             actions.extend(instead(refusal));
         }
         if let Self::Command(Error::Invalid(errors)) | Self::Text(errors) = &self {
-            "what was given is wrong, and nothing was changed".clone_into(&mut message);
+            total = errors.errors().len();
+            message = format!("what was given is wrong{}, and nothing was changed", in_places(total));
             let has_places = matches!(self, Self::Text(_));
             let errors = errors.errors().iter().take(MOST_PROBLEMS);
             problems = errors.map(|error| problem(error, has_places)).collect();
@@ -122,7 +123,24 @@ impl Refused {
             .with("hint", if hint.is_empty() { json!(null) } else { json!(hint) })
             .with("problems", json!(problems));
         let actions = actions.into_iter().map(|action| action.in_name_of(agent));
-        Answer::refused(json!({"error": error.into_json()})).next(actions)
+        Answer::refused(json!({"error": error.into_json()}))
+            .with("shortened", json!((total > MOST_PROBLEMS).then_some(true)))
+            .out_of("problems", total)
+            .next(actions)
+    }
+}
+
+/// Says in how many places something is wrong, where they are too many to be listed.
+fn in_places(total: usize) -> String {
+    if total > MOST_PROBLEMS { format!(" in {total} places") } else { String::new() }
+}
+
+/// Says what is wrong, and of too many things how many they are.
+fn first_of(problems: &[String]) -> String {
+    let first = problems[..problems.len().min(MOST_PROBLEMS)].join("; ");
+    match problems.len().saturating_sub(MOST_PROBLEMS) {
+        0 => first,
+        left_out => format!("{} things are wrong: {first}; and {left_out} more", problems.len()),
     }
 }
 

@@ -378,6 +378,38 @@ async fn a_plan_as_a_text_is_wrong_at_a_place() {
 }
 
 #[tokio::test]
+async fn of_many_things_that_are_wrong_with_a_plan_it_is_said_how_many() {
+    let scene = Scene::new();
+    let client = connect(&scene.server(), ERAS[0]).await;
+    let refused = async |count: usize, task: &dyn Fn(usize) -> Value| {
+        let tasks: Vec<Value> = (0..count).map(task).collect();
+        let result = client.raw("plan_write", json!({"plan": {"tasks": tasks}})).await;
+        assert!(serde_json::to_string(&result).unwrap().len() <= 8_000, "{result:?}");
+        assert_eq!(result.is_error, Some(true), "{result:?}");
+        result.structured_content.unwrap()
+    };
+    for (count, word) in [(400, "hihg".to_owned()), (400, "h".repeat(900))] {
+        let many = refused(count, &|n| json!({"id": format!("t{n}"), "priority": word})).await;
+        let shown = many["error"]["problems"].as_array().unwrap().len();
+        assert!((1..=10).contains(&shown), "{many}");
+        assert_eq!(many["leftOut"], json!({"problems": count - shown}), "{many}");
+        assert_eq!(many["shortened"], true, "{many}");
+        let message = many["error"]["message"].as_str().unwrap();
+        assert_eq!(message, "what was given is wrong in 400 places, and nothing was changed");
+    }
+    // What is listed in full needs no count.
+    let few = refused(10, &|n| json!({"id": format!("t{n}"), "priority": "hihg"})).await;
+    assert_eq!(few["error"]["problems"].as_array().unwrap().len(), 10);
+    assert_eq!((few.get("leftOut"), few.get("shortened")), (None, None), "{few}");
+    assert_eq!(few["error"]["message"], "what was given is wrong, and nothing was changed");
+
+    let needs = refused(400, &|n| json!({"id": format!("t{n}"), "needs": [format!("none-{n}")]})).await;
+    let message = needs["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("400 things are wrong: task `t0`: needs: `none-0`"), "{message}");
+    assert!(message.ends_with("; and 390 more"), "{message}");
+}
+
+#[tokio::test]
 async fn arguments_of_every_call_are_told_by_name_and_type() {
     let scene = Scene::new();
     let client = connect(&scene.server(), ERAS[0]).await;
