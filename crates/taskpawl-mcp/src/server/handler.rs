@@ -298,9 +298,10 @@ impl ServerHandler for McpServer {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        misread::from_beginning(request)?;
         Ok(ListToolsResult::with_all_items(self.tools()))
     }
 
@@ -331,9 +332,10 @@ impl ServerHandler for McpServer {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        misread::from_beginning(request)?;
         Ok(ListPromptsResult::with_all_items(prompts::list(self)))
     }
 
@@ -358,9 +360,10 @@ impl ServerHandler for McpServer {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        misread::from_beginning(request)?;
         let templates = if self.options().has_plan { resources::templates() } else { Vec::new() };
         Ok(ListResourceTemplatesResult::with_all_items(templates))
     }

@@ -2,9 +2,10 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequestParams, CancelTaskParams, CompleteRequestParams, CustomRequest, ErrorCode, ErrorData,
-    GetPromptRequestParams, GetTaskParams, PaginatedRequestParams, ReadResourceRequestParams, RequestId,
-    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CancelTaskParams, ClientRequest, CompleteRequestParams, CustomRequest, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetTaskParams, JsonRpcMessage, PaginatedRequestParams,
+    ReadResourceRequestParams, RequestId, RequestOptionalParam, SubscribeRequestParams,
+    SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::RxJsonRpcMessage;
 use serde::Deserialize;
@@ -79,15 +80,60 @@ struct Common {
     _meta: Option<Map<String, Value>>,
 }
 
-/// Returns why what reads messages cannot read one.
-pub(super) fn problem_of_message(message: &[u8]) -> Option<serde_json::Error> {
-    serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(message).err()
+/// How a message is read by what reads messages.
+#[derive(Debug)]
+enum Reading {
+    Whole,
+    /// As a request for a list that has no parameters: those that are wrong are dropped without a word.
+    WithoutParams,
+    No(serde_json::Error),
+}
+
+fn reading(message: &[u8]) -> Reading {
+    match serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(message) {
+        Err(problem) => Reading::No(problem),
+        Ok(JsonRpcMessage::Request(request)) if has_no_params(&request.request) => Reading::WithoutParams,
+        Ok(_) => Reading::Whole,
+    }
+}
+
+fn has_no_params(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::ListToolsRequest(RequestOptionalParam { params: None, .. })
+            | ClientRequest::ListPromptsRequest(RequestOptionalParam { params: None, .. })
+            | ClientRequest::ListResourcesRequest(RequestOptionalParam { params: None, .. })
+            | ClientRequest::ListResourceTemplatesRequest(RequestOptionalParam { params: None, .. })
+    )
+}
+
+/// Returns whether what reads messages reads all of one.
+pub(super) fn is_read(message: &[u8]) -> bool {
+    matches!(reading(message), Reading::Whole)
+}
+
+/// Returns why a list does not begin where a request says; of those that are not cut no cursor was given to anybody.
+pub(super) fn unknown_cursor() -> ErrorData {
+    let problem = "argument `cursor`: no list of this server goes on there; begin without one";
+    ErrorData::invalid_params(problem, None)
+}
+
+/// Refuses to begin a list that is not cut elsewhere than at its beginning.
+pub(super) fn from_beginning(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        Some(_) => Err(unknown_cursor()),
+        None => Ok(()),
+    }
 }
 
 /// Returns the id of a request that is none in the form of the protocol, and why; nothing where the message can be read, or nobody
 /// waits for an answer to it by an id. What reads messages otherwise answers all of these alike, and without their id.
 pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {
-    let unread = problem_of_message(message)?;
+    let unread = match reading(message) {
+        Reading::Whole => return None,
+        Reading::WithoutParams => None,
+        Reading::No(problem) => Some(problem),
+    };
     let Value::Object(fields) = serde_json::from_slice(message).ok()? else { return None };
     let id = RequestId::deserialize(fields.get("id")?).ok()?;
     let method = fields.get("method")?;
@@ -96,6 +142,10 @@ pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {
         return Some((id, ErrorData::invalid_request(message, None)));
     };
     let params = fields.get("params").filter(|params| !params.is_null());
+    let Some(unread) = unread else {
+        let problem = params.and_then(problem::<PaginatedRequestParams>)?;
+        return Some((id, wrong(method, &problem)));
+    };
     let error = match params.and_then(problem::<Common>) {
         Some(problem) => wrong(method, &problem),
         None if fields.get("jsonrpc").is_none_or(|version| version != "2.0") => {
@@ -228,10 +278,24 @@ mod tests {
             assert_eq!((id, error.code), (RequestId::Number(7), code), "{message}");
             assert!(error.message.contains(said), "{error:?}");
         }
+        for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            for (cursor, found) in [("5", "`5`"), ("[]", "a list"), ("{}", "an object")] {
+                let params = format!(r#"{{"cursor":{cursor},"_meta":{{}}}}"#);
+                let message =
+                    format!(r#"{{"jsonrpc":"2.0","id":"c","method":"{method}","params":{params}}}"#);
+                let (id, error) = of(&message).unwrap();
+                assert_eq!((id, error.code), (RequestId::String("c".into()), ErrorCode::INVALID_PARAMS));
+                let said = format!("argument `cursor`: expected text, not {found}");
+                assert!(error.message.ends_with(&said), "{message}: {error:?}");
+            }
+        }
         // What can be read, what nobody waits for by an id, answers, and what is no JSON.
         for message in [
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}"#,
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":null,"other":5}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":"zzz"}}"#,
             r#"{"jsonrpc":"2.0","method":"tools/list","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":{},"method":"tools/list","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":5}"#,

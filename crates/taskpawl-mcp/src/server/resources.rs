@@ -13,7 +13,7 @@ use super::options::ResourceText;
 use super::page::{Page, weight};
 use super::refusal::chain;
 use super::tools::{ready_list, run_ready};
-use super::{app, brief};
+use super::{app, brief, misread};
 
 /// How every address begins.
 const SCHEME: &str = "taskpawl://";
@@ -100,9 +100,11 @@ pub(super) fn list(server: &McpServer, cursor: Option<&str>) -> Result<ListResou
     let all = all(server).map_err(|error| internal(&error))?;
     let start = match cursor {
         None => 0,
-        Some(cursor) => cursor.parse().ok().filter(|start| *start <= all.len()).ok_or_else(|| {
-            ErrorData::invalid_params("the cursor is none of this server: begin without one", None)
-        })?,
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|start| *start <= all.len())
+            .ok_or_else(|| misread::unknown_cursor())?,
     };
     let end = all.len().min(start + PAGE);
     let mut page = ListResourcesResult::with_all_items(all[start..end].to_vec());

@@ -111,7 +111,7 @@ impl<R> Reader<R> {
 /// the protocol.
 fn unread(line: &[u8]) -> Option<Unread> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    if line.iter().all(u8::is_ascii_whitespace) || misread::problem_of_message(line).is_none() {
+    if line.iter().all(u8::is_ascii_whitespace) || misread::is_read(line) {
         return None;
     }
     if let Err(problem) = serde_json::from_slice::<Value>(line) {

@@ -85,6 +85,7 @@ async fn what_cannot_be_read_is_answered() {
         request("\"x\"", "{\"a\":"),
         no_object,
         r#"{"jsonrpc":"2.0","id":"y","method":[]}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"cursor":5}}"#.to_owned(),
     ];
     let written = format!("{}\n", lines.join("\n"));
     let server = scene.server();
@@ -112,8 +113,11 @@ async fn what_cannot_be_read_is_answered() {
         (json!(null), code),
         (json!(9), json!(-32_602)),
         (json!("y"), json!(-32_600)),
+        (json!(10), json!(-32_602)),
     ];
     assert_eq!(heads, expected, "{said}");
     let problem = "the parameters of `tools/call` cannot be read: expected an object, not a list";
     assert_eq!(answers[3]["error"]["message"], problem);
+    let problem = "the parameters of `tools/list` cannot be read: argument `cursor`: expected text, not `5`";
+    assert_eq!(answers[5]["error"]["message"], problem);
 }

@@ -112,8 +112,28 @@ async fn every_plan_is_listed_page_by_page() {
     let plans: Vec<&str> =
         all.iter().filter_map(|found| found.uri.strip_prefix("taskpawl://plan/")).collect();
     assert_eq!((plans.len(), plans[7]), (60, "p.07"));
-    let wrong = PaginatedRequestParams::default().with_cursor(Some("x".to_owned()));
-    client.running.list_resources(Some(wrong)).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_cursor_that_no_list_gave_is_refused_by_name() {
+    let scene = Scene::new();
+    for era in ERAS {
+        let client = connect(&scene.server(), era).await;
+        let wrong = || Some(PaginatedRequestParams::default().with_cursor(Some("zzz".to_owned())));
+        for refused in [
+            client.running.list_tools(wrong()).await.unwrap_err(),
+            client.running.list_prompts(wrong()).await.unwrap_err(),
+            client.running.list_resources(wrong()).await.unwrap_err(),
+            client.running.list_resource_templates(wrong()).await.unwrap_err(),
+        ] {
+            let rmcp::ServiceError::McpError(error) = refused else { panic!("{refused:?}") };
+            assert_eq!(error.code, rmcp::model::ErrorCode::INVALID_PARAMS);
+            assert_eq!(
+                error.message,
+                "argument `cursor`: no list of this server goes on there; begin without one"
+            );
+        }
+    }
 }
 
 #[tokio::test]
