@@ -1,13 +1,16 @@
 //! Arguments of calls.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::brief::cut;
 use super::refusal::Refused;
 
 /// How much of a wrong argument is said.
 const SHOWN_CHARS: usize = 80;
+
+/// Of how many fields of an object it is found out which one is wrong.
+const MOST_FIELDS: usize = 16;
 
 /// How the message of a field begins that is not there.
 const MISSING: &str = "missing field `";
@@ -28,29 +31,40 @@ fn form<T: DeserializeOwned>(given: &Value) -> Result<T, String> {
 fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     for (name, value) in given.as_object().into_iter().flatten() {
         if let Some(problem) = problem::<T>(name, value) {
-            let path = path::<T>(name, value);
-            let element = path
-                .strip_prefix(name.as_str())
-                .and_then(|index| index.trim_matches(['[', ']']).parse().ok());
-            let wrong = element.and_then(|index: usize| value.get(index)).unwrap_or(value);
+            if value.is_array() && self::problem::<T>(name, &Value::Object(Map::new())).is_none() {
+                return no_object(name, value);
+            }
+            let (path, wrong) = place(name.clone(), value, &|value| self::problem::<T>(name, value));
             return Refused::argument(path, in_words(&problem, wrong));
         }
     }
-    match said.strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('`')) {
-        Some(name) => Refused::argument(place_of::<T>(given, said, name), "it is missing"),
-        None => Refused::argument("arguments", in_words(said, given)),
+    let Some(name) = said.strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('`')) else {
+        return Refused::argument("arguments", in_words(said, given));
+    };
+    match holder::<T>(given, said, name) {
+        Some((field, value)) if value.is_array() => no_object(field, value),
+        Some((field, _)) => Refused::argument(format!("{field}.{name}"), "it is missing"),
+        None => Refused::argument(name, "it is missing"),
     }
 }
 
-/// Returns the place of a field that is missing: in an argument, where the same is said although there is an argument of that name.
-fn place_of<T: DeserializeOwned>(given: &Value, said: &str, name: &str) -> String {
+fn no_object(name: &str, wrong: &Value) -> Refused {
+    Refused::argument(name, in_words("expected an object", wrong))
+}
+
+/// Returns the argument that a missing field is missing in, where the same is said although there is an argument of that name.
+fn holder<'v, T: DeserializeOwned>(
+    given: &'v Value,
+    said: &str,
+    name: &str,
+) -> Option<(&'v String, &'v Value)> {
     let is_within = |(field, value): &(&String, &Value)| {
         let fields = [((*field).clone(), (*value).clone()), (name.to_owned(), Value::Bool(true))];
         let beside = Value::Object(Map::from_iter(fields));
-        value.is_object() && field.as_str() != name && form::<T>(&beside).is_err_and(|error| error == said)
+        let can_hold = value.is_object() || value.is_array();
+        can_hold && field.as_str() != name && form::<T>(&beside).is_err_and(|error| error == said)
     };
-    let holder = given.as_object().into_iter().flatten().find(is_within);
-    holder.map_or_else(|| name.to_owned(), |(field, _)| format!("{field}.{name}"))
+    given.as_object().into_iter().flatten().find(is_within)
 }
 
 /// Returns what is wrong with one argument, alone: what else is missing then does not count.
@@ -59,16 +73,44 @@ fn problem<T: DeserializeOwned>(name: &str, value: &Value) -> Option<String> {
     form::<T>(&Value::Object(alone)).err().filter(|said| !said.starts_with(MISSING))
 }
 
-/// Returns where in an argument it is wrong: the element of a list, where that is wrong and the others are not to blame.
-fn path<T: DeserializeOwned>(name: &str, value: &Value) -> String {
-    let elements = value.as_array().into_iter().flatten().cloned();
-    let mut lists = elements.map(|element| Value::Array(vec![element]));
-    // A list that is wrong without elements is wrong as a list.
-    let is_list = problem::<T>(name, &Value::Array(Vec::new())).is_none();
-    match lists.position(|list| is_list && problem::<T>(name, &list).is_some()) {
-        Some(index) => format!("{name}[{index}]"),
-        None => name.to_owned(),
+/// Says what is wrong when a value stands at a place.
+type Problem<'p> = dyn Fn(&Value) -> Option<String> + 'p;
+
+/// Returns where a value is wrong, and what stands there: the element of a list or the field of an object, where that is wrong and the
+/// others are not to blame.
+fn place<'v>(path: String, value: &'v Value, problem: &Problem<'_>) -> (String, &'v Value) {
+    if let Some((index, element)) = wrong_element(value, problem) {
+        return (format!("{path}[{index}]"), element);
     }
+    match wrong_field(value, problem) {
+        Some((field, inner)) => {
+            place(format!("{path}.{field}"), inner, &|inner| problem(&with(value, field, inner)))
+        }
+        None => (path, value),
+    }
+}
+
+fn wrong_element<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(usize, &'v Value)> {
+    // A list that is wrong without elements is wrong as a list.
+    let elements = value.as_array().filter(|_| problem(&Value::Array(Vec::new())).is_none())?;
+    let is_wrong = |element: &Value| problem(&Value::Array(vec![element.clone()])).is_some();
+    elements.iter().enumerate().find(|(_, element)| is_wrong(element))
+}
+
+/// Returns the field of an object that is wrong: something else in its place mends the object.
+fn wrong_field<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String, &'v Value)> {
+    // Each field takes several readings of the object.
+    let fields = value.as_object().filter(|fields| fields.len() <= MOST_FIELDS)?;
+    let others = [json!(""), json!(0), json!(true), json!([]), json!({})];
+    let is_mended = |field: &str| others.iter().any(|other| problem(&with(value, field, other)).is_none());
+    fields.iter().find(|(field, _)| is_mended(field))
+}
+
+/// Returns an object with another value in a field.
+fn with(object: &Value, field: &str, value: &Value) -> Value {
+    let mut object = object.clone();
+    object[field] = value.clone();
+    object
 }
 
 /// Returns what there is instead of what is expected.
@@ -134,8 +176,6 @@ impl OneOrMore {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[derive(Debug, serde::Deserialize)]

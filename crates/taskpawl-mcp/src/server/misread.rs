@@ -247,8 +247,52 @@ mod tests {
                 json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": 1}),
                 "argument `argument`: expected an object, not `1`",
             ),
+            (json!({"ref": [], "argument": name}), "argument `ref`: expected an object, not a list"),
+            (json!({"ref": [5], "argument": name}), "argument `ref`: expected an object, not a list"),
+            (
+                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": []}),
+                "argument `argument`: expected an object, not a list",
+            ),
+            (
+                json!({"ref": {"type": "ref/prompt", "name": 5}, "argument": name}),
+                "argument `ref.name`: expected text, not `5`",
+            ),
+            (
+                json!({"ref": {"type": "ref/resource", "uri": {}}, "argument": name}),
+                "argument `ref.uri`: expected text, not an object",
+            ),
+            (
+                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "id", "value": []}}),
+                "argument `argument.value`: expected text, not a list",
+            ),
         ] {
             let error = refused(CustomRequest::new("completion/complete", Some(params.clone())), true);
+            assert!(error.message.ends_with(said), "{params}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_deeper_is_named_by_its_path() {
+        for (notifications, said) in [
+            (
+                json!({"toolsListChanged": true, "resourceSubscriptions": [5]}),
+                "argument `notifications.resourceSubscriptions[0]`: expected text, not `5`",
+            ),
+            (
+                json!({"resourceSubscriptions": ["a", {}]}),
+                "argument `notifications.resourceSubscriptions[1]`: expected text, not an object",
+            ),
+            (
+                json!({"resourceSubscriptions": "a"}),
+                "argument `notifications.resourceSubscriptions`: expected a list, not \"a\"",
+            ),
+            (
+                json!({"toolsListChanged": "yes"}),
+                "argument `notifications.toolsListChanged`: expected true or false, not \"yes\"",
+            ),
+        ] {
+            let params = json!({"notifications": notifications});
+            let error = refused(CustomRequest::new("subscriptions/listen", Some(params.clone())), true);
             assert!(error.message.ends_with(said), "{params}: {error:?}");
         }
     }

@@ -3,6 +3,7 @@
 use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 
+use super::arguments::found;
 use super::digest::digest;
 use super::handler::{McpServer, internal, named};
 use super::options::PromptText;
@@ -52,27 +53,42 @@ pub(super) fn get(
     arguments: &Map<String, Value>,
 ) -> Result<GetPromptResult, ErrorData> {
     let said = |name: &str| {
-        arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+        let given = text_of(arguments, name)?.map(str::trim);
+        Ok::<_, ErrorData>(given.filter(|text| !text.is_empty()))
     };
     let own = if has_own(server) { name } else { "" };
     let text = match own {
         PLAN_GOAL => {
-            let goal = said("goal").ok_or_else(|| {
+            let goal = said("goal")?.ok_or_else(|| {
                 ErrorData::invalid_params("the prompt `plan_goal` needs the argument `goal`", None)
             })?;
             plan_goal(goal)
         }
-        RESUME_WORK => resume_work(server, said("agent"))?,
-        REVIEW_FAILURES => review_failures(server, said("plan"))?,
+        RESUME_WORK => resume_work(server, said("agent")?)?,
+        REVIEW_FAILURES => review_failures(server, said("plan")?)?,
         _ => {
             let found = sets(server).find(|prompt| prompt.name == name);
-            let unknown = || format!("no prompt `{}`: prompts/list has those that there are", named(name));
+            let unknown = || {
+                format!("argument `name`: no prompt `{}`: prompts/list has those that there are", named(name))
+            };
             found
                 .map(|prompt| prompt.text.clone())
                 .ok_or_else(|| ErrorData::invalid_params(unknown(), None))?
         }
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}
+
+/// Returns an argument that is given; `null` is none.
+fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ErrorData> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            let problem = format!("argument `arguments.{name}`: expected text, not {}", found(other));
+            Err(ErrorData::invalid_params(problem, None))
+        }
+    }
 }
 
 fn plan_goal(goal: &str) -> String {

@@ -214,7 +214,22 @@ async fn prompts_say_where_the_plan_stands() {
         })
     };
     assert!(get("plan_goal", json!({"goal": "a new site"})).await.unwrap().starts_with("Goal: a new site\n"));
-    get("plan_goal", json!({})).await.unwrap_err();
+    let wrong = async |name: &str, arguments: Value| {
+        let refused = get(name, arguments).await.unwrap_err();
+        let rmcp::ServiceError::McpError(error) = refused else { panic!("{refused:?}") };
+        error.message.into_owned()
+    };
+    let missing = "the prompt `plan_goal` needs the argument `goal`";
+    assert_eq!(wrong("plan_goal", json!({})).await, missing);
+    assert_eq!(wrong("plan_goal", json!({"goal": null})).await, missing);
+    for (name, argument) in [("plan_goal", "goal"), ("resume_work", "agent"), ("review_failures", "plan")] {
+        let said = format!("argument `arguments.{argument}`: expected text, not `5`");
+        assert_eq!(wrong(name, json!({argument: 5})).await, said);
+    }
+    assert_eq!(
+        wrong("zzz", json!({})).await,
+        "argument `name`: no prompt `zzz`: prompts/list has those that there are"
+    );
     let resume = get("resume_work", json!({"agent": "ann"})).await.unwrap();
     assert!(resume.contains("\"you\":\"ann\"") && resume.contains("\"id\":\"one\""), "{resume}");
     assert!(get("review_failures", json!({"plan": "site"})).await.unwrap().contains("\"plan\": \"site\""));
