@@ -100,11 +100,9 @@ pub(super) fn list(server: &McpServer, cursor: Option<&str>) -> Result<ListResou
     let all = all(server).map_err(|error| internal(&error))?;
     let start = match cursor {
         None => 0,
-        Some(cursor) => cursor
-            .parse()
-            .ok()
-            .filter(|start| *start <= all.len())
-            .ok_or_else(|| misread::unknown_cursor())?,
+        Some(cursor) => {
+            cursor.parse().ok().filter(|start| *start <= all.len()).ok_or_else(misread::unknown_cursor)?
+        }
     };
     let end = all.len().min(start + PAGE);
     let mut page = ListResourcesResult::with_all_items(all[start..end].to_vec());
