@@ -1,6 +1,7 @@
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -219,6 +220,7 @@ impl Programs {
                 Sandbox::On(_) => Err(without_supervisor().into()),
             };
         };
+        make_directory_of(&program.output.stderr)?;
         let link = Link::start(supervisor, &program.sandbox, self.0.lock.as_deref())?;
         if let Some(place) = place {
             links.swap_remove(place);
@@ -253,6 +255,13 @@ fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
 
 pub(crate) fn without_supervisor() -> Refusal {
     Refusal::new("it takes a supervisor, and there is none", "choose another `Supervision` than `Off`")
+}
+
+/// Makes the directory of an output file if it is missing: a sandbox hides only what is there when it is put up.
+fn make_directory_of(output: &Path) -> Result<(), SpawnError> {
+    let directory = output.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|source| SpawnError::File { path: directory.to_owned(), source })
 }
 
 async fn carry_through(
