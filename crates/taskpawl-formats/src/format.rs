@@ -174,7 +174,7 @@ pub fn write(format: Format, tasks: &[Task], before: Option<&Files>) -> Written 
     write_over(format, tasks, before, &reading)
 }
 
-/// As [`write`], over files that were read already: with the prefix that the tasks have. What did not change since they said it
+/// As [`write`](fn@write), over files that were read already: with the prefix that the tasks have. What did not change since they said it
 /// stays there as it is, in its order and its words.
 pub fn write_over(format: Format, tasks: &[Task], before: &Files, reading: &Reading) -> Written {
     let bare = before.unmarked();
