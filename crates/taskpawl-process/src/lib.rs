@@ -55,5 +55,6 @@ pub use probe::{bubblewrap, probe};
 pub use profile::{Enforcement, Level, Network, NetworkWall, Profile, ResourceLimits, Sandbox};
 pub use program::{End, Limits, Outcome, Program};
 pub use programs::{Programs, Supervision};
+pub use sandbox::{Way, follow};
 pub use search::SearchPath;
 pub use supervisor::{child_entry, is_below_supervisor};

@@ -26,6 +26,7 @@ mod builtin;
 mod command_tool;
 mod context;
 mod error;
+mod files;
 mod finder;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -48,6 +49,7 @@ pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
 pub use context::{CallContext, CallLimits, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
+pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
 pub use guard::call_guarded;
 pub use policy::{
@@ -65,7 +67,7 @@ pub use secrets::{ConfiguredSecrets, NoSecrets, SecretError, SecretFrom, SecretS
 pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,
-    SpawnError, StreamFilter, Supervision, bubblewrap, child_entry, filter_file, inherited,
+    SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow, inherited,
     is_below_supervisor, probe,
 };
 pub use text::head_of_text;

@@ -5,6 +5,7 @@ mod carve;
 mod closed;
 mod confinement;
 mod dotenv;
+mod hard_links;
 mod hint;
 mod links;
 mod made;

@@ -7,20 +7,24 @@ use std::path::{Component, Path, PathBuf};
 const MOST: usize = 40;
 
 /// A path that was followed to its end, which need not exist.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Way {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
     /// The links that were followed, each where it really is.
-    pub(super) links: Vec<PathBuf>,
+    pub links: Vec<PathBuf>,
+    /// The directories that it leaves by `..` and that hold nothing else of it: with something else in the place of one it leads
+    /// elsewhere.
+    pub left: Vec<PathBuf>,
     /// What the path leads to, without links.
-    pub(super) end: PathBuf,
+    pub end: PathBuf,
 }
 
 /// Follows the links of an absolute path, also those that lead to nothing.
-pub(super) fn follow(path: &Path) -> Way {
+pub fn follow(path: &Path) -> Way {
     let mut way = Way::default();
     let mut rest = parts(path);
     while let Some(part) = rest.pop() {
         if part == ".." {
+            way.left.push(way.end.clone());
             way.end.pop();
             continue;
         }
@@ -33,6 +37,8 @@ pub(super) fn follow(path: &Path) -> Way {
             Ok(_) | Err(_) => way.end = next,
         }
     }
+    let kept = || way.links.iter().chain([&way.end]);
+    way.left.retain(|directory| !kept().any(|place| place.starts_with(directory)));
     way
 }
 
@@ -63,7 +69,10 @@ mod tests {
         let way = follow(&at("link/dangling/x"));
         assert_eq!(way.links, [at("link"), at("a/first"), at("a/b/dangling")]);
         assert_eq!(way.end, at("nowhere/x"));
-        assert_eq!(follow(&at("a/../a/b")), Way { links: Vec::new(), end: at("a/b") });
+        assert_eq!(way.left, [] as [PathBuf; 0], "what holds a link is kept with it");
+        let around = Way { links: vec![], left: vec![at("a/b"), at("a")], end: at("c") };
+        assert_eq!(follow(&at("a/b/../../c")), around);
+        assert_eq!(follow(&at("a/../a/b")), Way { end: at("a/b"), ..Way::default() });
         assert_eq!(follow(&at("self")).links.len(), MOST, "it ends");
     }
 }

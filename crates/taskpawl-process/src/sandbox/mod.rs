@@ -12,4 +12,5 @@ mod walls;
 
 pub(crate) use cgroup::leave as leave_cgroup;
 pub(crate) use enforce::{Enforced, Refusal, enforce};
+pub use links::{Way, follow};
 pub(crate) use places::Places;

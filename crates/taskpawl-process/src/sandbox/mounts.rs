@@ -77,7 +77,7 @@ pub(super) fn cover(
     protect(places, gaps)?;
     let empty = Empty::make(&own);
     for path in places.hidden.iter().filter(|path| path.exists()) {
-        let covered = pin(places, path).and_then(|()| empty.cover(path));
+        let covered = pin_above(places, path).and_then(|()| empty.cover(path));
         note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
     for path in sockets.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
@@ -177,8 +177,11 @@ fn own_devices(places: &Places) -> Vec<&'static str> {
 
 /// Makes places read-only that lie beneath one that may be written, and the links that lead to such.
 fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
+    for directory in &places.pinned {
+        note_unless_guarded(gaps, places, "can be renamed", directory, pin(places, directory))?;
+    }
     let cover = |path: &Path, tree: io::Result<OwnedFd>| {
-        pin(places, path)?;
+        pin_above(places, path)?;
         let tree = tree?;
         set_read_only(&tree, "", true)?;
         attach(&tree, path)
@@ -193,12 +196,16 @@ fn protect(places: &Places, gaps: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts the directories above a place on themselves, up to the one that may be written: what is mounted cannot be renamed, and
+/// Pins the directory that a place is in.
+fn pin_above(places: &Places, path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |above| pin(places, above))
+}
+
+/// Mounts a directory and those above it on themselves, up to the one that may be written: what is mounted cannot be renamed, and
 /// with a directory of another name all in it would be somewhere else.
-fn pin(places: &Places, path: &Path) -> io::Result<()> {
-    let inner = path
+fn pin(places: &Places, directory: &Path) -> io::Result<()> {
+    let inner = directory
         .ancestors()
-        .skip(1)
         .take_while(|path| places.is_written(path) && !places.outermost_written().any(|root| root == path));
     let mut inner: Vec<_> = inner.collect();
     inner.reverse();

@@ -19,6 +19,8 @@ pub(crate) struct Places {
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// Links that can be written themselves, by which hidden and read-only places are reached.
     pub(crate) held: Vec<PathBuf>,
+    /// Directories that can be written themselves, through which hidden and read-only places are reached by `..`.
+    pub(crate) pinned: Vec<PathBuf>,
     /// What has to stay as it is, where it could be written: places, and links to them.
     pub(crate) guarded: Vec<PathBuf>,
     /// What shall be written and does not exist.
@@ -48,14 +50,23 @@ impl Places {
         for path in &profile.guarded {
             places.guard(path);
         }
-        let held: Vec<_> = hidden.iter().flat_map(|way| places.replaceable(way)).collect();
-        places.held = sorted(std::mem::take(&mut places.held).into_iter().chain(held));
+        for way in &hidden {
+            places.hold(way);
+        }
+        places.held = sorted(std::mem::take(&mut places.held).into_iter());
+        places.pinned = sorted(std::mem::take(&mut places.pinned).into_iter());
         places
+    }
+
+    /// Keeps a way as it is.
+    fn hold(&mut self, way: &Way) {
+        self.held.extend(self.replaceable(&way.links));
+        self.pinned.extend(self.replaceable(&way.left).into_iter().filter(|path| path.exists()));
     }
 
     fn add_read_only(&mut self, path: &Path) {
         let way = follow(path);
-        self.held.extend(self.replaceable(&way));
+        self.hold(&way);
         if self.is_hidden(&way.end) || !self.is_written(&way.end) {
             return;
         }
@@ -68,25 +79,24 @@ impl Places {
 
     fn guard(&mut self, path: &Path) {
         let way = follow(path);
-        let links = self.replaceable(&way);
-        self.held.extend(links.iter().cloned());
-        self.guarded.extend(links);
-        if !self.is_written(&way.end) {
-            return;
-        }
-        if way.end.exists() {
-            self.guarded.push(way.end);
-        } else if can_be_made(&way.end) {
-            self.lost = Some((path.to_owned(), way.end));
+        self.hold(&way);
+        self.guarded.extend(self.replaceable(&way.links));
+        let end = Some(way.end).filter(|end| self.is_written(end));
+        for place in self.replaceable(&way.left).into_iter().chain(end) {
+            if place.exists() {
+                self.guarded.push(place);
+            } else if !is_beneath(&place, &self.read_only) && can_be_made(&place) {
+                self.lost = Some((path.to_owned(), place));
+            }
         }
     }
 
-    /// Returns the links of a way that can be replaced.
-    fn replaceable(&self, way: &Way) -> Vec<PathBuf> {
-        let is_replaceable = |link: &&PathBuf| {
-            link.parent().is_some_and(|above| self.is_written(above)) && !self.is_hidden(link)
+    /// Returns the parts of a way in whose place something else can be put.
+    fn replaceable(&self, parts: &[PathBuf]) -> Vec<PathBuf> {
+        let is_replaceable = |part: &&PathBuf| {
+            part.parent().is_some_and(|above| self.is_written(above)) && !self.is_hidden(part)
         };
-        way.links.iter().filter(is_replaceable).cloned().collect()
+        parts.iter().filter(is_replaceable).cloned().collect()
     }
 
     /// Refuses what leaves to programs what has to stay as it is.
@@ -143,6 +153,7 @@ impl Places {
         describe("not hidden", &mut self.hidden.iter().filter(|path| self.is_written(path)));
         describe("not read-only", &mut self.read_only.iter());
         describe("can be replaced, since it is a link", &mut self.held.iter());
+        describe("can be renamed", &mut self.pinned.iter());
         if !self.guarded.is_empty() {
             gaps.push(format!("nothing can be made beside {}: {problem}", list(&self.guarded)));
         }

@@ -11,6 +11,9 @@ use crate::profile::NetworkWall;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// `open_tree_attr`, which has this number everywhere.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
 /// What no program needs, and what leads out of a sandbox or far into the kernel.
 const DENIED: &[libc::c_long] = &[
     // Mounts and namespaces.
@@ -19,6 +22,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,

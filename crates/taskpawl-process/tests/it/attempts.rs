@@ -131,6 +131,8 @@ fn system_call(name: &str) -> io::Result<()> {
             "bpf" => libc::syscall(libc::SYS_bpf, 0, none, 0),
             "keyctl" => libc::syscall(libc::SYS_keyctl, 0, -3, 0),
             "ring" => libc::syscall(libc::SYS_io_uring_setup, 1, none),
+            // `open_tree_attr`
+            "tree" => libc::syscall(467, libc::AT_FDCWD, c"/".as_ptr(), 0, none, 0),
             "type" => libc::syscall(libc::SYS_ioctl, 0, libc::TIOCSTI, c"x".as_ptr()),
             "short" => libc::syscall(0x4000_0000 + libc::SYS_getpid),
             other => panic!("nobody knows how to `{other}`"),

@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::symlink;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use taskpawl_process::{
-    Enforcement, Environment, Level, Network, NetworkWall, Outcome, Profile, Program, Programs,
-    ResourceLimits, Sandbox, SpawnError, Supervision, probe,
+    Enforcement, Environment, Level, Network, Outcome, Profile, Program, Programs, ResourceLimits, Sandbox,
+    SpawnError, Supervision, probe,
 };
 
 use crate::attempts::ATTEMPT;
 use crate::support::{Bench, exactly, skipped, supervisor};
+
+#[cfg(feature = "faults")]
+mod controls;
+mod links;
+mod network;
 
 /// Places that every program needs.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt"];
@@ -223,62 +226,6 @@ async fn what_is_read_only_stays_as_it_is_whatever_is_renamed() {
     assert_eq!(gaps.len(), 1, "{gaps:?}");
 }
 
-/// A link is as good as what it leads to: who replaces it puts something else there.
-#[tokio::test]
-async fn links_to_what_is_kept_are_not_replaced() {
-    let mut home = Home::new();
-    for directory in ["project/dots/config/own", "project/settings"] {
-        fs::create_dir_all(home.bench.path(directory)).unwrap();
-    }
-    for file in ["project/dots/config/own/policy", "project/settings/m.json", "project/env"] {
-        fs::write(home.bench.path(file), "old").unwrap();
-    }
-    for (to, link) in [
-        ("dots/middle", "cfg"),
-        ("config", "dots/middle"),
-        ("settings/m.json", ".mcp.json"),
-        ("nowhere", ".idea"),
-        ("env", ".envrc"),
-    ] {
-        symlink(to, home.bench.path(&format!("project/{link}"))).unwrap();
-    }
-    let own = home.bench.path("project/cfg/own");
-    home.profile.read_only.extend([".idea", "cfg/own"].map(|name| home.bench.path("project").join(name)));
-    home.profile.hidden.push(home.bench.path("project/.envrc"));
-    home.profile.guarded = vec![own];
-    if !home.has_mounts().await {
-        return;
-    }
-    home.works("write ~/project/new").await;
-    for link in ["cfg", "dots/middle", ".mcp.json", ".idea", ".envrc"] {
-        home.fails(&format!("remove ~/project/{link}")).await;
-        home.fails(&format!("rename ~/project/{link} ~/project/away")).await;
-        home.fails(&format!("rename ~/project/new ~/project/{link}")).await;
-    }
-    home.fails("rename ~/project/dots ~/project/away").await;
-    home.fails("write ~/project/cfg/own/policy").await;
-    home.fails("write ~/project/.mcp.json").await;
-    assert_eq!(home.works("read ~/project/cfg/own/policy").await, "old");
-    assert_eq!(home.works("read ~/project/.mcp.json").await, "old");
-    home.works("write ~/project/cfg/other").await;
-    assert!(home.bench.path("project/dots/config/other").exists());
-    let gaps = home.enforcement().await.gaps.join("; ");
-    assert!(!gaps.contains("replaced"), "{gaps}");
-}
-
-/// Nothing can be mounted on what is not there.
-#[tokio::test]
-async fn nothing_is_started_that_could_make_what_decides_about_it() {
-    let mut home = Home::new();
-    symlink("dots/config", home.bench.path("project/cfg")).unwrap();
-    home.profile.guarded = vec![home.bench.path("project/cfg/own")];
-    let refused = home.bench.run(&home.program(&["true"])).await.unwrap_err().to_string();
-    let refused = refused.replace(home.bench.path("").to_str().unwrap().trim_end_matches('/'), "");
-    insta::assert_snapshot!(refused, @"the sandbox of the program cannot be enforced: `/project/cfg/own`, which decides about programs, leads to `/project/dots/config/own`, which is not there, so that they can make it; make it, or open a narrower place than `/project`, or let programs do whatever you may by `--sandbox=off`");
-    fs::create_dir_all(home.bench.path("project/dots/config/own")).unwrap();
-    home.works("write ~/project/new").await;
-}
-
 #[tokio::test]
 async fn modes_of_other_files_cannot_be_changed_where_mounts_can() {
     let home = Home::new();
@@ -301,52 +248,6 @@ async fn outputs_can_be_opened_anew_by_who_has_them() {
     home.fails("read ~/out/2.stdout").await;
     home.fails("write ~/out/2.stdout").await;
     home.fails("append ~/out/1.stdout").await;
-}
-
-#[tokio::test]
-async fn there_is_no_network_but_that_of_the_programs() {
-    let home = Home::new();
-    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = outside.local_addr().unwrap();
-    home.fails(&format!("connect {address}")).await;
-    home.fails("connect 192.0.2.1:80").await;
-    for family in [libc::AF_VSOCK, libc::AF_ALG, libc::AF_PACKET] {
-        home.fails(&format!("family {family}")).await;
-    }
-    if home.enforcement().await.network == NetworkWall::Namespace {
-        let (server, client) = tokio::join!(
-            home.attempt_in("1", "serve ~/project/port"),
-            home.attempt_in("2", "call ~/project/port")
-        );
-        assert_eq!((server, client), (Ok(String::new()), Ok("hello".to_owned())));
-    }
-}
-
-#[tokio::test]
-async fn the_full_network_is_that_of_the_user() {
-    let mut home = Home::new();
-    home.profile.network = Network::Full;
-    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
-    home.works(&format!("connect {}", outside.local_addr().unwrap())).await;
-    assert_eq!(home.enforcement().await.network, NetworkWall::Open);
-    home.fails(&format!("family {}", libc::AF_VSOCK)).await;
-}
-
-#[tokio::test]
-async fn sockets_of_other_programs_are_out_of_reach() {
-    for network in [Network::None, Network::Full] {
-        let mut home = Home::new();
-        home.profile.network = network;
-        let _outside = UnixListener::bind(home.bench.path("other/socket")).unwrap();
-        home.fails("unix ~/other/socket").await;
-        // In the project programs have sockets of their own, so it takes a name.
-        let _inside = UnixListener::bind(home.bench.path("project/socket")).unwrap();
-        home.profile.hidden.push(home.bench.path("project/socket"));
-        home.fails("unix ~/project/socket").await;
-        let name = format!("taskpawl-test-{}", std::process::id());
-        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
-        home.fails(&format!("abstract {name}")).await;
-    }
 }
 
 impl Home {
@@ -468,7 +369,7 @@ async fn no_program_gets_more_rights() {
 #[tokio::test]
 async fn calls_that_lead_out_are_denied() {
     let home = Home::new();
-    for name in ["mount", "unmount", "chroot", "unshare", "clone", "bpf", "keyctl", "ring", "type"] {
+    for name in ["mount", "unmount", "chroot", "unshare", "clone", "bpf", "keyctl", "ring", "tree", "type"] {
         let error = home.fails(&format!("system {name}")).await;
         assert!(error.contains("os error 1)"), "{name}: {error}");
     }
@@ -745,123 +646,4 @@ fn everything_holds_for_an_unprivileged_user_too() {
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     std::io::stderr().write_all(text.as_bytes()).unwrap();
     assert!(output.status.success());
-}
-
-#[cfg(feature = "faults")]
-mod controls {
-    use taskpawl_process::faults::{Fault, enable};
-
-    use super::*;
-
-    /// Layers that a process is to take away, and what it is to try then.
-    const WITHOUT: &str = "TASKPAWL_PROCESS_TEST_WITHOUT";
-
-    /// Stands for all layers: no sandbox.
-    const UNHELD: &str = "all";
-
-    /// What gets through without which layers, and whether only for the administrator.
-    const ESCAPES: [(&str, &str, bool); 15] = [
-        ("landlock namespaces", "write ~/other/file", false),
-        ("landlock namespaces", "read ~/secrets/key", false),
-        ("landlock namespaces", "chmod ~/other/file", false),
-        ("namespaces", "read ~/project/.env", false),
-        ("namespaces", "write ~/project/.git/config", false),
-        ("namespaces filter", "unix ~/other/socket", false),
-        ("network", "connect ADDRESS", false),
-        ("network scope", "abstract NAME", false),
-        ("scope", "signal NEIGHBOUR", false),
-        ("landlock capabilities", "ptrace NEIGHBOUR", true),
-        ("room", "follow /proc/BESIDE/fd/1", false),
-        ("filter", "system clone", false),
-        // Who has no capabilities schedules nobody who has some.
-        ("filter capabilities", "schedule priority NEIGHBOUR", false),
-        ("capabilities", "read /proc/NEIGHBOUR/environ", true),
-        ("capabilities", "setuid", true),
-    ];
-
-    #[tokio::test]
-    async fn tries_without_layers_what_it_is_told_to() {
-        let Some(without) = std::env::var_os(WITHOUT) else { return };
-        let is_unheld = without == UNHELD;
-        for layer in without.to_str().unwrap().split(' ').filter(|_| !is_unheld) {
-            enable(match layer {
-                "landlock" => Fault::NoLandlock,
-                "room" => Fault::SharedRoom,
-                "namespaces" => Fault::NoNamespaces,
-                "network" => Fault::NoNetworkWall,
-                "scope" => Fault::NoScope,
-                "filter" => Fault::NoFilter,
-                "capabilities" => Fault::KeepCapabilities,
-                other => panic!("no layer `{other}`"),
-            });
-        }
-        let (home, neighbour) = (Home::new(), Neighbour::start());
-        let _socket = UnixListener::bind(home.bench.path("other/socket")).unwrap();
-        let outside = TcpListener::bind("127.0.0.1:0").unwrap();
-        let name = format!("taskpawl-control-{}", std::process::id());
-        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap());
-        let beside = home.shell("echo $$ > id; exec sleep 600");
-        let attempt = async {
-            let id = home.bench.pid("project/id").await.to_string();
-            let what = std::env::var_os(ATTEMPT_WITHOUT).unwrap().into_string().unwrap();
-            let what = what.replace("NEIGHBOUR", &neighbour.0.id().to_string()).replace("BESIDE", &id);
-            let what =
-                what.replace("NAME", &name).replace("ADDRESS", &outside.local_addr().unwrap().to_string());
-            let what = home.placed(&what);
-            let mut program = home.attempting(&what);
-            if is_unheld {
-                program.sandbox = Sandbox::Off;
-            }
-            (said(&home.bench.run(&program).await.unwrap()), what)
-        };
-        tokio::select! {
-            beside = beside => panic!("it ended: {beside:?}"),
-            (said, what) = attempt => drop(said.unwrap_or_else(|error| panic!("`{what}`: {error}"))),
-        }
-    }
-
-    const ATTEMPT_WITHOUT: &str = "TASKPAWL_PROCESS_TEST_ATTEMPT_WITHOUT";
-
-    #[tokio::test]
-    async fn without_a_layer_something_gets_through() {
-        let is_able = has_capabilities();
-        let has_mounts = Home::new().has_mounts().await;
-        for (without, what, _) in ESCAPES.iter().filter(|(.., needs_root)| is_able || !needs_root) {
-            // Without mounts the filter keeps all such sockets from programs, whatever the network is.
-            if !has_mounts && what.starts_with("abstract") {
-                super::skipped(&format!(
-                    "the control `{what}`: another layer holds it where there are no mounts"
-                ));
-                continue;
-            }
-            let output = tried(without, what);
-            let text = String::from_utf8_lossy(&output.stderr);
-            if !output.status.success() && !tried(UNHELD, what).status.success() {
-                super::skipped(&format!(
-                    "the control `{what}`: it cannot be done here without a sandbox either"
-                ));
-                continue;
-            }
-            assert!(output.status.success(), "`{what}` fails without {without}: {text}");
-        }
-    }
-
-    /// Whether there is something to take away. The administrator has nothing in a container, or in a sandbox.
-    fn has_capabilities() -> bool {
-        use rustix::thread::{CapabilitySet, capabilities};
-
-        let has =
-            capabilities(None).unwrap().effective.contains(CapabilitySet::SYS_PTRACE | CapabilitySet::SETUID);
-        if !has && rustix::process::getuid().is_root() {
-            super::skipped("the controls of capabilities: the administrator has none here");
-        }
-        has
-    }
-
-    fn tried(without: &str, what: &str) -> std::process::Output {
-        let test = "sandbox::controls::tries_without_layers_what_it_is_told_to";
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture"]).env(WITHOUT, without).env(ATTEMPT_WITHOUT, what);
-        command.output().unwrap()
-    }
 }

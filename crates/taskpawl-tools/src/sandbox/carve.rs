@@ -17,12 +17,7 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 
 /// Returns a path, which need not exist, without the links that are on the way now.
 pub(super) fn real(path: &Path) -> PathBuf {
-    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let rest = |above| path.strip_prefix(above).ok().filter(|rest| rest.file_name().is_some());
-    match found {
-        Some((above, real)) => rest(above).map_or(real.clone(), |rest| real.join(rest)),
-        None => path.to_owned(),
-    }
+    taskpawl_process::follow(path).end
 }
 
 /// Returns whether a path is one of `places` or lies beneath one.

@@ -358,7 +358,7 @@ fn fold(path: &Path) -> PathBuf {
     path.to_string_lossy().to_lowercase().into()
 }
 
-fn has_other_names(metadata: &Metadata) -> bool {
+pub(super) fn has_other_names(metadata: &Metadata) -> bool {
     metadata.is_file() && metadata.nlink() > 1
 }
 

@@ -1,14 +1,15 @@
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox};
+use taskpawl_process::{Environment, Level, Network, Profile, ResourceLimits, Sandbox, Way, follow};
 use thiserror::Error;
 
 use super::carve::{is_within, open_up, real};
 use super::closed::{ClosedPlaces, Opener, Place, Rules, Unopened};
+use super::hard_links::OtherNames;
 use super::links::{Detour, leads_elsewhere, leads_out, links_in};
 use super::made::{Found, Watch};
 use super::places::SandboxPlaces;
@@ -20,7 +21,7 @@ use super::{repositories, variables, worktree};
 pub struct Confinement {
     settings: SandboxSettings,
     places: SandboxPlaces,
-    /// The links in the directories of taskpawl: what one of them leads to decides as a file there would.
+    /// The links in what decides about programs: what one of them leads to decides as a file there would.
     leading: Vec<PathBuf>,
     made: Mutex<HashMap<Widening, CallSandbox>>,
     watch: Arc<Watch>,
@@ -79,9 +80,12 @@ impl Confinement {
     /// Returns what holds programs at `places` by `settings`.
     pub fn new(settings: SandboxSettings, mut places: SandboxPlaces) -> Self {
         let watch = Arc::new(Watch::new(&places.root));
-        let leading: Vec<PathBuf> =
-            places.directories.iter().flat_map(|directory| links_in(directory)).collect();
-        places.kept.extend(leading.iter().flat_map(|link| [link.clone(), real(link)]));
+        let deciding = places.kept.iter().chain(&places.directories);
+        let leading = unique(deciding.flat_map(|directory| links_in(directory)).collect());
+        for link in &leading {
+            let Way { links, end, .. } = follow(link);
+            places.kept.extend([link.clone()].into_iter().chain(links).chain([end]));
+        }
         Self { settings, places, leading, made: Mutex::default(), watch }
     }
 
@@ -93,7 +97,8 @@ impl Confinement {
 
     /// Returns the places in which programs may leave files that outlast the run: from there nothing is run outside of the sandbox.
     pub fn writable(&self) -> Vec<PathBuf> {
-        let named = self.settings.write.iter().map(|path| self.places.absolute(path));
+        let named = self.settings.write.iter().chain(&self.places.granted);
+        let named = named.map(|path| self.places.absolute(path));
         std::iter::once(self.places.root.clone()).chain(named).collect()
     }
 
@@ -133,13 +138,17 @@ impl Confinement {
         let made = if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
         } else {
-            self.make_directories(&rules.may_write);
+            self.make_own(&rules.may_write);
             let common = worktree::common(root).map(|common| common.directory);
-            let found = self.watch.open(&rules.may_write, common);
+            let found = self.watch.open(&rules.may_write, common.clone());
             let of_repositories = found.repositories.iter().flat_map(|git| repositories::obeyed(git));
             rules.read_only.extend(of_repositories.map(|path| Place { path, opener: Opener::Naming }));
             self.watch.open_beside(opened_in(&rules));
-            let profile = Arc::new(self.profile(widening, &rules, &found));
+            let written = rules.may_write.iter().chain([root]).cloned().chain(common).collect();
+            let OtherNames { places, gap } = OtherNames::of(&rules.read_only, written);
+            rules.read_only.extend(places);
+            let gaps = found.gap.iter().cloned().chain(gap).collect();
+            let profile = Arc::new(self.profile(widening, &rules, &found, gaps));
             let has_net = profile.network == Network::Full;
             let variables = variables::variables(&self.settings, &self.places, has_net);
             CallSandbox {
@@ -152,18 +161,21 @@ impl Confinement {
         Ok(made)
     }
 
-    /// Makes the directories of taskpawl that lie in places which programs may write: what is there is covered as a whole.
-    fn make_directories(&self, may_write: &[PathBuf]) {
+    /// Makes the directories and files of taskpawl that lie in places which programs may write: what is there is covered.
+    fn make_own(&self, may_write: &[PathBuf]) {
         let open = may_write.iter().chain([&self.places.root]);
         let open: Vec<PathBuf> = open.map(|place| real(place)).collect();
-        let directories = self.places.directories.iter();
-        for path in directories.filter(|path| !path.exists() && is_within(&real(path), &open)) {
-            // Where programs could make what could not be made here, none is started.
+        let is_missing = |path: &&PathBuf| !path.exists() && is_within(&real(path), &open);
+        // Where programs could make what could not be made here, none is started.
+        for path in self.places.directories.iter().filter(is_missing) {
             let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        }
+        for path in self.places.files.iter().filter(is_missing) {
+            let _ = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         }
     }
 
-    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found) -> Profile {
+    fn profile(&self, widening: &Widening, rules: &Rules, found: &Found, gaps: Vec<String>) -> Profile {
         let (settings, places) = (&self.settings, &self.places);
         // What is in the project is open with it, so that what lies there by then cannot lead elsewhere: naming it only lifts what is
         // closed.
@@ -198,13 +210,7 @@ impl Confinement {
                 processes: settings.processes,
                 ..ResourceLimits::default()
             },
-            gaps: found
-                .gap
-                .iter()
-                .cloned()
-                .chain(self.ignored())
-                .chain(unopened.said(&rules.may_write))
-                .collect(),
+            gaps: gaps.into_iter().chain(self.ignored()).chain(unopened.said(&rules.may_write)).collect(),
         }
     }
 
@@ -362,6 +368,8 @@ mod tests {
                 own: vec![self.at("own")],
                 kept: vec![self.at("home/.config/taskpawl")],
                 directories: vec![self.at("home/.config/taskpawl"), self.at("own/state")],
+                files: vec![self.at("project/tasks.db-journal"), self.at("own/tasks.db-journal")],
+                granted: Vec::new(),
                 variables: [("HOME".into(), self.at("home").into())].into(),
             };
             let made = Confinement::new(self.settings.clone(), places).of_call(widening)?;
@@ -385,6 +393,15 @@ mod tests {
         for name in ["project/.git/hooks", "project/.git/config", "project/.taskpawl"] {
             assert!(profile.read_only.contains(&scene.at(name)), "{name}");
         }
+    }
+
+    /// A journal decides what the store holds that it lies beside.
+    #[test]
+    fn files_of_a_store_in_the_project_are_there_before_programs_could_make_them() {
+        let scene = Scene::new();
+        scene.plain();
+        assert_eq!(fs::read(scene.at("project/tasks.db-journal")).unwrap(), b"");
+        assert!(!scene.at("own/tasks.db-journal").exists(), "no program could make it");
     }
 
     #[test]

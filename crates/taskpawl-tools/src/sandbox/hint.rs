@@ -237,6 +237,16 @@ fn of_line(walls: Walls<'_>, line: &str) -> Option<String> {
     if let Some(path) = protected_in(profile, cwd, line) {
         return Some(protected(unopened, &path));
     }
+    if says(&READ_ONLY) || says(&COVERED) {
+        // What is in it can be written, so it is about the place itself.
+        let opened = first_path(cwd, line, |path| profile.write.iter().any(|place| place == path));
+        if let Some(path) = opened {
+            return Some(format!(
+                "`{}` is open to be written, but stays where it is: no program moves, replaces or removes it itself",
+                path.display()
+            ));
+        }
+    }
     if (says(&COVERED) || says(&REFUSED))
         && let Some(path) = first_path(cwd, line, |path| is_within(path, &profile.hidden))
     {

@@ -49,6 +49,7 @@ fn is_of_system(link: &Path) -> bool {
     let is_theirs = || above.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
     above.parent().is_none() || (!rustix::process::geteuid().is_root() && is_theirs())
 }
+
 /// Returns the links in a directory.
 pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

@@ -19,6 +19,10 @@ pub struct SandboxPlaces {
     pub kept: Vec<PathBuf>,
     /// Directories of taskpawl itself, among those in `own` and `kept`, that are made where programs could make them otherwise.
     pub directories: Vec<PathBuf>,
+    /// Files of taskpawl itself, among those in `own`, that are made empty where programs could make them otherwise.
+    pub files: Vec<PathBuf>,
+    /// Where the host lets some calls write beside what the settings open, without asking anybody.
+    pub granted: Vec<PathBuf>,
     /// The variables of this process, of which programs see some.
     pub variables: BTreeMap<OsString, OsString>,
 }

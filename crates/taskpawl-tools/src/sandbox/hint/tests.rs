@@ -53,6 +53,22 @@ fn curl_may_be_silent_about_the_network() {
 }
 
 #[test]
+fn a_place_that_is_open_stays_where_it_is() {
+    for line in [
+        "mv: cannot move '../../p' to '../../q': Read-only file system",
+        "mv: cannot remove '../../p': Device or resource busy",
+        "OSError: [Errno 30] Read-only file system: '[]/p' -> '[]/q'",
+    ] {
+        assert_eq!(
+            said(line),
+            "`[]/p` is open to be written, but stays where it is: no program moves, replaces or removes it itself"
+        );
+    }
+    assert_eq!(said("mv: cannot move 'a' to '../../p/b': Read-only file system"), "");
+    assert_eq!(said("ls: cannot open directory '../../p': Permission denied"), "");
+}
+
+#[test]
 fn the_denial_is_found_in_what_a_program_says() {
     insta::assert_snapshot!(said("touch: cannot touch '[]/home/x': Permission denied"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");
     insta::assert_snapshot!(said("/bin/sh: 1: cannot create []/home/out: Permission denied\nbuild failed"), @"in the sandbox programs write to the project alone; `--allow-write []/home` opens this place");

@@ -1,0 +1,115 @@
+//! Files that decide something, in whose place a program may have put something else.
+
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Opens a file for reading. A pipe is refused instead of waited for: maybe nobody ever writes to it.
+///
+/// # Errors
+/// It is not there or cannot be read, or what is there is no file.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let kind = match &opened {
+        Ok(file) => file.metadata()?.file_type(),
+        // A socket is opened by nobody.
+        Err(_) => match path.metadata() {
+            Ok(metadata) if metadata.file_type().is_socket() => metadata.file_type(),
+            Ok(_) | Err(_) => return opened,
+        },
+    };
+    if kind.is_file() {
+        return opened;
+    }
+    let kind = name(kind);
+    Err(invalid(format!("it is no file but {kind}; put a file in its place, or move it away")))
+}
+
+/// Reads a file of text of at most `most` bytes; `None` where nothing has this name.
+///
+/// # Errors
+/// It cannot be read, or what is there is no such file: a link that leads to nothing is none.
+pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<String>> {
+    let file = match open_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return not_dangling(path).map(|()| None),
+        opened => opened?,
+    };
+    if file.metadata()?.len() > most {
+        return Err(invalid(format!("it has more than {most} bytes, which is the most that is read")));
+    }
+    let mut text = String::new();
+    file.take(most).read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+/// Refuses a path that is not there because a link on its way leads to nothing: whoever made that meant a file.
+fn not_dangling(path: &Path) -> io::Result<()> {
+    let last = path.ancestors().find(|above| above.symlink_metadata().is_ok());
+    let Some(link) = last.filter(|last| !last.exists()) else { return Ok(()) };
+    let to = link.read_link()?;
+    let (link, to) = (link.display(), to.display());
+    Err(invalid(format!("`{link}` is a link to `{to}`, where nothing is; make that, or remove the link")))
+}
+
+fn name(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+fn invalid(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_named_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        symlink("file", at("link")).unwrap();
+        symlink("gone", at("dangling")).unwrap();
+        symlink("dangling", at("chain")).unwrap();
+        let read = |name: &str| read_if_there(&at(name), 4).map_err(|error| error.to_string());
+        for name in ["file", "link"] {
+            assert_eq!(read(name), Ok(Some("text".to_owned())));
+        }
+        for name in ["none", "none/deeper", "directory/none"] {
+            assert_eq!(read(name), Ok(None), "{name}");
+        }
+        for (name, says) in [
+            ("directory", "it is no file but a directory; put a file in its place, or move it away"),
+            ("pipe", "but a pipe;"),
+            ("socket", "but a socket;"),
+            ("dangling", "/dangling` is a link to `gone`, where nothing is; make that, or remove the link"),
+            ("chain", "/chain` is a link to `dangling`, where nothing is"),
+            ("dangling/deeper", "/dangling` is a link to `gone`"),
+            ("file/deeper", "Not a directory"),
+        ] {
+            let error = read(name).unwrap_err();
+            assert!(error.contains(says), "{name}: {error}");
+        }
+        assert!(read_if_there(&at("file"), 3).unwrap_err().to_string().contains("more than 3 bytes"));
+    }
+}

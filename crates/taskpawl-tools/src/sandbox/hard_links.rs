@@ -1,0 +1,132 @@
+//! Other names of protected files, which a file system calls hard links: who writes by one of them changes what all of them name.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{Metadata, read_dir};
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::carve::{is_within, real};
+use super::closed::{Opener, Place, has_other_names};
+
+/// How many files of a protected directory are looked at, and among how many entries other names are looked for: a program may make as
+/// many as it likes.
+const FILES: usize = 1_000;
+const ENTRIES: usize = 200_000;
+
+/// What tells a file from all others: the device, and its number there.
+type Id = (u64, u64);
+
+/// The other names that were found.
+#[derive(Debug, Default)]
+pub(super) struct OtherNames {
+    /// Each is closed as the one that is protected.
+    pub(super) places: Vec<Place>,
+    /// That there may be more.
+    pub(super) gap: Option<String>,
+}
+
+impl OtherNames {
+    /// Looks in the directories `written` for other names of the files that are `protected`, or lie in what is.
+    pub(super) fn of(protected: &[Place], written: Vec<PathBuf>) -> Self {
+        let files = with_other_names(protected);
+        if files.is_empty() {
+            return Self::default();
+        }
+        let closed: Vec<PathBuf> = protected.iter().map(|place| place.path.clone()).collect();
+        let (mut waiting, mut left) = (VecDeque::from(written), ENTRIES);
+        let mut names = Self::default();
+        while let Some(directory) = waiting.pop_front() {
+            for entry in read_dir(&directory).into_iter().flatten().flatten() {
+                if left == 0 {
+                    names.gap =
+                        Some("protected files may have other names, by which they can be changed".to_owned());
+                    return names;
+                }
+                left -= 1;
+                let (path, kind) = (entry.path(), entry.file_type());
+                if kind.is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push_back(path);
+                } else if files.keys().any(|(_, number)| *number == entry.ino())
+                    && let Some(opener) = path.symlink_metadata().ok().and_then(|data| files.get(&id(&data)))
+                    && !is_within(&path, &closed)
+                {
+                    names.places.push(Place { path, opener: *opener });
+                }
+            }
+        }
+        names
+    }
+}
+
+/// Returns the files with several names that are protected, and who opens them.
+fn with_other_names(protected: &[Place]) -> BTreeMap<Id, Opener> {
+    let of = |place: &Place| {
+        let opener = place.opener;
+        files(&place.path).into_iter().map(move |data| (id(&data), opener))
+    };
+    protected.iter().flat_map(of).collect()
+}
+
+/// Returns what is known of the files at a place that have several names.
+fn files(place: &Path) -> Vec<Metadata> {
+    let mut found = Vec::new();
+    let (mut waiting, mut left) = (vec![real(place)], FILES);
+    while let Some(path) = waiting.pop() {
+        let Ok(data) = path.symlink_metadata() else { continue };
+        if data.is_dir() {
+            let entries = read_dir(&path).into_iter().flatten().flatten().take(left);
+            let before = waiting.len();
+            waiting.extend(entries.map(|entry| entry.path()));
+            left -= waiting.len() - before;
+        } else if has_other_names(&data) {
+            found.push(data);
+        }
+    }
+    found
+}
+
+fn id(data: &Metadata) -> Id {
+    (data.dev(), data.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, hard_link, write};
+
+    use super::*;
+
+    #[test]
+    fn other_names_are_closed_as_the_protected_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for directory in ["p/.git/hooks", "p/deep/er", "config"] {
+            create_dir_all(at(directory)).unwrap();
+        }
+        for (file, other) in [
+            ("p/.git/config", "p/deep/er/c"),
+            ("p/.git/hooks/pre-push", "p/h"),
+            ("config/policy.toml", "p/deep/policy"),
+            ("p/one", "p/two"),
+        ] {
+            write(at(file), "").unwrap();
+            hard_link(at(file), at(other)).unwrap();
+        }
+        write(at("p/.git/hooks/alone"), "").unwrap();
+        let place = |name: &str, opener| Place { path: at(name), opener };
+        let protected = [
+            place("p/.git/config", Opener::Naming),
+            place("p/.git/hooks", Opener::Configuration),
+            place("config", Opener::Nobody),
+        ];
+        let mut found = OtherNames::of(&protected, vec![at("p")]).places;
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        assert_eq!(
+            found,
+            [
+                place("p/deep/er/c", Opener::Naming),
+                place("p/deep/policy", Opener::Nobody),
+                place("p/h", Opener::Configuration),
+            ]
+        );
+    }
+}
