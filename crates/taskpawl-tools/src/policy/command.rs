@@ -6,6 +6,8 @@ mod document;
 mod filled;
 mod git;
 mod input;
+mod make;
+mod options;
 mod plain;
 mod reader;
 mod runner;
@@ -13,43 +15,22 @@ mod suspect;
 #[cfg(test)]
 mod tests;
 mod variable;
+mod word;
 
+pub(crate) use options::{has_known_options, takes_value};
 use plain::{is_plain, is_variable, plain};
 pub(crate) use suspect::Suspect;
 use suspect::Suspicion;
+pub(crate) use word::{Certainty, Word};
 
 /// How deep command lines are looked into that stand in others, as in `sh -c '…'`.
 const DEPTH: usize = 8;
 
-/// Words after which a command begins.
-const KEYWORDS: &[&str] =
-    &["!", "if", "then", "else", "elif", "do", "while", "until", "time", "{", "}", "fi", "done", "esac"];
-
-/// One word of a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// Its text, without quotes.
-    pub(crate) text: String,
-    /// What the shell puts in its place is not known.
-    pub(crate) certainty: Certainty,
-}
-
-/// How much is known about a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Certainty {
-    /// It is its text.
-    Literal,
-    /// It is one word, and another one than its text.
-    OneWord,
-    /// It is any number of words, none too.
-    AnyWords,
-}
-
-impl Word {
-    pub(crate) fn literal(text: &str) -> Self {
-        Self { text: text.to_owned(), certainty: Certainty::Literal }
-    }
-}
+/// Words after which a command begins, some of them for `fish` alone.
+const KEYWORDS: &[&str] = &[
+    "!", "and", "begin", "do", "done", "elif", "else", "esac", "fi", "if", "not", "or", "then", "time",
+    "until", "while", "{", "}",
+];
 
 /// A command that is understood to the last character.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,23 +50,30 @@ pub(crate) struct Commands {
     pub(crate) suspects: Vec<Suspect>,
 }
 
-impl Commands {
+/// A call of a program that is being read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    plain: Option<Vec<Plain>>,
+    suspicion: Suspicion,
+}
+
+impl Reading {
     /// Reads the argv of a program.
     pub(crate) fn of_argv(argv: &[String]) -> Self {
         let words: Vec<Word> = argv.iter().map(|word| Word::literal(word)).collect();
         let plain = vec![Plain { argv: argv.to_vec(), variables: Vec::new() }];
-        Self { plain: Some(plain), suspects: Suspicion::default().with_words(&words).found }
+        Self { plain: Some(plain), suspicion: Suspicion::default().with_words(&words) }
     }
 
     /// Reads a command line for `/bin/sh`.
     pub(crate) fn of_line(line: &str) -> Self {
-        Self { plain: plain(line), suspects: Suspicion::default().with_line(line).found }
+        Self { plain: plain(line), suspicion: Suspicion::default().with_line(line) }
     }
 
     /// A program that runs what it is told may be told by its input.
     pub(crate) fn with_input(mut self, input: &str) -> Self {
-        if self.suspects.iter().any(Suspect::is_runner) {
-            self.suspects.extend(Suspicion::default().with_input(input).found);
+        if self.suspicion.found.iter().any(Suspect::is_runner) {
+            self.suspicion = self.suspicion.with_input(input);
         }
         self
     }
@@ -93,7 +81,12 @@ impl Commands {
     /// Variables may say what a program runs.
     pub(crate) fn with_variables<'a>(mut self, set: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let words: Vec<Word> = set.map(|(name, value)| Word::literal(&format!("{name}={value}"))).collect();
-        self.suspects.extend(Suspicion::default().with_words(&words).found);
+        self.suspicion = self.suspicion.with_variables(&words);
         self
+    }
+
+    /// Returns what the call would run.
+    pub(crate) fn commands(self) -> Commands {
+        Commands { plain: self.plain, suspects: self.suspicion.finished() }
     }
 }

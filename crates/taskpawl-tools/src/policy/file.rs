@@ -1,7 +1,6 @@
 //! Policy files: TOML, read with a line in every error, and their own tests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::layer::{Layer, LayerKind, Standing};
 use super::rule::{Look, Rule};
 use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
+use crate::files::read_if_there;
 use crate::registry::Registry;
 
 /// The largest file that is read, in bytes.
@@ -82,18 +82,8 @@ impl PolicyError {
 /// Reads the file of a layer; `None` where there is none.
 pub(super) fn read(path: &Path, kind: LayerKind) -> Result<Option<Layer>, PolicyError> {
     let failed = |source| PolicyError::Read { path: path.to_owned(), source };
-    let text = match fs::metadata(path) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Ok(data) if data.len() > MOST_BYTES || !data.is_file() => {
-            let problem = format!("a policy is a file of at most {MOST_BYTES} bytes");
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidData, problem)));
-        }
-        Err(error) => return Err(failed(error)),
-        Ok(_) => fs::read_to_string(path).map_err(failed)?,
-    };
-    parse(path, kind, &text).map(Some)
+    let text = read_if_there(path, MOST_BYTES).map_err(failed)?;
+    text.map(|text| parse(path, kind, &text)).transpose()
 }
 
 /// Reads the text of a layer.

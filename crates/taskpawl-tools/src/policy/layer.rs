@@ -113,7 +113,8 @@ impl Layer {
         let call = look.call;
         let said = |decision, by| Said { layer: self, decision, by };
         let plain = match self.strictest(look) {
-            Some(rule) if rule.decision > Decision::Allow => said(rule.decision, By::Rule(rule)),
+            Some(rule) if rule.is_surely_about(look) => said(rule.decision, By::Rule(rule)),
+            Some(rule) => said(rule.decision, By::Doubt(rule)),
             _ => match self.allowing(look) {
                 Some(rules) => {
                     return self.say_of_sandbox(
@@ -236,6 +237,8 @@ pub(crate) struct Said<'a> {
 enum By<'a> {
     Nothing,
     Rule(&'a Rule),
+    /// Nobody knows whether the rule is about it.
+    Doubt(&'a Rule),
     Origin {
         origin: CallOrigin,
         line: Option<usize>,
@@ -255,6 +258,9 @@ enum By<'a> {
 impl Said<'_> {
     /// Returns why a call does not just run, and what to do about it.
     pub(crate) fn why(&self) -> String {
+        if let By::Doubt(_) = self.by {
+            return format!("{}; write its programs and arguments out in full", self.text());
+        }
         let remedy = match (self.decision, self.layer.kind) {
             (Decision::Deny, LayerKind::Ceiling) => "; nothing below it allows that",
             (Decision::Deny, LayerKind::User | LayerKind::Project) => {
@@ -269,6 +275,10 @@ impl Said<'_> {
         let place = |line| self.layer.place(line);
         match self.by {
             By::Nothing => "no rule is about it".to_owned(),
+            By::Doubt(rule) => {
+                let said = Self { by: By::Rule(rule), ..*self }.text();
+                format!("{said}; this may be that: what it runs cannot be read from it for certain")
+            }
             By::Rule(rule) => {
                 let verb = match rule.decision {
                     Decision::Allow => "allows",
@@ -314,7 +324,7 @@ impl Said<'_> {
 
     pub(crate) fn step(&self) -> Step {
         let (rule, line) = match self.by {
-            By::Rule(rule) => (Some(rule.to_string()), Some(rule.line)),
+            By::Rule(rule) | By::Doubt(rule) => (Some(rule.to_string()), Some(rule.line)),
             By::Origin { line, .. } => (None, line),
             By::Forbidden { line, .. } => (None, Some(line)),
             By::Nothing | By::ReadOnly | By::Harmless | By::Unconfined | By::Wider => (None, None),

@@ -329,6 +329,13 @@ impl Policy {
         &self.layers
     }
 
+    /// Returns what rules let calls write without asking anybody: those of the user, which no project widens.
+    pub fn granted_to_write(&self) -> impl Iterator<Item = &str> {
+        let layers = self.layers.iter().filter(|layer| layer.kind == LayerKind::User);
+        let rules = layers.flat_map(Layer::rules).filter(|rule| rule.decision == Decision::Allow);
+        rules.flat_map(|rule| rule.sandbox.write.iter().map(String::as_str))
+    }
+
     /// Decides about a call, and says why where it does not just run.
     pub fn judge(&self, call: &PolicyCall<'_>) -> (Decision, Option<String>) {
         let (look, setting) = (Look::at(call, &self.tools), self.setting());
@@ -364,12 +371,14 @@ impl Policy {
     pub fn explain(&self, call: &PolicyCall<'_>) -> Explained {
         let (look, setting) = (Look::at(call, &self.tools), self.setting());
         let said: Vec<Said<'_>> = self.layers.iter().map(|layer| layer.say(&look, &setting)).collect();
-        let decision = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
+        let strictest = said.iter().map(|said| said.decision).max().unwrap_or(Decision::Allow);
+        let in_vain = if strictest == Decision::Ask { self.in_vain(call) } else { None };
+        let decision = if in_vain.is_some() { Decision::Deny } else { strictest };
         let steps = said.iter().map(Said::step).collect();
         let is_plain = look.commands().map(|commands| commands.plain.is_some());
         let commands = look.commands().and_then(|commands| commands.plain.as_ref());
         let commands = commands.map(|plain| plain.iter().map(|one| one.argv.clone()).collect());
-        Explained { decision, steps, is_plain, commands, version: self.version.clone() }
+        Explained { decision, steps, in_vain, is_plain, commands, version: self.version.clone() }
     }
 
     /// Returns which file keeps the user from widening the sandbox in a way, and where.
@@ -386,6 +395,9 @@ pub struct Explained {
     pub decision: Decision,
     /// What each layer says, the ceiling first.
     pub steps: Vec<Step>,
+    /// Why it fails even if somebody approves it, so that nobody is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_vain: Option<String>,
     /// Of a command line: whether all of it is understood. What is not is never allowed by a rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_plain: Option<bool>,

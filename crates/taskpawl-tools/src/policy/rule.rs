@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::command::{Certainty, Commands, Word};
+use super::command::{Certainty, Commands, Reading, Word, has_known_options, takes_value};
 use super::{CallOrigin, Decision, PolicyCall, SandboxNeed};
 use crate::registry::Registry;
 use crate::tool::ToolCommand;
@@ -96,41 +96,79 @@ impl Rule {
     /// expansion comes to.
     fn may_be(&self, words: &[Word]) -> bool {
         let (Some(program), [first, rest @ ..]) = (self.argv.first(), words) else { return false };
-        match first.certainty {
-            Certainty::AnyWords => return true,
-            Certainty::OneWord => {}
-            Certainty::Literal => {
-                let base = first.text.rsplit('/').next().unwrap_or_default();
-                if !program.iter().any(|name| *name == first.text || name == base) {
-                    return false;
+        match first.name() {
+            Some(name) => {
+                program.iter().any(|wanted| is_program(wanted, first, name)) && self.may_follow(rest, name)
+            }
+            None => first.certainty == Certainty::AnyWords || self.may_follow(rest, ""),
+        }
+    }
+
+    /// Returns whether a call is about the rule by what stands in it, and not only because something in it may be anything.
+    pub(crate) fn is_surely_about(&self, look: &Look<'_>) -> bool {
+        let known = |word: &Word| {
+            if word.certainty == Certainty::Literal { word.clone() } else { Word::literal("$") }
+        };
+        let is_sure = |words: &[Word]| self.may_be(&words.iter().take(SHOWN).map(known).collect::<Vec<_>>());
+        self.argv.is_empty()
+            || look.commands().is_some_and(|commands| {
+                let about = commands.suspects.iter().filter(|suspect| self.may_be(suspect.words()));
+                about.take(SHOWN).any(|suspect| is_sure(suspect.words()))
+            })
+    }
+
+    /// Returns whether the words of the rule follow behind a program, with options and their values between them; an option may also
+    /// stand behind other arguments.
+    fn may_follow(&self, words: &[Word], program: &str) -> bool {
+        let mut wanted = &self.argv[1..];
+        let (mut after_option, mut after_argument) = (false, false);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let Some(alternatives) = wanted.first() else { return true };
+            let is_literal = word.certainty == Certainty::Literal;
+            // What an expansion comes to among the arguments is taken for one of them.
+            let may_be =
+                (is_literal || !after_argument) && alternatives.iter().any(|wanted| word.may_be(wanted));
+            if may_be && word.certainty == Certainty::AnyWords {
+                return true;
+            }
+            let is_option = word.text.starts_with(['-', '+']);
+            let after_word = after_argument || wanted.len() + 1 < self.argv.len();
+            if may_be || is_literal && alternatives.iter().any(|wanted| is_with_value(&word.text, wanted)) {
+                wanted = &wanted[1..];
+                after_option = false;
+            } else if is_literal && !after_word && takes_value(program, &word.text) {
+                if words.next().is_some_and(|value| value.certainty == Certainty::AnyWords) {
+                    return true;
                 }
+            } else if is_option || after_option {
+                after_option = is_option && (after_word || !has_known_options(program));
+            } else if alternatives.iter().all(|wanted| wanted.starts_with('-')) {
+                after_argument = true;
+            } else {
+                return false;
             }
         }
-        may_follow(&self.argv[1..], rest)
+        wanted.is_empty()
     }
 }
 
-/// Returns whether the words of a rule follow, with options and their values between them.
-fn may_follow(mut wanted: &[Vec<String>], words: &[Word]) -> bool {
-    let mut after_option = false;
-    for word in words {
-        let Some(alternatives) = wanted.first() else { return true };
-        let is_wanted = match word.certainty {
-            Certainty::AnyWords => return true,
-            Certainty::OneWord => true,
-            Certainty::Literal => alternatives.contains(&word.text),
-        };
-        let is_option = word.text.starts_with(['-', '+']);
-        if is_wanted {
-            wanted = &wanted[1..];
-            after_option = false;
-        } else if !is_option && !after_option {
-            return false;
-        } else {
-            after_option = is_option;
-        }
-    }
-    wanted.is_empty()
+/// How many commands of a call, and words of each, are looked at to say why a rule is about it.
+const SHOWN: usize = 100;
+
+/// Returns whether a word whose program has a name is the program of a rule. Some file systems do not tell capitals from small letters.
+fn is_program(wanted: &str, word: &Word, name: &str) -> bool {
+    let is_whole = word.certainty == Certainty::Literal && wanted == word.text;
+    let wanted_name = match word.certainty {
+        Certainty::Literal => wanted,
+        Certainty::OneWord | Certainty::AnyWords => wanted.rsplit('/').next().unwrap_or_default(),
+    };
+    is_whole || wanted_name.eq_ignore_ascii_case(name)
+}
+
+/// Returns whether a word is a long option with its value: `--force=x`.
+fn is_with_value(word: &str, option: &str) -> bool {
+    option.starts_with("--") && word.split_once('=').is_some_and(|(name, _)| name == option)
 }
 
 /// Returns whether a name is like a pattern in which `*` stands for anything.
@@ -177,21 +215,22 @@ impl<'a> Look<'a> {
 
 fn commands_of(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
     match tool {
-        "shell" => args.get("command").and_then(Value::as_str).map(Commands::of_line),
+        "shell" => args.get("command").and_then(Value::as_str).map(Reading::of_line),
         "exec" => {
             let list = args.get("argv").and_then(Value::as_array)?;
             let words = list.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
-            words.map(|words| Commands::of_argv(&words))
+            words.map(|words| Reading::of_argv(&words))
         }
         _ => return commands_of_tool(tool, args, tools),
     }
-    .map(|commands| match args.get("stdin").and_then(Value::as_str) {
-        Some(input) => commands.with_input(input),
-        None => commands,
+    .map(|reading| match args.get("stdin").and_then(Value::as_str) {
+        Some(input) => reading.with_input(input),
+        None => reading,
     })
-    .map(|commands| {
+    .map(|reading| {
         let set = args.get("env").and_then(Value::as_object).into_iter().flatten();
-        commands.with_variables(set.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
+        let set = set.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
+        reading.with_variables(set).commands()
     })
 }
 
@@ -199,11 +238,12 @@ fn commands_of(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Optio
 fn commands_of_tool(tool: &str, args: &Map<String, Value>, tools: &Registry) -> Option<Commands> {
     let ToolCommand { argv, input, is_whole } =
         tools.get(tool)?.tool().command(&Value::Object(args.clone()))?;
-    let commands = Commands::of_argv(&argv);
+    let reading = Reading::of_argv(&argv);
     let commands = match input {
-        Some(input) => commands.with_input(&input),
-        None => commands,
-    };
+        Some(input) => reading.with_input(&input),
+        None => reading,
+    }
+    .commands();
     Some(if is_whole { commands } else { Commands { plain: None, ..commands } })
 }
 

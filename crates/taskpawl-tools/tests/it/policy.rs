@@ -57,6 +57,10 @@ fn nobody_is_asked_about_a_file_outside_of_the_project() {
     }
     let (_, why) = decided(&policy, "write_file", "../f");
     insta::assert_snapshot!(why, @"`../f` leads out of the project root, where `write_file` reaches nothing, approved or not");
+    let outside = args(json!({"path": "../f", "content": ""}));
+    let call = PolicyCall { tool: "write_file", args: &outside, origin: AGENT, sandbox: None };
+    let explained = policy.explain(&call);
+    assert_eq!((explained.decision, explained.in_vain), (Decision::Deny, Some(why)), "as it is decided");
     let need = SandboxNeed { read: vec!["../data".to_owned()], ..SandboxNeed::default() };
     let wide = |path: &str| {
         let args = args(json!({"path": path}));
@@ -283,6 +287,36 @@ fn a_rule_that_asks_or_denies_is_about_whatever_may_be_what_it_says() {
     insta::assert_snapshot!(why, @"`user.toml` line 13 asks about `git push`: it is seen by others");
     let why = judge(&policy, "shell", json!({"command": "rm x"}), CallOrigin::Plan).1;
     insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; who wants it to run has to change that there");
+    let why = judge(&policy, "shell", json!({"command": "cat x.sh | sh"}), CallOrigin::Plan).1;
+    insta::assert_snapshot!(why, @"`user.toml` line 20 denies `rm`; this may be that: what it runs cannot be read from it for certain; write its programs and arguments out in full");
+}
+
+#[test]
+fn an_option_that_a_rule_names_may_stand_behind_arguments() {
+    let deny = |argv: &str| policy(&format!("[[rules]]\ndecision = 'deny'\nargv = '{argv}'\n"));
+    let force = deny("git push --force");
+    for line in
+        ["git push --force", "git push origin main --force", "git push origin --force=x", "git push $X"]
+    {
+        assert_eq!(shell(&force, line, CallOrigin::Plan), Decision::Deny, "{line}");
+    }
+    for line in ["git push origin main", "git push origin \"$BRANCH\"", "git fetch origin --force"] {
+        assert_eq!(shell(&force, line, CallOrigin::Plan), Decision::Allow, "{line}");
+    }
+    let (rm, delete) = (deny("rm -rf"), deny("find -delete"));
+    assert_eq!(shell(&rm, "rm x -rf", CallOrigin::Plan), Decision::Deny);
+    assert_eq!(shell(&rm, "rm \"$TMP/x\"", CallOrigin::Plan), Decision::Allow);
+    assert_eq!(shell(&delete, "find . -name x -delete", CallOrigin::Plan), Decision::Deny);
+    assert_eq!(shell(&delete, "find . -name x", CallOrigin::Plan), Decision::Allow);
+    assert_eq!(shell(&deny("git log --all"), "git log -c --all", CallOrigin::Plan), Decision::Deny);
+    // Of some programs it is known which options have values.
+    for (rule, line) in [
+        ("cargo publish", "cargo --manifest-path \"$D/Cargo.toml\" test"),
+        ("kubectl delete", "kubectl -n \"$NS\" get pods"),
+        ("docker push", "docker --context \"$C\" ps"),
+    ] {
+        assert_eq!(shell(&deny(rule), line, CallOrigin::Plan), Decision::Allow, "{line}");
+    }
 }
 
 #[test]

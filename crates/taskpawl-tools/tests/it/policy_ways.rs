@@ -20,7 +20,7 @@ fn judge_args(policy: &Policy, tool: &str, args: &Map<String, Value>) -> (Decisi
 fn ways() -> impl Iterator<Item = (Decision, String)> {
     WAYS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
         let (decision, command) = line.split_once(' ').unwrap();
-        (Decision::from_word(decision).unwrap(), command.replace('⏎', "\n"))
+        (Decision::from_word(decision).unwrap(), command.replace('⏎', "\n").replace('␍', "\r"))
     })
 }
 
@@ -78,4 +78,18 @@ fn variables_of_a_call_count_as_those_of_its_line() {
     assert_eq!(with(json!({"GIT_EDITOR": "git push"})), Decision::Deny);
     assert_eq!(with(json!({"BASH_ENV": "$(git push)"})), Decision::Deny);
     assert_eq!(with(json!({"GIT_EDITOR": "true", "LANG": "C"})), Decision::Allow);
+    for name in ["BASH_ENV", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME", "XDG_CONFIG_HOME"] {
+        assert_eq!(with(json!({name: "./x"})), Decision::Deny, "{name}");
+        assert_eq!(with(json!({name: "/dev/null"})), Decision::Allow, "{name}");
+    }
+    assert_eq!(with(json!({"ENV": "./x", "IFS": " "})), Decision::Allow);
+    let on_line =
+        |command: &str, env: Value| judge(&policy, "shell", json!({"command": command, "env": env})).0;
+    let argv = json!({"argv": ["bash", "-c", "ls"], "env": {"BASH_FUNC_ls%%": "() { git push; }"}});
+    assert_eq!(judge(&policy, "exec", argv).0, Decision::Deny);
+    assert_eq!(on_line("ls", json!({"BASH_FUNC_ls%%": "() { cat x; }"})), Decision::Allow);
+    assert_eq!(on_line("sh -ic true", json!({"ENV": "./x"})), Decision::Deny);
+    assert_eq!(on_line("ls", json!({"HOME": "./x"})), Decision::Allow);
+    assert_eq!(on_line("$X/tool", json!({"X": "git push "})), Decision::Deny);
+    assert_eq!(on_line("$X/tool", json!({"X": "/opt/x"})), Decision::Allow);
 }

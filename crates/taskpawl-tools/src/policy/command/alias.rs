@@ -73,20 +73,45 @@ fn defined(suspects: &[Suspect]) -> Option<Aliases> {
                         aliases.entry(name).or_default().insert(value);
                     }
                 }
+                aliases.extend(alias_of_words(args));
             }
-            // Bash: `hash -p FILE NAME`.
             "hash" => {
-                if let [option, file, name] = args
-                    && option.text == "-p"
-                {
-                    let value = (file.certainty == Certainty::Literal).then(|| file.text.clone());
-                    aliases.entry(name.text.clone()).or_default().insert(value);
+                for (name, value) in hashed(args) {
+                    aliases.entry(name).or_default().insert(value);
                 }
             }
             _ => {}
         }
     }
     Some(aliases)
+}
+
+/// Returns a name and the words that it stands for, as `fish` and `csh` know them: `alias NAME COMMAND`.
+fn alias_of_words(args: &[Word]) -> Option<(String, BTreeSet<Option<String>>)> {
+    let (name, command) = args.split_first().filter(|(_, command)| !command.is_empty())?;
+    if args.iter().any(|word| word.text.contains('=') || word.text.starts_with('-')) {
+        return None;
+    }
+    let is_literal = command.iter().all(|word| word.certainty == Certainty::Literal);
+    let texts: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
+    Some((name.text.clone(), BTreeSet::from([is_literal.then(|| texts.join(" "))])))
+}
+
+/// Returns names and the files that they stand for: `hash -p FILE NAME…`, and `hash NAME=FILE` of zsh.
+fn hashed(args: &[Word]) -> Vec<(String, Option<String>)> {
+    let literal = |word: &Word, text: &str| (word.certainty == Certainty::Literal).then(|| text.to_owned());
+    let is_option = |word: &Word| word.text.starts_with('-') && word.text.contains('p');
+    let Some(at) = args.iter().position(is_option) else {
+        let pairs = args.iter().filter_map(|word| Some((word, word.text.split_once('=')?)));
+        return pairs.map(|(word, (name, file))| (name.to_owned(), literal(word, file))).collect();
+    };
+    let glued = args[at].text.split_once('p').map_or("", |(_, file)| file);
+    let (file, names) = match &args[at + 1..] {
+        names if !glued.is_empty() => (literal(&args[at], glued), names),
+        [file, names @ ..] => (literal(file, &file.text), names),
+        [] => return Vec::new(),
+    };
+    names.iter().map(|name| (name.text.clone(), file.clone())).collect()
 }
 
 /// Returns a name and what it stands for, if a word says that; the outer `None` is a name that is not known.

@@ -11,7 +11,8 @@ const LINE_BY_OPTION: &[&str] = &["flock", "npm", "npx", "runuser", "script", "s
 const LINE_BY_WORD: &[&str] = &["hyperfine", "parallel", "pee", "screen", "sem", "tmux", "watch"];
 
 /// Options of `find` and `fd` behind which a command begins.
-const EXEC: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+pub(super) const EXEC: &[&str] =
+    &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// Programs with one argument in front of the command.
 const WITH_OPERAND: &[&str] =
@@ -49,6 +50,11 @@ impl<'a> Chain<'a> {
         chain
     }
 
+    /// Returns the name of the first program.
+    pub(super) fn program(&self) -> &str {
+        self.program
+    }
+
     fn meet(&mut self, word: &Word) {
         self.has_line |= is_shell(word) || LINE_BY_OPTION.contains(&name_of(word));
         self.has_env |= name_of(word) == "env";
@@ -79,12 +85,18 @@ impl<'a> Chain<'a> {
         if is_option && before.text.ends_with('c') {
             return self.has_line;
         }
-        ["eval", "trap"].contains(&self.program) || (LINE_BY_WORD.contains(&self.program) && !is_option)
+        ["eval", "trap"].contains(&self.program)
+            || (LINE_BY_WORD.contains(&self.program) && !takes_value(&before.text))
     }
 
     /// Returns whether no command has begun yet, and none can before a word of its own: all else of `find` are patterns and numbers.
     pub(super) fn is_before_command(&self) -> bool {
         self.program == "find" && self.way == Way::Option
+    }
+
+    /// Returns whether what may be run is no host, image, session or argument of a shell.
+    pub(super) fn is_direct(&self) -> bool {
+        !self.has_line && !WITH_OPERAND.contains(&self.program) && !LINE_BY_WORD.contains(&self.program)
     }
 
     /// Returns whether `env` stands on the way.
@@ -93,7 +105,9 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Returns whether a word is an option that may have the next word as its value: `-n1` has its own, and behind `-exec` stands a command.
+/// Returns whether a word is an option that may have the next word as its value: `-n1` and `-I{}` have their own, and behind `-exec`
+/// stands a command.
 fn takes_value(word: &str) -> bool {
-    word.starts_with('-') && !word.ends_with(|end: char| end.is_ascii_digit()) && !EXEC.contains(&word)
+    let has_own = word == "--" || word.ends_with(|end: char| end.is_ascii_digit() || end == '}');
+    word.starts_with('-') && !has_own && !EXEC.contains(&word)
 }

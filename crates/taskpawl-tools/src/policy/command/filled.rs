@@ -1,5 +1,6 @@
 //! Programs that run a command with words that they get elsewhere: from their input, or from what they find.
 
+use super::chain::EXEC;
 use super::runner::{is_runner, name_of};
 use super::{Certainty, Word, is_plain, is_variable};
 
@@ -27,7 +28,9 @@ pub(super) fn filled(words: &[Word]) -> Option<Filled> {
     for word in args {
         filled.push(word, mark.as_deref());
     }
-    if APPENDING.contains(&name) {
+    // `xargs -I{}` puts words where that stands, and nowhere else.
+    let is_placed = name.ends_with("xargs") && mark.is_some();
+    if APPENDING.contains(&name) && !is_placed {
         filled.is_open |= is_open(name, args);
         filled.words.push(Word { text: String::new(), certainty: Certainty::AnyWords });
     }
@@ -38,7 +41,11 @@ impl Filled {
     fn push(&mut self, word: &Word, mark: Option<&str>) {
         let mut word = word.clone();
         let is_told = |mark: &str| word.text.contains(mark) && !word.text.starts_with('-');
-        if let Some(mark) = mark.filter(|mark| word.certainty == Certainty::Literal && is_told(mark)) {
+        let mark = mark.filter(|mark| is_told(mark));
+        if mark.is_some() && word.certainty != Certainty::Literal {
+            // Nothing of it is known any more.
+            "$".clone_into(&mut word.text);
+        } else if let Some(mark) = mark {
             // More than a word: a line in which a word is put.
             self.is_open |= word.text.replace(mark, "").chars().any(|char| char != '}' && !is_plain(char));
             word.certainty = Certainty::OneWord;
@@ -83,7 +90,12 @@ fn is_parallel(name: &str) -> bool {
 
 /// Returns whether what is appended may be the program: of `parallel` without a command, and behind one that runs its arguments.
 fn is_open(name: &str, args: &[Word]) -> bool {
-    let is_of_find = name.starts_with("fd");
+    let args = match args.iter().position(|word| EXEC.contains(&word.text.as_str())) {
+        Some(at) => &args[at + 1..],
+        // Without one of these `fd` only finds.
+        None if name.starts_with("fd") => return false,
+        None => args,
+    };
     for (at, word) in args.iter().enumerate() {
         if word.text.starts_with('-') {
             continue;
@@ -92,7 +104,7 @@ fn is_open(name: &str, args: &[Word]) -> bool {
             return true;
         }
         // What stands behind an option may be its value, and what stands behind another program is an argument of that.
-        if !is_of_find && ends_with_program(&args[..=at]) && !is_runner(word) {
+        if ends_with_program(&args[..=at]) && !is_runner(word) {
             return false;
         }
     }

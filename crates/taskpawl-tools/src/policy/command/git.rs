@@ -15,7 +15,7 @@ pub(super) enum Run {
 
 /// Returns whether a word names git.
 pub(super) fn is_git(word: &Word) -> bool {
-    word.certainty == Certainty::Literal && name_of(word) == "git"
+    word.name().is_some() && name_of(word) == "git"
 }
 
 /// Options that are followed by a program, which git knows by their beginning, too.
@@ -29,6 +29,9 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
     for (at, word) in args.iter().enumerate() {
         let (text, next) = (word.text.as_str(), args.get(at + 1));
         let before = at.checked_sub(1).map_or("", |before| args[before].text.as_str());
+        if text == "remote-ext" {
+            found.extend(args[at + 1..].iter().map(line));
+        }
         if text == "foreach" || (text == "run" && before == "bisect") {
             found.push(Run::Behind(at));
             return found;
@@ -38,7 +41,11 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
             return found;
         }
         found.extend(verbs.command(text, next));
-        let setting = if before == "-c" { Some(text) } else { glued(text).map(|(setting, _)| setting) };
+        let setting = match text.strip_prefix("--config=") {
+            _ if before == "-c" || before == "--config" => Some(text),
+            None => glued(text).map(|(setting, _)| setting),
+            setting => setting,
+        };
         found.extend(setting.and_then(|setting| setting.split_once('=')).and_then(|(key, value)| {
             let value = Word { text: value.to_owned(), certainty: word.certainty };
             of_setting(key, &value)
@@ -49,6 +56,10 @@ pub(super) fn runs(args: &[Word]) -> Vec<Run> {
         found.extend(
             key.filter(|key| is_running(key) || word.certainty != Certainty::Literal).map(|_| Run::Unknown),
         );
+        // Settings by another name, which may be that of an alias.
+        if verbs.has("config") && text.trim_start_matches('-').starts_with("rename-s") {
+            found.push(Run::Unknown);
+        }
         // `git config alias.x VALUE`
         found.extend(next.filter(|_| verbs.has("config")).and_then(|value| of_setting(text, value)));
     }
@@ -73,11 +84,11 @@ impl Verbs {
 
     /// Returns the command that an option has, in itself or behind it.
     fn command(&self, text: &str, next: Option<&Word>) -> Option<Run> {
+        if let Some((_, command)) = text.split_once("ext::") {
+            return Some(Run::Line(command.to_owned()));
+        }
         if let Some(long) = text.strip_prefix("--") {
             return of_long(long, next);
-        }
-        if let Some(command) = text.strip_prefix("ext::") {
-            return Some(Run::Line(command.to_owned()));
         }
         let short = text.strip_prefix('-')?;
         let in_grep = short.strip_prefix('O').filter(|command| self.has("grep") && !command.is_empty());
@@ -134,20 +145,23 @@ fn line(word: &Word) -> Run {
 /// Ends of settings that hold a program.
 const PROGRAMS: &[&str] = &[
     "askpass",
+    "browser",
     "clean",
-    "cmd",
-    "command",
+    "difffilter",
     "driver",
     "editor",
     "external",
     "fsmonitor",
+    "gitproxy",
     "helper",
     "pager",
     "process",
     "program",
+    "receivepack",
     "smudge",
-    "sshcommand",
     "textconv",
+    "tunnel",
+    "uploadpack",
 ];
 
 /// Returns whether git runs what a setting says.
@@ -171,9 +185,32 @@ pub(super) fn of_setting(key: &str, value: &Word) -> Option<Run> {
         let asks = ["0", "false", "no", "off", "never", "prompt", "show"].contains(&value.text.as_str());
         return (!asks || !is_literal).then_some(Run::Unknown);
     }
-    let last = key.rsplit('.').next().unwrap_or_default();
-    (key.contains('.') && PROGRAMS.contains(&last)).then(|| match value.text.strip_prefix('!') {
-        Some(command) if is_literal => Run::Line(command.to_owned()),
-        _ => line(value),
-    })
+    let is_include = |(section, name): (&str, &str)| {
+        name == "path" && (section == "include" || section.starts_with("includeif."))
+    };
+    if key.rsplit_once('.').is_some_and(is_include) {
+        return names_file(value).then_some(Run::Unknown);
+    }
+    // `!COMMAND`, and `ext::COMMAND` as the address of a repository.
+    let command = value.text.strip_prefix('!').or_else(|| Some(value.text.split_once("ext::")?.1));
+    match command.filter(|_| is_literal && key.contains('.')) {
+        Some(command) => Some(Run::Line(command.to_owned())),
+        None if key.contains("ext::") => Some(Run::Unknown),
+        None => holds_program(&key).then(|| line(value)),
+    }
+}
+
+/// Returns whether the value of a setting is a program, with its arguments.
+fn holds_program(key: &str) -> bool {
+    let (Some((section, _)), Some((_, last))) = (key.split_once('.'), key.rsplit_once('.')) else {
+        return false;
+    };
+    section == "pager"
+        || PROGRAMS.contains(&last)
+        || ["cmd", "command", "hook"].iter().any(|end| last.ends_with(end))
+}
+
+/// Returns whether a value names a file in which something may stand.
+pub(super) fn names_file(value: &Word) -> bool {
+    value.certainty != Certainty::Literal || !["", "/dev/null"].contains(&value.text.as_str())
 }

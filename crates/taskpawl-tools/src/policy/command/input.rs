@@ -24,7 +24,9 @@ pub(super) fn runs_input(words: &[Word]) -> bool {
         "screen" | "tmux" => {
             args.iter().any(|arg| ["send", "send-keys", "stuff"].contains(&arg.text.as_str()))
         }
-        _ if is_shell(program) => is_shell_fed(args),
+        "make" | "gmake" => is_make_fed(args),
+        // What nobody knows may be a shell.
+        _ if is_shell(program) || program.name().is_none() => is_shell_fed(args),
         _ => false,
     }
 }
@@ -53,6 +55,18 @@ fn operands(args: &[Word], with_value: &str) -> usize {
         !args[at].text.starts_with('-') && !is_before_value(before)
     };
     (0..args.len()).filter(|at| is_operand(*at)).count()
+}
+
+/// Returns whether `make` reads what to do from its input or a substitution.
+fn is_make_fed(args: &[Word]) -> bool {
+    let file = |at: usize| match args[at].text.as_str() {
+        "-f" | "--file" | "--makefile" => args.get(at + 1).cloned(),
+        text => {
+            let glued = ["-f", "--file=", "--makefile="].iter().find_map(|option| text.strip_prefix(option));
+            glued.map(|file| Word { text: file.to_owned(), certainty: args[at].certainty })
+        }
+    };
+    (0..args.len()).filter_map(file).any(|file| is_fed(&file))
 }
 
 /// Returns whether `ssh` starts a shell on this machine that reads what to do.
@@ -101,5 +115,7 @@ fn is_fed(file: &Word) -> bool {
     }
     // What an expansion comes to as a whole may be anything; `"$HOME/x"` is a file.
     let name = text.trim_start_matches(['$', '`']);
-    text == "<()" || is_special(text) || name.chars().all(|char| char.is_alphanumeric() || char == '_')
+    text.contains("<()")
+        || is_special(text)
+        || name.chars().all(|char| char.is_alphanumeric() || "_$".contains(char))
 }

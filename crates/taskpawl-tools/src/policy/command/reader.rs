@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::document::{Document, body};
-use super::{Certainty, DEPTH, KEYWORDS, Word};
+use super::{Certainty, DEPTH, KEYWORDS, Word, is_variable};
 
 /// The characters of a line that are not read yet.
 pub(super) type Rest<'a> = Peekable<Chars<'a>>;
@@ -124,15 +124,26 @@ impl Reader {
                     self.push('[');
                 }
             }
+            // In front of a user or a path alone: `HEAD~1` is itself.
+            '~' if self
+                .word
+                .as_ref()
+                .is_some_and(|word| !word.text.is_empty() && !word.text.ends_with([':', '='])) =>
+            {
+                self.push(char);
+            }
             '*' | '?' | '[' | '~' => {
                 self.push(char);
                 self.raise(Certainty::AnyWords);
             }
             // Nothing is expanded there: `find` puts what it finds in its place.
-            '{' if self.word.is_none() && is_empty_pair(chars) => {
-                chars.next();
+            '{' if !self.end.is_brace() && is_literal_pair(chars, self.word.as_ref()) => {
                 self.push('{');
+                while let Some(char) = chars.next_if(|char| *char != '}') {
+                    self.push(char);
+                }
                 self.push('}');
+                chars.next();
             }
             '{' | '}' if self.word.is_some() || chars.peek().is_some_and(|next| !is_end(*next)) => {
                 self.push(char);
@@ -152,8 +163,16 @@ impl Reader {
                 self.cut();
                 self.take_documents(chars);
             }
-            ';' | '&' | '|' | '\r' | '{' | '}' => self.cut(),
-            char if char.is_whitespace() => self.end_word(),
+            ';' | '&' | '|' | '{' | '}' => self.cut(),
+            ' ' | '\t' => self.end_word(),
+            // No shell sees a blank there, so that `#` begins no comment behind it; terminals and people do.
+            char if char.is_whitespace() => {
+                if char == '\r' {
+                    self.cut();
+                }
+                self.end_word();
+                self.word = Some(Word::literal(""));
+            }
             char => self.push(char),
         }
     }
@@ -191,8 +210,11 @@ impl Reader {
         self.marks = Marks::default();
         let forks = std::mem::take(&mut self.forks);
         let words = std::mem::take(&mut self.words);
-        if words.is_empty() || self.end.is_brace() {
+        if words.is_empty() {
             return;
+        }
+        if self.end.is_brace() {
+            return self.pieces.extend(default_of(&words).map(|word| vec![word]));
         }
         // More of them than anybody writes hide something.
         self.is_doubtful |= forks.len() > DEPTH;
@@ -261,6 +283,8 @@ impl Reader {
         } else if chars.next_if_eq(&'(').is_some() {
             let end = if chars.peek() == Some(&'(') { End::Sum } else { End::Paren };
             self.nest(chars, end);
+        } else if let Some(name) = name_ahead(chars) {
+            self.take_name(chars, &name, is_quoted);
         } else if chars.next_if_eq(&'{').is_some() {
             if self.nest(chars, if is_quoted { End::QuotedBrace } else { End::Brace }) {
                 self.raise(Certainty::AnyWords);
@@ -268,6 +292,20 @@ impl Reader {
         } else if next == Some('@') {
             // In quotes, too, it is all arguments, each for itself.
             self.raise(Certainty::AnyWords);
+        }
+    }
+
+    /// Takes the name of a variable. Outside of quotes a second `$` says that what follows is not of the name.
+    fn take_name(&mut self, chars: &mut Rest<'_>, name: &str, is_quoted: bool) {
+        let has_braces = chars.next_if_eq(&'{').is_some();
+        for char in chars.by_ref().take(name.len() + usize::from(has_braces)) {
+            if char != '}' {
+                self.push(char);
+            }
+        }
+        let goes_on = |next: &char| matches!(next, '\'' | '"' | '\\') || is_of_name(*next);
+        if !is_quoted && chars.peek().is_some_and(goes_on) {
+            self.push('$');
         }
     }
 
@@ -326,16 +364,17 @@ impl Reader {
         }
         // The number in front of it belongs to it.
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|char| char.is_ascii_digit());
+        if is_substitution {
+            chars.next();
+            self.nest(chars, End::Paren);
+            "<()".chars().for_each(|char| self.push(char));
+            return self.raise(Certainty::OneWord);
+        }
         if self.word.as_ref().is_some_and(|word| is_number(&word.text)) {
             self.word = None;
             self.marks = Marks::default();
         }
         self.end_word();
-        if chars.next_if_eq(&'(').is_some() {
-            self.nest(chars, End::Paren);
-            self.word = Some(Word { text: "<()".to_owned(), certainty: Certainty::OneWord });
-            return self.end_word();
-        }
         if char == '<' && chars.next_if_eq(&'<').is_some() && chars.next_if_eq(&'<').is_none() {
             return self.documents.push(Document::named(chars));
         }
@@ -379,10 +418,37 @@ fn is_test(chars: &Rest<'_>) -> bool {
     ahead.peek().is_some_and(|next| next.is_whitespace())
 }
 
-/// Returns whether `{}` stands there as a word of its own, of which the first sign is taken.
-fn is_empty_pair(chars: &Rest<'_>) -> bool {
+/// Returns whether a pair of braces is itself, of which the first is taken: `{}`, `{1}`, `{/.}`, `@{1}`, `@{upstream}`.
+fn is_literal_pair(chars: &Rest<'_>, before: Option<&Word>) -> bool {
+    let inner: String = chars.clone().take(WITHIN_BRACES).take_while(|char| *char != '}').collect();
+    let is_of_git = before.is_some_and(|word| word.text.ends_with('@'));
+    let is_mark = |char: char| char.is_ascii_digit() || matches!(char, '.' | '/' | '-' | '+');
+    chars.clone().nth(inner.chars().count()) == Some('}')
+        && !inner.contains("..")
+        && inner.chars().all(|char| is_mark(char) || (is_of_git && char.is_ascii_alphabetic()))
+}
+
+/// How many characters may stand between braces that are themselves.
+const WITHIN_BRACES: usize = 16;
+
+/// Returns the name of the variable that stands there, in braces or without, and nothing else with it.
+fn name_ahead(chars: &Rest<'_>) -> Option<String> {
     let mut ahead = chars.clone();
-    ahead.next_if_eq(&'}').is_some() && ahead.peek().is_none_or(|next| is_end(*next))
+    let has_braces = ahead.next_if_eq(&'{').is_some();
+    let name: String = std::iter::from_fn(|| ahead.next_if(|char| is_of_name(*char))).collect();
+    let is_whole = !has_braces || ahead.next_if_eq(&'}').is_some();
+    (is_whole && is_variable(&name)).then_some(name)
+}
+
+fn is_of_name(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_'
+}
+
+/// Returns the variable that an expansion sets, as `${NAME:=VALUE}` does, of which the value is not read.
+fn default_of(words: &[Word]) -> Option<Word> {
+    let (name, _) = words.first()?.text.split_once('=')?;
+    let name = name.strip_suffix(':').unwrap_or(name);
+    is_variable(name).then(|| Word { text: format!("{name}="), certainty: Certainty::AnyWords })
 }
 
 /// Returns whether a word ends before this.

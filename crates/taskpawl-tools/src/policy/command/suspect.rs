@@ -1,12 +1,14 @@
 //! What a command line may run: read with suspicion, for rules that ask or deny.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::alias;
 use super::chain::Chain;
-use super::filled::{filled, is_argument};
+use super::filled::{filled, is_argument, is_value};
 use super::git::{self, is_git};
 use super::input::runs_input;
+use super::make::{self, is_make};
 use super::reader::Reader;
 use super::runner::{is_program, is_runner, is_special, name_of, runs_first_word, word_before_run};
 use super::variable::{self, Settings};
@@ -58,6 +60,8 @@ enum Source {
 pub(super) struct Suspicion {
     pub(super) found: Vec<Suspect>,
     settings: Settings,
+    /// Variables that paths of programs begin with, outside of quotes.
+    leading: HashSet<String>,
     /// How many words were looked at.
     seen: usize,
 }
@@ -66,27 +70,44 @@ impl Suspicion {
     /// Goes on with the words of one command.
     pub(super) fn with_words(mut self, words: &[Word]) -> Self {
         self.add(words, 0);
-        self.finished()
+        self
+    }
+
+    /// Goes on with variables that are set for all of it.
+    pub(super) fn with_variables(mut self, words: &[Word]) -> Self {
+        self.add_variables(words, 0);
+        self
     }
 
     /// Goes on with a line that a shell reads.
     pub(super) fn with_line(mut self, line: &str) -> Self {
         self.read(line, 0, Source::Shell);
-        self.finished()
+        self
     }
 
     /// Goes on with the input of a program.
     pub(super) fn with_input(mut self, input: &str) -> Self {
         self.read(input, 0, Source::Guess);
-        self.finished()
+        self
     }
 
-    fn finished(mut self) -> Self {
+    /// Returns everything that was found, with what follows from all of it.
+    pub(super) fn finished(mut self) -> Vec<Suspect> {
+        alias::expand(&mut self);
         for run in self.settings.runs() {
             self.add_of_git(run, 0);
         }
-        alias::expand(&mut self);
-        self
+        let is_split = self.leading.iter().any(|variable| self.settings.may_split(variable));
+        if is_split || self.found.iter().any(|suspect| self.settings.feed(suspect.words())) {
+            self.add_unknown();
+        }
+        self.found
+    }
+
+    /// Suspects the words of a list from one on.
+    fn push(&mut self, list: &Arc<[Word]>, from: usize) {
+        self.leading.extend(list[from].splitting().map(str::to_owned));
+        self.found.push(Suspect { list: Arc::clone(list), from });
     }
 
     /// Adds what may be any command.
@@ -158,12 +179,12 @@ impl Suspicion {
             self.add_evaluated(words, depth);
         }
         let words: Arc<[Word]> = words.into();
-        self.found.push(Suspect { list: Arc::clone(&words), from: 0 });
+        self.push(&words, 0);
         let mut from = 0;
         // Where it is clear what is run, nothing else of the line is suspected of being it.
         while runs_first_word(&words[from]) && words.get(from + 1).is_some_and(is_program) {
             from += 1;
-            self.found.push(Suspect { list: Arc::clone(&words), from });
+            self.push(&words, from);
         }
         self.add_program(&words, from, depth);
     }
@@ -175,9 +196,14 @@ impl Suspicion {
             self.add_unknown();
         }
         self.add_renamed(words, from, depth);
-        if is_git(program) {
+        // What nobody knows may be git.
+        if is_git(program) || program.name().is_none() {
             self.add_git(words, from, depth);
-        } else if let Some(at) = word_before_run(&words[from..]) {
+        }
+        if is_make(program) {
+            self.add_make(&words[from..], depth);
+        }
+        if let Some(at) = word_before_run(&words[from..]) {
             self.add_run(words, from + at, depth);
         } else if is_runner(program) {
             match filled(&words[from..]) {
@@ -194,11 +220,12 @@ impl Suspicion {
 
     /// Looks at variables that a command sets, or that are set for it.
     fn add_variables(&mut self, words: &[Word], depth: usize) {
-        for word in words {
-            match self.settings.take(word) {
-                None => {}
-                Some(variable::Run::Line(line)) => self.read(&line, depth + 1, Source::Guess),
-                Some(variable::Run::Unknown) => self.add_unknown(),
+        let mut runs: Vec<_> = words.iter().filter_map(|word| self.settings.take(word)).collect();
+        runs.extend(self.settings.take_names(words));
+        for run in runs {
+            match run {
+                variable::Run::Line(line) => self.read(&line, depth + 1, Source::Guess),
+                variable::Run::Unknown => self.add_unknown(),
             }
         }
     }
@@ -211,11 +238,11 @@ impl Suspicion {
         }
     }
 
-    /// Looks at a program `git-push` as at `git push`, and at `=git`, as zsh knows it, as at `git`.
+    /// Looks at a program `git-push` as at `git push`, and at `=git`, as zsh knows it, or `^git`, as `nu` does, as at `git`.
     fn add_renamed(&mut self, words: &[Word], at: usize, depth: usize) {
         let name = words[at].text.rsplit('/').next().unwrap_or_default();
         let verb = name.strip_prefix("git-").filter(|verb| !verb.is_empty());
-        let mut whole = match (verb, name.strip_prefix('=')) {
+        let mut whole = match (verb, name.strip_prefix(['=', '^'])) {
             (Some(verb), _) => vec![Word::literal("git"), Word::literal(verb)],
             (None, Some(program)) if !program.is_empty() => vec![Word::literal(program)],
             (None, _) => return,
@@ -250,6 +277,26 @@ impl Suspicion {
         }
     }
 
+    /// Looks at what a `make` runs because its arguments say so.
+    fn add_make(&mut self, words: &[Word], depth: usize) {
+        if !self.may_see(words.len()) {
+            return;
+        }
+        if runs_input(words) {
+            self.add_unknown();
+        }
+        for run in make::runs(&words[1..]) {
+            match run {
+                make::Run::Line(line) => self.read(&line, depth + 1, Source::Guess),
+                make::Run::Program(program) => {
+                    let anything = Word { text: "$".to_owned(), certainty: Certainty::AnyWords };
+                    self.read_with(&program, &[anything], depth + 1, Source::Guess);
+                }
+                make::Run::Unknown => self.add_unknown(),
+            }
+        }
+    }
+
     /// Looks at what the runner at `from` may run.
     fn add_run(&mut self, words: &Arc<[Word]>, from: usize, depth: usize) {
         if runs_input(&words[from..]) {
@@ -264,21 +311,28 @@ impl Suspicion {
             let may_be_run = chain.takes(before, word);
             // Behind a command there are unknown words alone where something puts them.
             let is_pattern = chain.is_before_command() && word.certainty == Certainty::Literal;
-            // Behind `env` it may be what is run.
-            let is_argument = is_argument(before, word) && !(may_be_run && is_runner(before));
+            // Behind `env` and `timeout 5` it may be what is run.
+            let is_begin = may_be_run && (is_runner(before) || is_value(&before.text));
+            let is_argument = is_argument(before, word) && !is_begin;
             if is_argument || is_appended(word) || is_pattern {
                 continue;
             }
-            self.found.push(Suspect { list: Arc::clone(words), from: position });
+            self.push(words, position);
             match word.certainty {
                 Certainty::Literal => {
                     if may_be_run && is_runner(word) && runs_input(&words[position..]) {
                         self.add_unknown();
                     }
-                    self.add_argument(words, position, &chain, depth);
+                    if may_be_run && is_make(word) {
+                        self.add_make(&words[position..], depth);
+                    }
+                    self.add_argument(words, position, &chain, may_be_run, depth);
                 }
                 // One word here is a whole line there.
                 Certainty::OneWord if chain.is_line(before) => self.add_unknown(),
+                Certainty::OneWord if may_be_run && chain.is_direct() && runs_input(&words[position..]) => {
+                    self.add_unknown();
+                }
                 Certainty::OneWord => self.add_renamed(words, position, depth),
                 Certainty::AnyWords => {}
             }
@@ -286,11 +340,14 @@ impl Suspicion {
     }
 
     /// Looks at an argument of a runner: it may be a program, a line, or an option with one.
-    fn add_argument(&mut self, words: &[Word], at: usize, chain: &Chain<'_>, depth: usize) {
+    fn add_argument(&mut self, words: &[Word], at: usize, chain: &Chain<'_>, may_be_run: bool, depth: usize) {
         let (text, rest, before) = (words[at].text.as_str(), &words[at + 1..], &words[at - 1]);
         self.add_renamed(words, at, depth);
-        if text.contains(|char: char| !is_plain(char)) {
-            let source = if chain.is_line(before) { Source::Shell } else { Source::Guess };
+        let is_line = chain.is_line(before);
+        // A pattern is a line only for a shell.
+        let is_harmless = |char: char| is_plain(char) || (!may_be_run && !is_line && "*?[]^".contains(char));
+        if !text.chars().all(is_harmless) {
+            let source = if is_line { Source::Shell } else { Source::Guess };
             self.read_with(text.trim_start_matches('!'), rest, depth + 1, source);
         }
         for value in glued(text) {
@@ -301,8 +358,13 @@ impl Suspicion {
         if is_split && text.contains(['\\', '$']) && chain.has_env() {
             self.add_unknown();
         }
-        // `hatch run ENVIRONMENT:COMMAND`
-        if let Some((_, command)) = text.split_once(':').filter(|_| name_of(&words[0]) == "hatch") {
+        // `hatch run ENVIRONMENT:COMMAND`, `socat - EXEC:COMMAND`, `nix run SOURCE#PROGRAM`
+        let prefix_end = match (name_of(&words[0]), chain.program()) {
+            ("hatch", _) | (_, "socat") => ':',
+            ("nix", _) => '#',
+            _ => return,
+        };
+        if let Some((_, command)) = text.split_once(prefix_end) {
             self.read_with(command, rest, depth + 1, Source::Guess);
         }
     }
@@ -319,7 +381,7 @@ fn glued(text: &str) -> Vec<&str> {
         return Vec::new();
     };
     let letters = cluster.bytes().take(8).take_while(u8::is_ascii_alphabetic).enumerate();
-    let ends = letters.filter(|(_, letter)| matches!(letter, b'c' | b'S'));
+    let ends = letters.filter(|(_, letter)| matches!(letter, b'c' | b'S' | b'X' | b'x'));
     ends.map(|(at, _)| &cluster[at + 1..]).filter(|value| !value.is_empty()).collect()
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 fn plain_argvs(line: &str) -> Option<Vec<String>> {
-    Some(Commands::of_line(line).plain?.iter().map(|command| command.argv.join(" ")).collect())
+    Some(Reading::of_line(line).commands().plain?.iter().map(|command| command.argv.join(" ")).collect())
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn plain_lines_are_understood() {
     for (line, expected) in cases {
         assert_eq!(plain_argvs(line).unwrap_or_default(), expected, "{line}");
     }
-    let commands = Commands::of_line("A=1 make").plain.expect("it is plain");
+    let commands = Reading::of_line("A=1 make").commands().plain.expect("it is plain");
     assert_eq!(commands[0].variables, ["A"]);
 }
 
@@ -140,7 +140,7 @@ fn whatever_may_run_is_found() {
         "function f { rm x; }; f",
     ];
     for line in lines {
-        let found = Commands::of_line(line).suspects;
+        let found = Reading::of_line(line).commands().suspects;
         let is_rm =
             |suspect: &Suspect| matches!(suspect.words(), [rm, x, ..] if rm.text == "rm" && x.text == "x");
         assert!(found.iter().any(is_rm), "{line:?}: {found:?}");
@@ -158,7 +158,7 @@ fn arguments_are_no_commands() {
         "a >rm x",
         "git commit -m 'a; rm x'",
     ] {
-        let found = Commands::of_line(line).suspects;
+        let found = Reading::of_line(line).commands().suspects;
         assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}: {found:?}");
     }
 }
@@ -166,14 +166,14 @@ fn arguments_are_no_commands() {
 #[test]
 fn a_program_that_stands_there_is_no_other_one() {
     for line in ["sudo cat $X", "nohup cat *", "exec cat \"$X\"", "sudo env cat $X rm x"] {
-        let found = Commands::of_line(line).suspects;
+        let found = Reading::of_line(line).commands().suspects;
         let is_open = |suspect: &Suspect| suspect.words()[0].certainty != Certainty::Literal;
         assert!(!found.iter().any(is_open), "{line:?}: {found:?}");
         assert!(found.iter().any(|suspect| suspect.words()[0].text == "cat"), "{line:?}");
         assert!(!found.iter().any(|suspect| suspect.words()[0].text == "rm"), "{line:?}");
     }
     // Where a value of an option stands, nobody knows which word is the program.
-    let found = Commands::of_line("sudo -u b $X").suspects;
+    let found = Reading::of_line("sudo -u b $X").commands().suspects;
     assert!(found.iter().any(|suspect| suspect.words()[0].text == "$X"), "{found:?}");
 }
 
@@ -182,15 +182,15 @@ fn nothing_is_too_odd() {
     for line in
         ["$", "$(", "`", "\"", "'", "\\", "<", ">(", "${", "$((1+(2", "a$", "$$", "\u{7f}", "{", "}", "((("]
     {
-        Commands::of_line(line);
+        Reading::of_line(line).commands();
     }
     let deep = "$(".repeat(50_000);
-    Commands::of_line(&deep);
+    Reading::of_line(&deep).commands();
     let names: Vec<String> = (0..500).map(|n| format!("alias a{n}='a{} a0 '; ", n + 1)).collect();
     let names = names.concat();
-    Commands::of_line(&format!("{names} {}", "a0 ".repeat(5_000)));
-    Commands::of_line(&format!("xargs {}", "alias ".repeat(20_000)));
-    Commands::of_line(&format!("alias a=b; xargs {}", "a ".repeat(20_000)));
+    Reading::of_line(&format!("{names} {}", "a0 ".repeat(5_000))).commands();
+    Reading::of_line(&format!("xargs {}", "alias ".repeat(20_000))).commands();
+    Reading::of_line(&format!("alias a=b; xargs {}", "a ".repeat(20_000))).commands();
     let nested = (0..200).fold("rm x".to_owned(), |line, _| format!("sh -c '{line}'"));
-    Commands::of_line(&nested);
+    Reading::of_line(&nested).commands();
 }

@@ -1,8 +1,11 @@
 //! Variables that say what programs run.
 
-use super::git::{self, Run as GitRun};
+use std::collections::HashSet;
+
+use super::git::{self, Run as GitRun, is_git, names_file};
 use super::reader::Reader;
-use super::{Certainty, Word};
+use super::runner::is_shell;
+use super::{Certainty, Word, is_plain};
 
 /// How many settings of git are looked at, each with each value.
 const PAIRS: usize = 1_000;
@@ -15,31 +18,96 @@ pub(super) enum Run {
     Unknown,
 }
 
-/// Settings of git that stand in variables: keys in some, values in others.
+/// Commands of shells that give variables a value which does not stand behind their names.
+const SETTING: &[&str] = &[
+    "declare",
+    "export",
+    "for",
+    "getopts",
+    "local",
+    "mapfile",
+    "printf",
+    "read",
+    "readarray",
+    "readonly",
+    "select",
+    "typeset",
+];
+
+/// How many arguments of a shell are looked at for options.
+const OPTIONS: usize = 64;
+
+/// What variables say about programs.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
+    /// Settings of git: keys in some variables, values in others.
     keys: Vec<Word>,
     values: Vec<Word>,
+    /// One names a file with settings of git.
+    has_git_file: bool,
+    /// One names a file that shells with a terminal read.
+    has_shell_file: bool,
+    /// Variables that may hold blanks.
+    splitting: HashSet<String>,
+    /// One is set whose name is not known, or what separates words.
+    is_any_splitting: bool,
 }
 
 impl Settings {
+    /// Takes what a command says about variables that get their values in another way, as by `read`.
+    pub(super) fn take_names(&mut self, words: &[Word]) -> Option<Run> {
+        let at = words.iter().position(|word| SETTING.contains(&word.text.as_str()))?;
+        let (command, args) = (words[at].text.as_str(), &words[at + 1..]);
+        let args = match command {
+            "for" | "select" => args.get(..1)?,
+            "printf" => {
+                args.iter().position(|word| word.text == "-v").and_then(|at| args.get(at + 1..at + 2))?
+            }
+            _ => args,
+        };
+        let mut run = None;
+        for word in args {
+            let name = word.text.split_once('=').map_or(word.text.as_str(), |(name, _)| name);
+            if name.contains(['$', '`']) {
+                self.is_any_splitting = true;
+            } else if !word.text.contains('=') && !["export", "readonly"].contains(&command) {
+                let unknown = Word { text: String::new(), certainty: Certainty::AnyWords };
+                run = run.or(self.set(name, unknown));
+            }
+        }
+        run
+    }
+
     /// Takes what a word says about a variable, and returns what that runs by itself.
     pub(super) fn take(&mut self, word: &Word) -> Option<Run> {
         let Some((name, value)) = word.text.split_once('=') else {
             // It gets its value in another way, as by `read`.
             return is_of_git(&word.text).then_some(Run::Unknown);
         };
-        let value = Word { text: value.to_owned(), certainty: word.certainty };
+        self.set(name.trim_end_matches('+'), Word { text: value.to_owned(), certainty: word.certainty })
+    }
+
+    fn set(&mut self, name: &str, value: Word) -> Option<Run> {
+        let is_literal = value.certainty == Certainty::Literal;
+        if !is_literal || !value.text.chars().all(is_plain) {
+            self.splitting.insert(name.to_owned());
+        }
+        let has_file = names_file(&value);
+        self.is_any_splitting |= name == "IFS" && has_file;
+        self.has_git_file |= has_file && GIT_FILES.contains(&name);
+        self.has_shell_file |= has_file && name == "ENV";
         if name.starts_with("GIT_CONFIG_VALUE_") {
             self.values.push(value);
         } else if name.starts_with("GIT_CONFIG_KEY_") {
             self.keys.push(value);
         } else if name == "GIT_CONFIG_PARAMETERS" {
             return self.take_parameters(&value);
-        } else if names_program(name) && !value.text.is_empty() {
+        } else if name == "BASH_ENV" {
+            return has_file.then_some(Run::Unknown);
+        } else if (names_program(name) && names_file(&value)) || value.text.starts_with("() {") {
             return Some(line(value));
-        } else if word.certainty == Certainty::Literal && is_expanded(&value.text) {
-            // Shells expand what some variables hold, as `PS4` and `BASH_ENV`.
+        } else if is_literal && is_expanded(&value.text) {
+            // Shells expand what some variables hold, as `PS4`.
             return Some(Run::Line(value.text));
         }
         None
@@ -58,6 +126,19 @@ impl Settings {
         None
     }
 
+    /// Returns whether a program runs what stands in a file that a variable names.
+    pub(super) fn feed(&self, words: &[Word]) -> bool {
+        let Some((program, args)) = words.split_first() else { return false };
+        let may_be_git = || program.name().is_none() || is_git(program);
+        let has_terminal = || args.iter().take(OPTIONS).any(|arg| is_for_terminal(&arg.text));
+        (self.has_git_file && may_be_git()) || (self.has_shell_file && is_shell(program) && has_terminal())
+    }
+
+    /// Returns whether a variable may hold more than one word.
+    pub(super) fn may_split(&self, variable: &str) -> bool {
+        self.is_any_splitting || self.splitting.contains(variable)
+    }
+
     /// Returns what git runs because of them: nobody says which value is that of which key, so each may be.
     pub(super) fn runs(&mut self) -> Vec<GitRun> {
         let keys = std::mem::take(&mut self.keys);
@@ -73,6 +154,15 @@ impl Settings {
     }
 }
 
+/// Variables that name files in which settings of git stand, or where such files lie.
+const GIT_FILES: &[&str] = &["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME", "XDG_CONFIG_HOME"];
+
+/// Returns whether an option says that a shell has a terminal.
+fn is_for_terminal(option: &str) -> bool {
+    let is_short = |letters: &str| !letters.starts_with('-') && letters.contains('i');
+    option == "interactive" || option.strip_prefix('-').is_some_and(is_short)
+}
+
 fn is_of_git(name: &str) -> bool {
     ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_PARAMETERS"]
         .iter()
@@ -81,15 +171,34 @@ fn is_of_git(name: &str) -> bool {
 
 /// Returns whether a variable names a program, with its arguments.
 fn names_program(name: &str) -> bool {
-    const NAMES: [&str; 8] =
-        ["BROWSER", "EDITOR", "GIT_EXTERNAL_DIFF", "LESSCLOSE", "LESSOPEN", "PAGER", "RSYNC_RSH", "VISUAL"];
+    const NAMES: &[&str] = &[
+        "BROWSER",
+        "EDITOR",
+        "FCEDIT",
+        "GIT_EXTERNAL_DIFF",
+        "GNUMAKEFLAGS",
+        "LESSCLOSE",
+        "LESSOPEN",
+        "MAKEFLAGS",
+        "MANPAGER",
+        "PAGER",
+        "PROMPT_COMMAND",
+        "RSYNC_RSH",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_WRAPPER",
+        "SSH_ASKPASS",
+        "SUDO_EDITOR",
+        "VISUAL",
+    ];
     let is_of_git = || {
         let rest = name.strip_prefix("GIT_");
         rest.is_some_and(|rest| {
             ["ASKPASS", "COMMAND", "EDITOR", "PAGER", "SSH"].iter().any(|end| rest.ends_with(end))
         })
     };
-    NAMES.contains(&name) || ["MANPAGER", "SSH_ASKPASS", "SUDO_EDITOR"].contains(&name) || is_of_git()
+    let is_of_cargo =
+        || name.starts_with("CARGO_TARGET_") && (name.ends_with("_RUNNER") || name.ends_with("_LINKER"));
+    NAMES.contains(&name) || name.starts_with("BASH_FUNC_") || is_of_git() || is_of_cargo()
 }
 
 /// Returns whether a shell that reads a text once more would run something in it.
