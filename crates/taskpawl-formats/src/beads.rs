@@ -1,5 +1,6 @@
 //! Issues of beads: `.beads/issues.jsonl`, one JSON object in each line.
 
+mod derived;
 mod write;
 
 use std::collections::BTreeMap;
@@ -52,13 +53,8 @@ const TIMES: Times = Times {
     print: format_time,
 };
 
-/// What beads counts anew, and what a link says as well, each with the field of the issue that it follows from.
-const COUNTED: &[(&str, Option<&str>)] = &[
-    ("dependency_count", Some("dependencies")),
-    ("dependent_count", None),
-    ("comment_count", Some("comments")),
-    ("parent", Some("dependencies")),
-];
+/// What beads counts anew, and what a link says as well.
+const DERIVED: &[&str] = &["dependency_count", "dependent_count", "comment_count", "parent"];
 
 /// Words of a close reason that say that an issue did not end well.
 const ENDS: &[(&str, Status)] =
@@ -157,8 +153,8 @@ fn task(
     if task.id.as_str() != theirs && ours.id.is_none() {
         kept.insert("id".to_owned(), json!(theirs));
     }
-    for (count, _) in COUNTED {
-        record.map.remove(*count);
+    for field in DERIVED {
+        record.map.remove(*field);
     }
     task.description = record.text("description")?.unwrap_or_default();
     read_texts(&mut record, &mut task)?;

@@ -8,7 +8,7 @@ use taskpawl_model::{Map, Priority, Status, Task, TaskId};
 use crate::error::Place;
 use crate::files::Files;
 use crate::format::{LeftOut, Options, Reading, Written};
-use crate::ids::Ids;
+use crate::ids::{Ids, name_of};
 use crate::json_text;
 use crate::kept::{keep, keep_away, keep_if_other, kept, put, put_rest, take_away};
 use crate::lost;
@@ -186,13 +186,14 @@ fn plain(status: Status) -> Status {
 
 fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Reading> {
     let mut reading = Reading { fields: fields(TODO_FIELDS), ..Reading::default() };
-    let mut ids = Ids::new(options.prefix.as_ref());
+    let (mut ids, mut names) = (Ids::new(options.prefix.as_ref()), BTreeSet::new());
     for (number, value) in (1..).zip(list) {
         let mut record = Record::whole(value, Place { record: format!("to-do {number}"), ..place.clone() })?;
-        let theirs = format!("todo-{number}");
         let ours = record.text(NAME)?.map(|text| Ours::parse(&text)).unwrap_or_default();
-        let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: numbers differ");
-        let mut task = blank(id, record.title("content")?, options.now);
+        let content = record.title("content")?;
+        let theirs = name_of(&content, &mut names);
+        let id = ids.add(&theirs, ours.id.as_deref()).expect("BUG: every to-do has a name of its own");
+        let mut task = blank(id, content, options.now);
         let mut kept = Map::new();
         read_status(&mut record, &mut task, &ours, &mut kept)?;
         read_form(&mut record, &mut task, &mut kept)?;
@@ -207,7 +208,8 @@ fn read_todos(list: Vec<Value>, place: &Place, options: &Options) -> Read<Readin
     Ok(reading)
 }
 
-const KINDS: Kinds = Kinds { made: "", changed: "", of_state: &[], links: &["blocks", "blockedBy"] };
+const KINDS: Kinds =
+    Kinds { made: "", changed: "", of_state: &[], links: &["blocks", "blockedBy"], repeats: &["activeForm"] };
 
 pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     let (name, text) = there.files.first();
@@ -283,7 +285,7 @@ fn ids_of(text: &str) -> Option<(String, Option<String>)> {
     Some((record.id("id").ok()?, take_ours(&mut record).id))
 }
 
-/// Returns the id of each task there: also the name of its file.
+/// Returns the id of each task there: also the name of its file. A new one gets the number behind the last.
 fn names<'t>(
     tasks: &'t [Task],
     present: &BTreeMap<String, String>,
@@ -296,12 +298,42 @@ fn names<'t>(
         let known = there.name(&task.id).or(ours.get(task.id.as_str()).map(String::as_str));
         let own = kept.get("id").and_then(Value::as_str).or(known);
         let own = own.filter(|id| is_file_name(id) || present.contains_key(*id));
-        let name = own.unwrap_or(task.id.as_str()).to_owned();
-        let name = if taken.contains(&name) { task.id.to_string() } else { name };
-        taken.insert(name.clone());
-        names.insert(&task.id, name);
+        let id = task.id.as_str();
+        let own = own.or(Some(id).filter(|id| number(id).is_some() && !present.contains_key(*id)));
+        if let Some(own) = own.filter(|own| taken.insert((*own).to_owned())) {
+            names.insert(&task.id, own.to_owned());
+        }
+    }
+    let mut next = last_number(tasks, &taken, present, there) + 1;
+    for task in tasks {
+        names.entry(&task.id).or_insert_with(|| {
+            next += 1;
+            (next - 1).to_string()
+        });
     }
     names
+}
+
+/// Returns the highest number that is taken: by a task, by a file, or by what links lead to that is not there.
+fn last_number(
+    tasks: &[Task],
+    taken: &BTreeSet<String>,
+    present: &BTreeMap<String, String>,
+    there: &There<'_>,
+) -> u64 {
+    let files = present.values().map(|file| file.trim_end_matches(".json"));
+    let ids = taken.iter().chain(present.keys()).chain(there.names).map(String::as_str);
+    let links = tasks.iter().flat_map(|task| {
+        let mut kept = kept(task, FORMAT);
+        ["blockedBy", "blocks"].map(|field| take_away(&mut kept, field)).concat()
+    });
+    let links = links.filter_map(|link| number(link.as_str()?));
+    ids.chain(files).filter_map(number).chain(links).max().unwrap_or(0)
+}
+
+/// Returns the number that an id of Claude is.
+fn number(id: &str) -> Option<u64> {
+    id.parse().ok().filter(|number: &u64| number.to_string() == id && *number < u64::MAX / 2)
 }
 
 fn is_file_name(id: &str) -> bool {
@@ -369,12 +401,15 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Wri
     let raw: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let places: BTreeMap<&TaskId, usize> =
         (0..).zip(there.tasks).map(|(place, task)| (&task.id, place)).collect();
-    let mut list = Vec::new();
-    for (number, task) in (1..).zip(there.in_order(tasks)) {
-        let now = todo_of(task, number);
+    let (mut list, mut names) = (Vec::new(), BTreeSet::new());
+    for task in there.in_order(tasks) {
+        let name = name_of(&task.name, &mut names);
+        let own = there.name(&task.id).unwrap_or(task.id.as_str());
         let before = places.get(&task.id).and_then(|place| Some((raw.get(*place)?.as_object()?, *place)));
+        let is_marked = before.is_some_and(|(raw, _)| is_marked(raw, &task.id));
+        let now = todo_of(task, !is_marked && own == name);
         list.push(Value::Object(match before {
-            Some((raw, place)) => there::over(raw, &todo_of(&there.tasks[place], place + 1), &now, &KINDS),
+            Some((raw, place)) => there::over(raw, &todo_of(&there.tasks[place], !is_marked), &now, &KINDS),
             None => now,
         }));
     }
@@ -382,12 +417,17 @@ fn write_todos(tasks: &[Task], name: &str, text: &str, there: &There<'_>) -> Wri
     written
 }
 
-/// Returns the to-do that a task is; its number is what it is called.
-fn todo_of(task: &Task, number: usize) -> Map {
+/// Returns whether a to-do says which task it is: else its text does.
+fn is_marked(raw: &Map, id: &TaskId) -> bool {
+    let text = raw.get(NAME).and_then(Value::as_str);
+    text.and_then(|text| Ours::parse(text).id).is_some_and(|own| own == id.as_str())
+}
+
+/// Returns the to-do that a task is.
+fn todo_of(task: &Task, has_id: bool) -> Map {
     let (mut kept, mut out, own) = (kept(task, FORMAT), Map::new(), states::own(task));
     out.insert("content".to_owned(), json!(task.name));
     write_state(task, own, &mut out, &mut kept);
-    let has_id = task.id.as_str() == format!("todo-{number}");
     if let Some(text) = Ours::of(task, has_id, plain(own), Priority::Medium).text() {
         out.insert(NAME.to_owned(), json!(text));
     }

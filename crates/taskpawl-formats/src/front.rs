@@ -175,6 +175,8 @@ fn plain(text: &str) -> Value {
 pub(crate) fn over(before: &str, head: &Map, order: &[&str]) -> Option<String> {
     let old = parse(before, &Place::default(), 1).ok()?;
     let (entries, end) = entries(before)?;
+    let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
+    let entry = |name: &str, value: &Value| entry(name, value).replace('\n', line_end);
     let (mut left, mut out) = (head.clone(), String::new());
     for one in entries {
         match left.remove(one.name) {

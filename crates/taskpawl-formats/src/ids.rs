@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{MAX_ID_BYTES, TaskId, check_id};
 
+/// How long an id is that is made from a text.
+const NAME_CHARS: usize = 48;
+
 /// The ids of one reading: those of the other program by those of tasks, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
@@ -87,6 +90,19 @@ pub(crate) fn slug(text: &str, most: usize) -> String {
         }
     }
     slug.trim_matches('-').to_owned()
+}
+
+/// Returns what is called by its text alone: that as an id, numbered where others have the same.
+pub(crate) fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
+    let slug = slug(text, NAME_CHARS);
+    let slug = if slug.is_empty() { "item".to_owned() } else { slug };
+    let mut name = slug.clone();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{slug}-{number}");
+        number += 1;
+    }
+    name
 }
 
 #[cfg(test)]

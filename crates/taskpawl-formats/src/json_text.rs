@@ -232,17 +232,18 @@ impl Page<'_> {
         let span = &piece.span;
         let (open, close) = (&self.text[span.start..=span.start], &self.text[span.end - 1..span.end]);
         let mut out = open.to_owned();
-        let mut last: Option<Option<usize>> = None;
+        let mut is_first = true;
         for slot in slots {
-            out.push_str(match (last, slot.before) {
-                (None, _) => &frame.begin,
-                (Some(Some(last)), Some(place)) if last + 1 == place => {
-                    &self.text[spans[last].end..spans[place].start]
-                }
-                _ => &frame.between,
-            });
+            // What stood before a part stays before it, whatever stands before that now.
+            let place = slot.before.filter(|place| *place > 0);
+            let gap = place.map(|place| &self.text[spans[place - 1].end..spans[place].start]);
+            match gap {
+                Some(gap) if !is_first => out.push_str(gap),
+                Some(gap) if gap.contains('\n') => out.push_str(&gap.replacen(',', "", 1)),
+                _ => out.push_str(if is_first { &frame.begin } else { &frame.between }),
+            }
             out.push_str(&slot.text);
-            last = Some(slot.before);
+            is_first = false;
         }
         if !slots.is_empty() {
             out.push_str(&frame.end);
@@ -254,15 +255,15 @@ impl Page<'_> {
     fn frame(&self, piece: &Piece, spans: &[Range<usize>], is_multi: bool) -> Frame {
         let comma = if self.style.is_spaced { ", " } else { "," };
         let Some((first, last)) = spans.first().zip(spans.last()) else {
-            // An empty one says by what it stands in how it is filled.
-            if !is_multi || self.style.unit.is_empty() {
+            // An empty one says by its own lines, or by what it stands in, how it is filled.
+            if !self.is_multi(&piece.span) && (!is_multi || self.style.unit.is_empty()) {
                 let (begin, end) = (String::new(), String::new());
                 return Frame { begin, between: comma.to_owned(), end, is_multi: false };
             }
             let lead = self.lead(piece.span.start);
             let begin = format!("{}{lead}{}", self.style.end, self.style.unit);
             let (between, end) = (format!(",{begin}"), format!("{}{lead}", self.style.end));
-            return Frame { begin, between, end, is_multi };
+            return Frame { begin, between, end, is_multi: true };
         };
         let begin = self.text[piece.span.start + 1..first.start].to_owned();
         let between = match spans.get(1) {
@@ -431,6 +432,11 @@ mod tests {
             ("[1, 1, 2]", json!([1, 2, 1]), "[1, 2, 1]"),
             ("[1]", json!([]), "[]"),
             ("[]", json!([1, [2]]), "[1,[2]]"),
+            ("[\r\n]\r\n", json!([{"a": 1}, 2]), "[\r\n{\"a\":1},\r\n2\r\n]\r\n"),
+            ("[\n1,\n  2,\n   3]", json!([1, 3]), "[\n1,\n   3]"),
+            ("[\n1,\n  2, 3]", json!([2, 3]), "[\n  2, 3]"),
+            ("{\"a\":1,\n  \"b\":2 ,\"c\":3}", json!({"a": 1, "c": 3}), "{\"a\":1 ,\"c\":3}"),
+            ("[1, 2,\n 3]", json!([4, 2, 3]), "[4, 2,\n 3]"),
             ("{\n  \"a\": 1\n}", json!(7), "7"),
         ];
         for (before, value, after) in cases {

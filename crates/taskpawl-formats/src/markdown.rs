@@ -9,7 +9,7 @@ use taskpawl_model::{Map, Status, Task, TaskId};
 
 use crate::files::Files;
 use crate::format::{Options, Reading, Written};
-use crate::ids::{Ids, slug};
+use crate::ids::{Ids, name_of};
 use crate::kept::{keep, kept};
 use crate::lines;
 use crate::lost;
@@ -21,9 +21,6 @@ use crate::there::There;
 const FORMAT: &str = "markdown";
 
 const FIELDS: &[&str] = &["name", "status", "parent", "metadata.markdown"];
-
-/// How long an id is that is made from the text of an item.
-const ID_CHARS: usize = 48;
 
 /// How deep items may be nested.
 const MAX_NESTING: usize = 60;
@@ -247,19 +244,6 @@ fn take_ours(text: &str) -> (String, Ours) {
         Some((at, inside)) => (text[..at].trim_end().to_owned(), Ours::parse(inside)),
         None => (text.to_owned(), Ours::default()),
     }
-}
-
-/// Returns what an item is called: its text as an id, numbered where others have the same.
-fn name_of(text: &str, names: &mut BTreeSet<String>) -> String {
-    let slug = slug(text, ID_CHARS);
-    let slug = if slug.is_empty() { "item".to_owned() } else { slug };
-    let mut name = slug.clone();
-    let mut number = 2;
-    while !names.insert(name.clone()) {
-        name = format!("{slug}-{number}");
-        number += 1;
-    }
-    name
 }
 
 pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {

@@ -76,7 +76,10 @@ pub(crate) const NOT_TAKEN: &[&str] = &[
 ];
 
 /// What a call is said to have given: other tasks go on with it, so that only what ran here may say it.
-const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs"];
+const RECORDED: &[&str] = &["result", "usage", "evaluatedArgs", "error", "errorClass"];
+
+/// Why a task failed of which a file says that it did.
+const FAILED_THERE: &str = "it failed where it was imported from";
 
 /// What was decided about a call, or is under way with it.
 const DECIDED: &[&str] = &["granted", "due", "emitted"];
@@ -153,6 +156,11 @@ fn task(
     record.map.insert("parent".to_owned(), json!(parent));
     record.map.remove("subtasks");
     record.map.remove("result");
+    record.map.remove("errorClass");
+    // Why a task was given up is a remark; what is said of a failure others would go on with.
+    if record.map.get("status").and_then(Value::as_str) == Some(Status::Failed.as_str()) {
+        record.map.remove("error");
+    }
     complete_calls(&mut record)?;
     note_said(&record.map, said);
     for field in NOT_TAKEN.iter().filter(|field| !matches!(**field, "id" | "metadata")) {
@@ -163,8 +171,9 @@ fn task(
         place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
     })?;
     let mut task = task;
-    if task.status == Status::InProgress {
-        states::set(&mut task, Status::InProgress, None);
+    let status = task.status;
+    if matches!(status, Status::InProgress | Status::Failed) {
+        states::set(&mut task, status, Some(FAILED_THERE));
     }
     task.clone().into_parts().map_err(|error| {
         place.error("", error.to_string(), "`taskpawl schema task` says what a task looks like")
@@ -259,6 +268,7 @@ const KINDS: Kinds = Kinds {
     changed: "updatedAt",
     of_state: &["startedAt", "finishedAt"],
     links: &["dependencies", "subtasks"],
+    repeats: &[],
 };
 
 pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
@@ -273,10 +283,17 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     for task in there.in_order(tasks) {
         let raw = there.name(&task.id).and_then(|name| raw.get(name));
         let keeps = |field: &str| raw.is_some_and(|raw| raw.contains_key(field));
-        let now = objects.object(task, keeps, &mut written.left_out);
+        let mut now = objects.object(task, keeps, &mut written.left_out);
         let before = there.task(&task.id).map(|task| said.object(task, keeps, &mut Vec::new()));
         list.push(Value::Object(match raw.zip(before) {
-            Some((raw, before)) => there::over(raw, &before, &now, &KINDS),
+            Some((raw, mut before)) => {
+                for field in KINDS.links {
+                    let away = links_away(raw, field, there);
+                    add_links(&mut before, field, &away);
+                    add_links(&mut now, field, &away);
+                }
+                there::over(raw, &before, &now, &KINDS)
+            }
             None => now,
         }));
     }
@@ -292,6 +309,18 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     };
     written.files.insert(name, json_text::over(text, &whole));
     written
+}
+
+/// Returns the links of a record that lead out of the file.
+fn links_away(raw: &Map, field: &str, there: &There<'_>) -> Vec<Value> {
+    let links = raw.get(field).and_then(Value::as_array).into_iter().flatten();
+    links.filter(|link| !there.names.contains(&text_of(link))).cloned().collect()
+}
+
+fn add_links(object: &mut Map, field: &str, links: &[Value]) {
+    if let Some(Value::Array(list)) = object.get_mut(field) {
+        list.extend_from_slice(links);
+    }
 }
 
 /// The objects that tasks are.

@@ -36,7 +36,8 @@ const FIELDS: &[&str] = &[
     "metadata.taskwarrior",
 ];
 
-const KINDS: Kinds = Kinds { made: "entry", changed: "modified", of_state: &["end"], links: &["depends"] };
+const KINDS: Kinds =
+    Kinds { made: "entry", changed: "modified", of_state: &["end"], links: &["depends"], repeats: &[] };
 
 const TIMES: Times = Times {
     made: "entry",
@@ -293,13 +294,8 @@ fn raw_records(name: &str, text: &str) -> BTreeMap<String, Map> {
 
 /// Returns tasks as a list: a new one has each in a line.
 fn list_of(list: Vec<(String, Value)>, text: &str) -> String {
-    let is_filled = matches!(serde_json::from_str(text), Ok(Value::Array(before)) if before.is_empty() == list.is_empty());
-    let list: Vec<Value> = list.into_iter().map(|(_, record)| record).collect();
-    if is_filled {
-        return json_text::over(text, &Value::Array(list));
-    }
-    let lines: Vec<String> = list.iter().map(Value::to_string).collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
+    let list = Value::Array(list.into_iter().map(|(_, record)| record).collect());
+    json_text::over(if is_list(text) { text } else { "[\n]\n" }, &list)
 }
 
 /// Returns tasks in lines, with commas where these have them.

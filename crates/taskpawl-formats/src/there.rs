@@ -53,6 +53,8 @@ pub(crate) struct Kinds {
     pub(crate) of_state: &'static [&'static str],
     /// Links to others, whose order says nothing.
     pub(crate) links: &'static [&'static str],
+    /// What a new record says once more in another field: not said where it was not.
+    pub(crate) repeats: &'static [&'static str],
 }
 
 impl Kinds {
@@ -89,7 +91,9 @@ pub(crate) fn over(raw: &Map, said: &Map, now: &Map, kinds: &Kinds) -> Map {
         !kinds.is_time(field) || (kinds.of_state.contains(&field.as_str()) && !is_unsaid_time(field))
     });
     for field in fields {
-        let is_unsaid = field == kinds.changed && !(is_changed && raw.contains_key(field));
+        let is_there = raw.contains_key(field);
+        let is_unsaid = (field == kinds.changed && !(is_changed && is_there))
+            || (kinds.repeats.contains(&field.as_str()) && !is_there);
         if field == kinds.made || is_unsaid || is_unsaid_time(field) {
             continue;
         }
@@ -98,18 +102,44 @@ pub(crate) fn over(raw: &Map, said: &Map, now: &Map, kinds: &Kinds) -> Map {
                 out.insert(field.clone(), as_spelled(raw.get(field), value, text_of));
             }
             Some(value) => {
-                let value = match (raw.get(field), said.get(field), value) {
-                    (Some(Value::Object(raw)), Some(Value::Object(said)), Value::Object(now)) => {
-                        Value::Object(over(raw, said, now, &Kinds::default()))
-                    }
-                    _ => value.clone(),
-                };
+                let value = value_over(raw.get(field).zip(said.get(field)), value);
                 out.insert(field.clone(), value);
             }
             None => drop(out.remove(field)),
         }
     }
     out
+}
+
+/// As [`over`], for any value: parts of it that say the same stay as they stand there.
+fn value_over(before: Option<(&Value, &Value)>, now: &Value) -> Value {
+    match (before, now) {
+        (Some((Value::Object(raw), Value::Object(said))), Value::Object(now)) => {
+            Value::Object(over(raw, said, now, &Kinds::default()))
+        }
+        (Some((Value::Array(raw), Value::Array(said))), Value::Array(now)) if raw.len() == said.len() => {
+            list_over(raw, said, now)
+        }
+        _ => now.clone(),
+    }
+}
+
+/// An item of a list is the one that said the same, or the one with its id.
+fn list_over(raw: &[Value], said: &[Value], now: &[Value]) -> Value {
+    let mut left: Vec<usize> = (0..said.len()).collect();
+    let mut item = |now: &Value| {
+        let id = now.get("id");
+        let is_same = |place: &usize| said[*place] == *now;
+        let has_id = |place: &usize| id.is_some() && said[*place].get("id") == id;
+        let found = left.iter().position(is_same).or_else(|| left.iter().position(has_id));
+        let place = found.map(|found| left.remove(found));
+        place.map_or_else(|| now.clone(), |place| part_over(&raw[place], &said[place], now))
+    };
+    Value::Array(now.iter().map(&mut item).collect())
+}
+
+fn part_over(raw: &Value, said: &Value, now: &Value) -> Value {
+    if said == now { raw.clone() } else { value_over(Some((raw, said)), now) }
 }
 
 /// Returns links as they are spelled before, and in that order; new ones follow. `name` says what one of before leads to.

@@ -282,9 +282,7 @@ fn links(
 
 /// Returns what a file is to say, with everything in it that stays as it was where and how it was.
 fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<String> {
-    let is_dos = before.starts_with("---\r\n");
-    let text = before.replace("\r\n", "\n");
-    let (old_head, old_body) = front::split(&text)?;
+    let (old_head, old_body) = front::split(before)?;
     let mut head = head.clone();
     // Only some have this list, of what says by itself that it is below.
     if let Some(list) = front::parse(old_head, &Place::default(), 1).ok()?.remove("subtasks") {
@@ -293,13 +291,24 @@ fn text_over(before: &str, head: &Map, below: &[&String], body: &str) -> Option<
         head.insert("subtasks".to_owned(), if is_so { list } else { json!(below) });
     }
     let new_head = front::over(old_head, &head, ORDER)?;
-    let is_body_same = old_body.trim() == body;
-    if is_body_same && new_head == old_head {
-        return Some(before.to_owned());
+    let (around, rest) = before.split_at(before.len() - old_body.len());
+    let head_at = around.find('\n')? + 1;
+    let (open, close) = (&around[..head_at], &around[head_at + old_head.len()..]);
+    Some(format!("{open}{new_head}{close}{}", body_over(rest, body, open)))
+}
+
+/// Returns what follows a head: as it stands there where it says the same, else with the space around it that was there.
+fn body_over(before: &str, body: &str, first_line: &str) -> String {
+    let said = before.trim();
+    if said.replace("\r\n", "\n") == body {
+        return before.to_owned();
     }
-    let body = if is_body_same { old_body.to_owned() } else { format!("\n{body}\n") };
-    let text = format!("---\n{new_head}---\n{body}");
-    Some(if is_dos { text.replace('\n', "\r\n") } else { text })
+    let end = if first_line.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let body = body.replace('\n', end);
+    match before.split_once(said).filter(|_| !said.is_empty()) {
+        Some((lead, tail)) => format!("{lead}{body}{tail}"),
+        None => format!("{end}{body}{end}"),
+    }
 }
 
 fn texts(value: &Value) -> impl Iterator<Item = &str> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use taskpawl_model::{Map, Note, Period, Status, Task, TaskId, Timestamp, format_time};
 
+use super::derived::Recount;
 use super::{
-    COUNTED, FIELDS, FORMAT, LINKS, close_reason, deferred, ended_badly, number_of, priority_of, status_of,
-    word_of,
+    FIELDS, FORMAT, LINKS, close_reason, deferred, ended_badly, number_of, priority_of, status_of, word_of,
 };
 use crate::error::Place;
 use crate::format::{LeftOut, Written};
@@ -20,8 +20,13 @@ use crate::states;
 use crate::there::{self, Kinds, There};
 use crate::times::rfc3339;
 
-const KINDS: Kinds =
-    Kinds { made: "created_at", changed: "updated_at", of_state: &["started_at", "closed_at"], links: &[] };
+const KINDS: Kinds = Kinds {
+    made: "created_at",
+    changed: "updated_at",
+    of_state: &["started_at", "closed_at"],
+    links: &[],
+    repeats: &[],
+};
 
 pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
     let (name, text) = there.files.first();
@@ -41,13 +46,18 @@ pub(crate) fn write(tasks: &[Task], there: &There<'_>) -> Written {
 fn text_of(issues: &[(String, Map)], said: &BTreeMap<String, Map>, text: &str) -> String {
     let mut left: BTreeMap<&str, &Map> = issues.iter().map(|(id, issue)| (id.as_str(), issue)).collect();
     let (mut lines, mut last) = (Vec::new(), None);
+    let recount = Recount::of(said, &left);
     for (line, end) in lines::parts(text) {
         if is_other(line) {
             lines.push(Line::there(line, end));
         } else if let Some((id, raw)) = known_issue(line)
             && let Some(issue) = left.remove(id.as_str())
         {
-            lines.push(Line::there(line_of(issue, said.get(&id), &raw, line), end));
+            let out = match said.get(&id) {
+                Some(said) => recount.apply(&id, there::over(&raw, said, issue, &KINDS)),
+                None => with_kind_of(&raw, issue),
+            };
+            lines.push(Line::there(json_text::over(line, &Value::Object(out)), end));
             last = Some(lines.len());
         }
     }
@@ -66,20 +76,11 @@ fn known_issue(line: &str) -> Option<(String, Map)> {
     Some((id, raw))
 }
 
-/// Returns the line of an issue: as it stands there, but for what is another now than what it said.
-fn line_of(issue: &Map, said: Option<&Map>, raw: &Map, line: &str) -> String {
-    let Some(said) = said else {
-        let mut issue = issue.clone();
-        issue.extend(raw.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
-        return json_text::over(line, &Value::Object(issue));
-    };
-    let mut out = there::over(raw, said, issue, &KINDS);
-    for (field, counted) in COUNTED {
-        if counted.is_some_and(|counted| said.get(counted) != issue.get(counted)) {
-            out.remove(*field);
-        }
-    }
-    json_text::over(line, &Value::Object(out))
+/// Returns an issue of which nothing was read in the line that it is to have.
+fn with_kind_of(raw: &Map, issue: &Map) -> Map {
+    let mut issue = issue.clone();
+    issue.extend(raw.get_key_value("_type").map(|(field, kind)| (field.clone(), kind.clone())));
+    issue
 }
 
 /// Returns whether a line is no issue and so stays.
@@ -291,10 +292,9 @@ fn write_comments(
             continue;
         }
         comments.push(json!({
-            "id": all.next, "issue_id": theirs[&task.id], "author": note.actor, "text": note.text,
+            "id": all.next_id(), "issue_id": theirs[&task.id], "author": note.actor, "text": note.text,
             "created_at": format_time(note.at),
         }));
-        all.next = all.next.saturating_add(1);
     }
     if !comments.is_empty() {
         out.insert("comments".to_owned(), Value::Array(comments));
@@ -305,6 +305,8 @@ fn write_comments(
 struct Comments {
     there: BTreeMap<String, Vec<Value>>,
     next: i64,
+    /// Numbers are written as texts, as others are.
+    is_text: bool,
 }
 
 impl Comments {
@@ -314,8 +316,19 @@ impl Comments {
         let of_line = |line: Value| Some((line["id"].as_str()?.to_owned(), list(line.get("comments"))));
         let there: BTreeMap<String, Vec<Value>> = lines.filter_map(of_line).collect();
         let here = tasks.iter().flat_map(|task| list(kept(task, FORMAT).get("comments")));
-        let numbers = there.values().flatten().cloned().chain(here);
-        let most = numbers.filter_map(|comment| comment.get("id").and_then(Value::as_i64)).max();
-        Self { next: most.unwrap_or(0).saturating_add(1).max(1), there }
+        let (mut most, mut is_text) = (0, false);
+        for comment in there.values().flatten().cloned().chain(here) {
+            let id = comment.get("id");
+            is_text |= id.is_some_and(Value::is_string);
+            let number = id.and_then(|id| id.as_i64().or_else(|| id.as_str()?.parse().ok()));
+            most = most.max(number.unwrap_or(0));
+        }
+        Self { next: most.saturating_add(1), is_text, there }
+    }
+
+    fn next_id(&mut self) -> Value {
+        let id = if self.is_text { json!(self.next.to_string()) } else { json!(self.next) };
+        self.next = self.next.saturating_add(1);
+        id
     }
 }

@@ -19,7 +19,8 @@ use crate::there::{self, Kinds, There, as_spelled, text_of};
 use crate::times::rfc3339;
 
 /// Dependencies are compared by what they mean.
-const KINDS: Kinds = Kinds { made: "", changed: "updatedAt", of_state: &[], links: &["dependencies"] };
+const KINDS: Kinds =
+    Kinds { made: "", changed: "updatedAt", of_state: &[], links: &["dependencies"], repeats: &[] };
 
 /// Where a task stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -246,7 +246,7 @@ fn claude_says_either_side_of_a_dependency() {
     assert_eq!(task(&read, "2").claim.as_ref().unwrap().actor, "worker-1");
     let todos = crate::support::files(Format::Claude, &samples().join("claude-todos.json"));
     let tasks = reading(Format::Claude, &todos).tasks;
-    assert_eq!(ids(&tasks), ["todo-1", "todo-2", "todo-3"]);
+    assert_eq!(ids(&tasks), ["design-the-parser", "write-the-parser", "release"]);
     let again = write(Format::Claude, &tasks, Some(&todos)).files;
     let value = |files: &Files| serde_json::from_str::<Value>(files.iter().next().unwrap().1).unwrap();
     assert_eq!(value(&again), value(&todos));
