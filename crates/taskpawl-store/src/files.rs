@@ -1,7 +1,7 @@
 //! Files and directories that only their owner may read, and locks on them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
@@ -19,18 +19,35 @@ pub(crate) fn backup_path(path: &Path, version: i64) -> PathBuf {
     with_suffix(path, &format!(".v{version}.bak"))
 }
 
-/// As [`backup_path`], with a number where another file has that name; `None` where one of them has this content already.
-pub(crate) fn free_backup_path(path: &Path, version: i64, content: &[u8]) -> Option<PathBuf> {
+/// As [`backup_path`], with a number where another file has that name; `None` where one of them is the same copy already.
+pub(crate) fn free_backup_path(
+    path: &Path,
+    version: i64,
+    is_same: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let numbered = |number: u32| with_suffix(path, &format!(".v{version}.{number}.bak"));
     let names = std::iter::once(backup_path(path, version)).chain((2..=u32::MAX).map(numbered));
     for name in names {
         match fs::symlink_metadata(&name) {
             Err(error) if is_absent(&error) => return Some(name),
-            Ok(data) if data.is_file() && fs::read(&name).is_ok_and(|there| there == content) => return None,
+            Ok(data) if data.is_file() && is_same(&name) => return None,
             _ => {}
         }
     }
     None
+}
+
+/// Returns whether two files have the same content; one that cannot be read has not.
+pub(crate) fn have_same_content(one: &Path, other: &Path) -> bool {
+    let open = |path| File::open(path).map(|file| BufReader::new(file).bytes());
+    let (Ok(mut one), Ok(mut other)) = (open(one), open(other)) else { return false };
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return true,
+            (Some(Ok(one)), Some(Ok(other))) if one == other => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Returns the directory of a file.

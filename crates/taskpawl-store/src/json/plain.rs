@@ -12,16 +12,17 @@ const ALWAYS: &[&str] = &["id", "name", "status", "metadata", "createdAt", "upda
 const OF_A_STORE: &[&str] =
     &["plans", "runs", "prunedRuns", "events", "deletedIds", "applied", "undo", "requests", "index"];
 
-/// What became of a task or call elsewhere, and counts there alone: other tasks would go on with a result that nothing here gave.
-const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result"];
+/// What became of a task or call elsewhere, and counts there alone: other tasks would go on with a result or an
+/// error that nothing here gave.
+const NOT_TAKEN: &[&str] = &["claim", "granted", "due", "emitted", "result", "errorClass"];
 
 /// What else is recorded of a call.
-const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs"];
+const OF_A_CALL: &[&str] = &["usage", "evaluatedArgs", "error"];
 
 /// Returns whether this is what a command printed with `--json`: an answer, and nothing that a store could go on from.
 pub(super) fn is_printed(value: &Value) -> bool {
     let has = |field| value.get(field).is_some();
-    has("schemaVersion") && has("data") && !has("revision") && !has("tasks")
+    has("schemaVersion") && (has("data") || has("error")) && !has("tasks")
 }
 
 /// Returns the content of a store with these tasks; `None` where it is something else.
@@ -43,7 +44,9 @@ pub(super) fn content_of(value: &Value, version: i64) -> Option<Value> {
 
 /// Nothing in it runs here, and whoever wrote its calls is not who opens the file: they ask before they run.
 fn task(mut task: Map<String, Value>) -> Value {
-    task.retain(|field, _| !NOT_TAKEN.contains(&field.as_str()));
+    // Why a task was given up is a remark; what failed elsewhere says nothing to others here.
+    let is_failed = task.get("status") == Some(&json!("failed"));
+    task.retain(|field, _| !(NOT_TAKEN.contains(&field.as_str()) || is_failed && field == "error"));
     let calls = task.get_mut("metadata").and_then(|metadata| metadata.get_mut("toolCalls"));
     let (mut has_calls, mut running) = (false, None);
     for call in calls.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -278,12 +278,21 @@ fn other_files_and_newer_ones_are_refused() {
     fs::write(&scene.path, r#"{"name": "package"}"#).unwrap();
     let error = scene.open().view(|view| view.counts()).unwrap_err();
     assert!(matches!(error, StoreError::NotAStore { .. }));
-    let printed = r#"{"schemaVersion":1,"data":[{"id":"a","name":"A"}],"page":{"count":1}}"#;
-    fs::write(&scene.path, printed).unwrap();
-    let error = scene.open().view(|view| view.counts()).unwrap_err();
-    assert!(error.to_string().contains("is what a command printed with `--json`, and no store"), "{error}");
-    assert!(error.hint().contains("taskpawl export tasks"), "{}", error.hint());
-    assert_eq!(fs::read_to_string(&scene.path).unwrap(), printed);
+    for printed in [
+        r#"{"schemaVersion":1,"data":[{"id":"a","name":"A"}],"page":{"count":1}}"#,
+        r#"{"schemaVersion":1,"data":{"id":"a","name":"A","version":1}}"#,
+        r#"{"schemaVersion":1,"error":{"message":"there is no task `a`"}}"#,
+        r#"{"schemaVersion":1,"data":{},"revision":7}"#,
+    ] {
+        fs::write(&scene.path, printed).unwrap();
+        let error = scene.open().view(|view| view.counts()).unwrap_err();
+        assert!(
+            error.to_string().contains("is what a command printed with `--json`, and no store"),
+            "{error}"
+        );
+        assert!(error.hint().contains("taskpawl export tasks"), "{}", error.hint());
+        assert_eq!(fs::read_to_string(&scene.path).unwrap(), printed);
+    }
 }
 
 #[test]
@@ -333,6 +342,15 @@ fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
         forged["metadata"]["toolCalls"][0][field] = serde_json::json!({ "stdout": "FORGED" });
     }
     tasks.push(forged);
+    let mut failed = task("v", "failed", call("failed"));
+    for error in [&mut failed, &mut tasks[5]["metadata"]["toolCalls"][0]] {
+        error["error"] = serde_json::json!("FORGED");
+    }
+    failed["metadata"]["toolCalls"][0]["error"] = serde_json::json!("FORGED");
+    tasks.push(failed);
+    let mut given_up = task("w", "cancelled", serde_json::json!([]));
+    given_up["error"] = serde_json::json!("not needed");
+    tasks.push(given_up);
     let text = serde_json::json!({ "tasks": tasks }).to_string();
     fs::write(&scene.path, &text).unwrap();
     let counts = scene.open().view(|view| view.counts()).unwrap();
@@ -342,8 +360,9 @@ fn a_plain_list_of_tasks_is_a_store_and_kept_before_it_is_written() {
     scene.create("later", &["p"]);
     assert_eq!(fs::read_to_string(scene.path.with_file_name("plan.json.v0.bak")).unwrap(), text);
     let content = scene.content();
-    assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 7));
+    assert_eq!((&content["schemaVersion"], content["tasks"].as_array().unwrap().len()), (&1.into(), 9));
     assert!(!content.to_string().contains("FORGED"), "only what ran here gives results: {content}");
+    assert_eq!(content["tasks"][7]["error"], "not needed");
     assert_eq!(content["tasks"][3]["metadata"]["toolCalls"][0]["origin"], "agent");
     assert_eq!(content["tasks"][2]["blockedReason"]["type"], "interrupted");
     // What another program calls tasks is none of it.

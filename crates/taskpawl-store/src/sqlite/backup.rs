@@ -19,18 +19,39 @@ pub(super) fn private_copy(from: &Connection, path: &Path) -> Result<Connection,
     Ok(copy)
 }
 
+/// Keeps a copy of a database of an older version beside it, under a name that no other file has.
+///
+/// # Durability
+/// As for [`keep`].
+pub(super) fn keep_version(from: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
+    let fresh = with_suffix(&files::backup_path(path, version), ".new");
+    let kept = write(from, &fresh).and_then(|()| {
+        match files::free_backup_path(path, version, |there| files::have_same_content(there, &fresh)) {
+            Some(free) => put_in_place(&fresh, &free),
+            // A migration that did not succeed has kept it already.
+            None => fs::remove_file(&fresh).map_err(|error| StoreError::io("remove", &fresh, error)),
+        }
+    });
+    settle(path, &fresh, kept)
+}
+
 /// Keeps a copy of the database at `kept`.
 ///
 /// # Durability
 /// The copy is whole and durable once this returns; until then it has another name. A copy that is there already is replaced.
 pub(super) fn keep(from: &Connection, kept: &Path) -> Result<(), StoreError> {
     let fresh = with_suffix(kept, ".new");
-    if let Err(error) = write(from, &fresh).and_then(|()| put_in_place(&fresh, kept)) {
+    let result = write(from, &fresh).and_then(|()| put_in_place(&fresh, kept));
+    settle(kept, &fresh, result)
+}
+
+fn settle(beside: &Path, fresh: &Path, result: Result<(), StoreError>) -> Result<(), StoreError> {
+    if let Err(error) = result {
         // What is left of it is in nobody's way; the error is what counts.
-        let _ = fs::remove_file(&fresh);
+        let _ = fs::remove_file(fresh);
         return Err(error);
     }
-    files::sync_directory(files::directory_of(kept))
+    files::sync_directory(files::directory_of(beside))
 }
 
 fn write(from: &Connection, fresh: &Path) -> Result<(), StoreError> {

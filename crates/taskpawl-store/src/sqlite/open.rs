@@ -154,8 +154,7 @@ pub(super) fn writing(path: &Path, setup: Setup) -> Result<Session, StoreError> 
     }
     if from < setup.schema.version() {
         if from > 0 {
-            // One of the same version is replaced: the file still has that version, with all that the copy was made to keep.
-            backup::keep(&session.connection, &files::backup_path(path, from))?;
+            backup::keep_version(&session.connection, path, from)?;
         }
         setup.schema.migrate(&mut session.connection, path, from)?;
     }

@@ -148,20 +148,34 @@ fn what_a_dead_migration_left_of_a_copy_is_in_nobodys_way() {
     let scene = Scene::new(NOW);
     let fresh = with_suffix(&scene.backup(), ".new");
     fs::write(&fresh, "half a copy").unwrap();
-    fs::write(scene.backup(), "an older copy").unwrap();
     create(&scene.open(NEXT), "b").unwrap();
     assert!(!fresh.exists());
     assert_eq!(version(&scene.backup()), CURRENT.to_string());
 }
 
 #[test]
+fn a_copy_takes_no_name_from_another_file_and_is_kept_once() {
+    let scene = Scene::new(NOW);
+    fs::write(scene.backup(), "of another store").unwrap();
+    for _ in 0..2 {
+        create(&scene.open(BAD), "b").unwrap_err();
+    }
+    create(&scene.open(NEXT), "b").unwrap();
+    assert_eq!(fs::read_to_string(scene.backup()).unwrap(), "of another store");
+    let numbered = |number| with_suffix(&scene.path, &format!(".v{CURRENT}.{number}.bak"));
+    assert_eq!(version(&numbered(2)), CURRENT.to_string());
+    assert!(!numbered(3).exists(), "{:?}", scene.names());
+}
+
+#[test]
 fn a_copy_that_cannot_be_made_stops_the_migration() {
     let scene = Scene::new(NOW);
-    fs::create_dir(scene.backup()).unwrap();
+    let fresh = with_suffix(&scene.backup(), ".new");
+    fs::create_dir(&fresh).unwrap();
     let error = create(&scene.open(NEXT), "b").unwrap_err();
-    assert!(matches!(&error, StoreError::Io { path, .. } if *path == scene.backup()), "{error:?}");
+    assert!(matches!(&error, StoreError::Io { path, .. } if *path == fresh), "{error:?}");
     assert_eq!(version(&scene.path), CURRENT.to_string());
-    assert!(!with_suffix(&scene.backup(), ".new").exists());
+    assert!(!scene.backup().exists());
 }
 
 #[test]
