@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use serde_json::{Value, json};
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::{Command, Map, NewTask, Priority, Query, Task, TaskId, TaskSpec};
+use taskpawl_model::{
+    Command, Map, NewTask, Priority, Query, Refusal, Task, TaskId, TaskSpec, View, ViewResult, read_task,
+};
+use taskpawl_tools::content_hash;
 
 use crate::dialect::Dialect;
 use crate::list::{Item, ItemId, Urgency};
@@ -50,17 +53,69 @@ impl Promotion<'_> {
     ///
     /// # Errors
     /// A task is refused, or the store fails; tasks that were made before stay.
+    ///
+    /// # Concurrency
+    /// Others may ask for the same at that time, in whatever process: an item becomes one task, and one of them is told that it is new.
     pub fn make(&self, manager: &Manager) -> Result<Vec<Promoted>, Error> {
-        let mut known = self.known(manager)?;
-        let one = |place: &usize| {
-            if let Some(task) = known.remove(place) {
-                return Ok(task);
+        let mut tasks = BTreeMap::new();
+        while !self.make_missing(manager, &mut tasks)? {}
+        Ok(self.chosen.iter().filter_map(|place| tasks.remove(place)).collect())
+    }
+
+    /// Finds or makes the tasks that are missing in `tasks`. Returns false where somebody else was faster with one of them.
+    fn make_missing(&self, manager: &Manager, tasks: &mut BTreeMap<usize, Promoted>) -> Result<bool, Error> {
+        let (mut known, mut ids) = manager.read(|view| {
+            let known = self.known(view)?;
+            let ids = self.next_ids(view, &known)?;
+            Ok((known, ids))
+        })?;
+        for place in self.chosen {
+            if tasks.contains_key(place) {
+                continue;
             }
-            let task = self.new_task(*place);
+            if let Some(task) = known.remove(place) {
+                tasks.insert(*place, task);
+                continue;
+            }
+            let task = NewTask { id: ids.remove(place).unwrap_or_default(), ..self.new_task(*place) };
             let name = task.spec.name.clone();
-            Ok(Promoted { id: manager.create(task)?, name, is_new: true })
-        };
-        self.chosen.iter().map(one).collect()
+            match manager.create(task) {
+                Ok(id) => tasks.insert(*place, Promoted { id, name, is_new: true }),
+                Err(error) if is_taken(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(true)
+    }
+
+    /// Returns the ids that the items get that are no tasks yet, by their places: everybody who sees the same tasks gives them the same
+    /// ones, and the store takes each once.
+    fn next_ids(
+        &self,
+        view: &dyn View,
+        known: &BTreeMap<usize, Promoted>,
+    ) -> ViewResult<BTreeMap<usize, TaskId>> {
+        let (mut ids, mut numbers) = (BTreeMap::new(), BTreeMap::<&str, u64>::new());
+        for (place, item) in self.items.iter().enumerate().filter(|(place, _)| !known.contains_key(place)) {
+            let number = numbers.entry(&item.title).or_default();
+            let id = loop {
+                let id = self.id(&item.title, *number);
+                *number += 1;
+                if view.key(id.as_str())?.is_none() && view.deleted_id(id.as_str())?.is_none() {
+                    break id;
+                }
+            };
+            ids.insert(place, id);
+        }
+        Ok(ids)
+    }
+
+    /// Returns the id of one of the tasks that items of this title become.
+    fn id(&self, title: &str, number: u64) -> TaskId {
+        let origin = json!(["taskpawl todo", kept_as(self.dialect).as_str(), self.scope, title, number]);
+        let hash = content_hash(origin.to_string().as_bytes());
+        let bits = u128::from_str_radix(&hash[..32], 16).expect("BUG: a hash is written in hexadecimal");
+        TaskId::from(uuid::Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid().to_string())
     }
 
     /// Returns, in the order of the items that were chosen, the tasks that they are already, and nothing for those that would become
@@ -69,7 +124,7 @@ impl Promotion<'_> {
     /// # Errors
     /// A task would be refused, or the store fails.
     pub fn preview(&self, manager: &Manager) -> Result<Vec<Option<Promoted>>, Error> {
-        let mut known = self.known(manager)?;
+        let mut known = manager.read(|view| Ok(self.known(view)?))?;
         let one = |place: &usize| {
             let was = known.remove(place);
             if was.is_none() {
@@ -83,8 +138,11 @@ impl Promotion<'_> {
 
     /// Returns which items are tasks already, by their places: first by id and title, and then by title alone, for lists whose items
     /// were numbered anew. A task that has ended is found by both alone: a list that follows another may ask for the same once more.
-    fn known(&self, manager: &Manager) -> Result<BTreeMap<usize, Promoted>, Error> {
-        let mut tasks = manager.list(&Query { labels: vec![LABEL.to_owned()], ..Query::default() })?.tasks;
+    fn known(&self, view: &dyn View) -> ViewResult<BTreeMap<usize, Promoted>> {
+        let mut tasks = Vec::new();
+        for key in view.find(&Query { labels: vec![LABEL.to_owned()], ..Query::default() })? {
+            tasks.extend(read_task(view, key)?);
+        }
         tasks.retain(|task| self.is_of_this_list(task));
         let mut found = BTreeMap::new();
         let by_mark = |task: &Task| Some(mark_of(task));
@@ -136,6 +194,10 @@ impl Promotion<'_> {
         });
         NewTask { spec: spec(item, mark), plan: self.plan.map(str::to_owned), ..NewTask::default() }
     }
+}
+
+fn is_taken(error: &Error) -> bool {
+    matches!(error, Error::Refused(refusal) if matches!(**refusal, Refusal::DuplicateId { .. }))
 }
 
 /// Returns the places of the items that are called so, by id or else by title, each once; without names those of all that are

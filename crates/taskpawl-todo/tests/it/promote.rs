@@ -51,6 +51,46 @@ fn items_become_manual_tasks_once() {
 }
 
 #[test]
+fn an_item_becomes_one_task_whoever_asks_at_the_same_time() {
+    let (host, plan) = (Host::with(|builder| builder.base("/")), plan());
+    let host = host.scope("s");
+    // Some are called the same: each becomes a task of its own.
+    let item = |id: usize| json!({"id": id, "title": format!("Step {}", id / 2), "status": "not-started"});
+    host.call("manage_tasks", json!({"taskList": (1..=30).map(item).collect::<Vec<_>>()}));
+    let open = items(&host, Dialect::Checklist, "s");
+    let start = std::sync::Barrier::new(4);
+    let made: Vec<Vec<Promoted>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                let (plan, open, start) = (plan.clone().with_actor(format!("agent-{number}")), &open, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    promote(&plan, Dialect::Checklist, "s", open)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(plan.list(&Query::default()).unwrap().tasks.len(), 30);
+    let new = made.iter().flatten().filter(|task| task.is_new).count();
+    assert_eq!(new, 30, "each is new to one of them");
+    let ids = |tasks: &[Promoted]| tasks.iter().map(|task| task.id.clone()).collect::<Vec<_>>();
+    assert!(made.iter().all(|tasks| ids(tasks) == ids(&made[0])));
+}
+
+#[test]
+fn what_was_promoted_and_deleted_becomes_another_task() {
+    let (host, plan) = (Host::with(|builder| builder.base("/")), plan());
+    let host = host.scope("s");
+    host.call("manage_tasks", json!({"taskList": [{"id": 1, "title": "Step", "status": "not-started"}]}));
+    let open = items(&host, Dialect::Checklist, "s");
+    let first = promote(&plan, Dialect::Checklist, "s", &open).remove(0);
+    plan.delete(&[first.id.to_string()]).unwrap();
+    let second = promote(&plan, Dialect::Checklist, "s", &open).remove(0);
+    assert!(second.is_new && second.id != first.id, "{first:?} {second:?}");
+}
+
+#[test]
 fn items_of_every_dialect_become_tasks() {
     let (host, plan) = (Host::new(), plan());
     let root = host.root().to_owned();
