@@ -167,6 +167,9 @@ pub enum EventKind {
         changed: u64,
         /// Tasks cancelled because they are gone from the file.
         pruned: u64,
+        /// The program that it tells about its tasks, where that was not so before; empty where it tells none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notify: Option<Vec<String>>,
     },
     /// A command was undone; what came back by that follows as events of the tasks.
     Undone {

@@ -59,7 +59,7 @@ pub use durations::{DurationSource, Durations};
 pub use event::{Change, Event, EventKind};
 pub use explain::{
     Explanation, Facts, Link, ReadyList, ReadyPart, ReadyTask, Reason, Role, Untakable, explain,
-    explain_ready, ready_part, untakable,
+    explain_ready, ready_part, untakable_task,
 };
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
@@ -74,7 +74,7 @@ pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use import::{Apart, Import, ImportMode, ImportReport, Kept};
 pub use key_map::{KeyHasher, KeyMap};
 pub use limits::{MAX_DEPTH, is_too_deep};
-pub use means::Means;
+pub use means::{AbsentTools, Means};
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{

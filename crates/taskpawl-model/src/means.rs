@@ -1,6 +1,8 @@
 //! What a run has: tools, and so much of each resource.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -20,6 +22,17 @@ pub struct Means {
     pub capacities: BTreeMap<String, u32>,
     /// How many calls it runs at once, where nothing else says; `None` if nobody knows.
     pub jobs: Option<usize>,
+    /// What is known of tools that are not there.
+    pub absent: Option<Arc<dyn AbsentTools>>,
+}
+
+/// What somebody knows of tools that are not there. This alone words it, for whoever is told.
+pub trait AbsentTools: fmt::Debug + Send + Sync {
+    /// Says that no tool of this name is known, and what may have been meant.
+    fn unknown(&self, name: &str) -> String;
+
+    /// Says of a task that it needs this tool, and why that is not there; nothing where that is not known.
+    fn lack(&self, name: &str) -> Option<String>;
 }
 
 impl Means {
@@ -30,6 +43,12 @@ impl Means {
     ) -> Option<&'c str> {
         let mut names = calls.into_iter().map(|call| call.spec.tool_name.as_str());
         names.find(|name| !self.has_tool(name))
+    }
+
+    /// Says that no tool of this name is known.
+    pub fn unknown(&self, name: &str) -> String {
+        let plain = || format!("no tool `{name}` is known here");
+        self.absent.as_ref().map_or_else(plain, |absent| absent.unknown(name))
     }
 
     /// Returns whether a run has a tool, or finds it as far as anybody knows.

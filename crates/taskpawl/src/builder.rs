@@ -34,6 +34,7 @@ pub struct Builder {
     hidden: Vec<PathBuf>,
     kept: Vec<PathBuf>,
     directories: Vec<PathBuf>,
+    granted: Vec<PathBuf>,
     policy: Option<Policy>,
     secrets: Arc<dyn SecretSource>,
     builtin: bool,
@@ -59,6 +60,7 @@ impl Builder {
             hidden: Vec::new(),
             kept: Vec::new(),
             directories: Vec::new(),
+            granted: Vec::new(),
             policy: None,
             secrets: Arc::new(NoSecrets),
             builtin: true,
@@ -160,6 +162,14 @@ impl Builder {
         self
     }
 
+    /// Names a place that some calls may write without asking anybody, beside what the sandbox opens to all: what runs outside of the
+    /// sandbox is not looked up there.
+    #[must_use]
+    pub fn granted_place(mut self, path: impl Into<PathBuf>) -> Self {
+        self.granted.push(path.into());
+        self
+    }
+
     /// Sets which calls run, which ask first and which never run. Default: the ceiling of the machine, where it has one, and
     /// else what holds without any file: what this program and its plans add runs, what agents add asks.
     ///
@@ -243,6 +253,7 @@ impl Builder {
             own: self.hidden,
             kept: self.kept,
             directories: self.directories,
+            granted: self.granted,
             ..SandboxPlaces::default()
         };
         let places = places(own, &root, &self.location, &files);
@@ -276,6 +287,10 @@ impl Builder {
 fn places(mut places: SandboxPlaces, root: &Path, store: &Location, files: &Path) -> SandboxPlaces {
     places.own.extend(store.path().into_iter().flat_map(store_files));
     places.own.push(files.to_owned());
+    if let Location::Sqlite(path) = store {
+        // What stands in a journal is taken for what the store held.
+        places.files.push(with_ending(path, "-journal"));
+    }
     SandboxPlaces { root: root.to_owned(), variables: std::env::vars_os().collect(), ..places }
 }
 

@@ -412,6 +412,8 @@ impl<'p> Work<'p> {
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
+            let notify = report.header.iter().any(|name| name == "notify");
+            let notify = notify.then(|| self.apply.plan.notify.clone());
             draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, params, applied_at });
             draft.emit(
                 None,
@@ -420,6 +422,7 @@ impl<'p> Work<'p> {
                     created: report.created.len() as u64,
                     changed: report.changed.len() as u64,
                     pruned: report.pruned.len() as u64,
+                    notify,
                 },
             )?;
         }

@@ -200,10 +200,7 @@ fn nodes(view: &dyn View, keys: &[Key]) -> ViewResult<Vec<Node>> {
 
 /// Returns those of `ready` that no run here can take, in their order, with what each lacks. `ready` are tasks that are ready for runs,
 /// `means` is what the next run has. This alone decides whether what is ready is so for anybody.
-///
-/// # Errors
-/// The view cannot be read.
-pub fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, Untakable)>> {
+fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Vec<(Key, Untakable)>> {
     let mut known: Option<BTreeMap<String, u32>> = None;
     let mut found = Vec::new();
     for key in ready {
@@ -213,13 +210,27 @@ pub fn untakable(view: &dyn View, ready: &[Key], means: &Means) -> ViewResult<Ve
         }
         let capacities = known.as_ref().unwrap_or(&means.capacities);
         if let Some(reason) = lacking(&view.calls(*key)?, &task, means, capacities) {
-            let because = reason.to_string();
+            let plain = reason.to_string();
             let missing_tool = if let Reason::MissingTool { name } = reason { Some(name) } else { None };
+            let told = missing_tool.as_deref().zip(means.absent.as_ref());
+            let because = told.and_then(|(tool, absent)| absent.lack(tool)).unwrap_or(plain);
             let name = task.spec.name.clone();
             found.push((*key, Untakable { task: task.id, name, because, missing_tool }));
         }
     }
     Ok(found)
+}
+
+/// Returns what a task lacks that is ready for runs, and that no run here can take; nothing where it is not so. `means` is what the next
+/// run has.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn untakable_task(view: &dyn View, node: &Node, means: &Means) -> ViewResult<Option<Untakable>> {
+    if !node.is_ready() || node.work != Work::Calls {
+        return Ok(None);
+    }
+    Ok(untakable(view, &[node.key], means)?.pop().map(|(_, task)| task))
 }
 
 /// How far it is from tasks to the end, in milliseconds; in tasks, where nothing is known of how long any takes.
