@@ -34,6 +34,7 @@ mod stdio;
 mod tasks;
 mod tools;
 mod unread;
+mod worded;
 
 #[cfg(feature = "conformance")]
 pub use conformance::serve_conformance;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use taskpawl::tools::read_if_there;
 use thiserror::Error;
 
 use super::config::{ServerConfig, ServerProblem};
@@ -53,11 +54,8 @@ pub struct Found {
 /// # Errors
 /// It cannot be read, or is no JSON. What is wrong with single servers is part of what was found.
 pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
-    let text = match read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
-        Err(source) => return Err(FileError::Read { path: path.to_owned(), source }),
-    };
+    let failed = |source| FileError::Read { path: path.to_owned(), source };
+    let Some(text) = read_if_there(path, MOST_BYTES).map_err(failed)? else { return Ok(Found::default()) };
     let settings: Value = serde_json::from_str(&without_comments(&text))
         .map_err(|source| FileError::Syntax { path: path.to_owned(), source })?;
     let mut found = Found::default();
@@ -66,16 +64,6 @@ pub fn read_servers(path: &Path, root: &Path) -> Result<Found, FileError> {
     }
     found.text = text;
     Ok(found)
-}
-
-/// Programs of a plan may have put something in the place of the file that has no end, or that nobody writes to.
-fn read(path: &Path) -> io::Result<String> {
-    let data = std::fs::metadata(path)?;
-    if !data.is_file() || data.len() > MOST_BYTES {
-        let problem = format!("it is no file of at most {} MiB", MOST_BYTES >> 20);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-    }
-    std::fs::read_to_string(path)
 }
 
 /// Reads one server from what `file` says about it.

@@ -147,10 +147,12 @@ impl Answer {
         while weight_of(&actions) > most / 2 {
             actions.pop();
         }
-        let next_page = self.page.as_ref().and_then(|page| page.same().cloned());
-        // As long as it can become, so that there is room for it.
-        let longest: Vec<Value> = next_page.iter().map(|same| same.at_offset(u64::MAX).to_json()).collect();
-        let room = (most - FIELDS - weight_of(&actions)).saturating_sub(weight_of(&longest));
+        // As long as it can become, so that there is room for it. A call that is too long to be repeated is not: who made it goes on at
+        // `nextOffset`.
+        let longest = |same: &Action| weight_of(&[same.at_offset(u64::MAX).to_json()]);
+        let next_page = self.page.as_ref().and_then(Page::same).cloned();
+        let next_page = next_page.filter(|same| longest(same) <= most / 4);
+        let room = most - FIELDS - weight_of(&actions) - next_page.as_ref().map_or(0, longest);
         let mut fields = self.fields;
         let taken = weight(&json!(fields).to_string());
         let is_cut = self.page.is_some_and(|page| page.put_into(&mut fields, room.saturating_sub(taken)));
@@ -287,6 +289,18 @@ mod tests {
             assert_eq!((&value["name"], &value["shortened"]), (&json!("kept"), &json!(true)), "{value}");
             assert_eq!(value["nextActions"].as_array().unwrap().len(), 1);
         }
+    }
+
+    #[test]
+    fn a_call_that_takes_the_room_of_its_answer_is_not_repeated() {
+        let page = |text: &str| {
+            let same = Action::call("plan_show", json!({"text": text}));
+            let page = Page::of_list("tasks", 0, vec![json!({"id": "a"})], true).then(same);
+            Answer::new(json!({})).page(page).into_json()
+        };
+        assert_eq!(page("x")["nextActions"][0]["arguments"], json!({"offset": 1, "text": "x"}));
+        let of_long = page(&"x".repeat(100_000));
+        assert_eq!(of_long, json!({"tasks": [{"id": "a"}], "nextOffset": 1}));
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn wrong<T: DeserializeOwned>(given: &Value, said: &str) -> Refused {
     }
 }
 
-fn no_object(name: &str, wrong: &Value) -> Refused {
+pub(super) fn no_object(name: &str, wrong: &Value) -> Refused {
     Refused::argument(name, in_words("expected an object", wrong))
 }
 
@@ -103,7 +103,20 @@ fn wrong_field<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v Strin
     let fields = value.as_object().filter(|fields| fields.len() <= MOST_FIELDS)?;
     let others = [json!(""), json!(0), json!(true), json!([]), json!({})];
     let is_mended = |field: &str| others.iter().any(|other| problem(&with(value, field, other)).is_none());
-    fields.iter().find(|(field, _)| is_mended(field))
+    fields.iter().find(|(field, _)| is_mended(field)).or_else(|| wrong_word(value, problem))
+}
+
+/// No word of any list of words.
+const NO_WORD: &str = "?";
+
+/// Returns the field of an object that has to be one of several words, where it is none of them.
+fn wrong_word<'v>(value: &'v Value, problem: &Problem<'_>) -> Option<(&'v String, &'v Value)> {
+    let is_unknown = |said: Option<String>, word: &str| {
+        said.is_some_and(|said| said.starts_with(&format!("unknown variant `{word}`")))
+    };
+    let is_word = |field: &str| is_unknown(problem(&with(value, field, &json!(NO_WORD))), NO_WORD);
+    let is_wrong = |inner: &Value| inner.as_str().is_none_or(|word| is_unknown(problem(value), word));
+    value.as_object()?.iter().find(|(field, inner)| is_word(field) && is_wrong(inner))
 }
 
 /// Returns an object with another value in a field.
@@ -132,9 +145,13 @@ fn in_words(said: &str, wrong: &Value) -> String {
     if found.starts_with("unknown field `") {
         return format!("there is no such argument, only {}", expected.trim_start_matches("one of "));
     }
+    if found.starts_with('`') {
+        // It names what it found.
+        return cut(&format!("{found}; expected {expected}"), 3 * SHOWN_CHARS);
+    }
     let expected = match expected {
         "usize" | "u64" | "u32" => "a whole number that is not negative",
-        "a string" => "text",
+        "a string" | "string or map" | "variant identifier" => "text",
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "an object",
@@ -154,26 +171,6 @@ fn in_words(said: &str, wrong: &Value) -> String {
     format!("expected {expected}, not {}", cut(found, SHOWN_CHARS))
 }
 
-/// One word or several.
-#[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(untagged, expecting = "expected text, or a list of texts")]
-pub(super) enum OneOrMore {
-    #[default]
-    None,
-    One(String),
-    More(Vec<String>),
-}
-
-impl OneOrMore {
-    pub(super) fn into_vec(self) -> Vec<String> {
-        match self {
-            Self::None => Vec::new(),
-            Self::One(text) => vec![text],
-            Self::More(texts) => texts,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,13 +183,15 @@ mod tests {
         #[serde(default)]
         status: Vec<taskpawl::model::Status>,
         #[serde(default)]
-        only: OneOrMore,
+        only: Vec<String>,
         #[serde(default)]
         limit: usize,
         #[serde(default)]
         cancel: bool,
         #[serde(default)]
         fields: Map<String, Value>,
+        #[serde(default)]
+        ttl: Option<taskpawl::model::Period>,
     }
 
     #[test]
@@ -201,6 +200,11 @@ mod tests {
             (json!({}), "argument `id`: it is missing"),
             (json!({"id": null}), "argument `id`: it is missing"),
             (json!({"id": ["a"]}), "argument `id`: expected text, not a list"),
+            (json!({"id": "a", "status": [1]}), "argument `status[0]`: expected text, not `1`"),
+            (
+                json!({"id": "a", "ttl": "x"}),
+                "argument `ttl`: `x` is no duration; expected for example `10ms`, `0.5s`, `5m` or `2h`",
+            ),
             (
                 json!({"id": "a", "limit": -1}),
                 "argument `limit`: expected a whole number that is not negative, not `-1`",
@@ -220,11 +224,8 @@ mod tests {
             (json!({"id": "a", "cancel": "yes"}), "argument `cancel`: expected true or false, not \"yes\""),
             (json!({"id": "a", "fields": true}), "argument `fields`: expected an object, not `true`"),
             (json!({"id": "a", "status": "todo"}), "argument `status`: expected a list, not \"todo\""),
-            (
-                json!({"id": "a", "only": [1]}),
-                "argument `only[0]`: expected text, or a list of texts, not `1`",
-            ),
-            (json!({"id": "a", "only": 1}), "argument `only`: expected text, or a list of texts, not `1`"),
+            (json!({"id": "a", "only": [1]}), "argument `only[0]`: expected text, not `1`"),
+            (json!({"id": "a", "only": "x"}), "argument `only`: expected a list, not \"x\""),
         ] {
             let Value::Object(map) = arguments.clone() else { unreachable!() };
             assert_eq!(read::<Form>(map).unwrap_err().to_string(), said, "{arguments}");

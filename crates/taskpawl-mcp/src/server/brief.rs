@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
 use taskpawl::model::{
-    ApprovalRequest, BlockedReason, GateState, Node, Phase, Priority, Status, Task, ToolCall, format_time,
+    ApprovalRequest, BlockedReason, Means, Priority, Status, Task, ToolCall, format_time, untakable_task,
 };
 use taskpawl::{Error, Manager, RunState};
 
@@ -55,25 +55,24 @@ pub(super) fn task(task: &Task) -> Value {
     brief
 }
 
-/// Returns tasks as they stand in lists, and of those that can be started that they can.
-pub(super) fn tasks(manager: &Manager, tasks: &[Task]) -> Result<Vec<Value>, Error> {
+/// Returns tasks as they stand in lists, and of those that are ready that they can be started, or what they lack for that. `means` is what
+/// runs of this server have.
+pub(super) fn tasks(manager: &Manager, means: &Means, tasks: &[Task]) -> Result<Vec<Value>, Error> {
     manager.read(|view| {
         let mut briefs = Vec::with_capacity(tasks.len());
         for found in tasks {
             let mut brief = task(found);
             let node = view.key(found.id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
-            if found.status == Status::Todo && node.as_ref().is_some_and(is_ready) {
-                brief["ready"] = true.into();
+            if let Some(node) = node.filter(|node| found.status == Status::Todo && node.is_ready()) {
+                match untakable_task(view, &node, means)? {
+                    None => brief["ready"] = true.into(),
+                    Some(lacking) => brief["because"] = lacking.because.into(),
+                }
             }
             briefs.push(brief);
         }
         Ok(briefs)
     })
-}
-
-/// Returns whether a task can be started.
-pub(super) fn is_ready(node: &Node) -> bool {
-    node.phase == Phase::Todo && node.gate_state == GateState::Ready
 }
 
 /// Returns how many tasks there are in each state that any is in.

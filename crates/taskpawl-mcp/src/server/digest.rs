@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use taskpawl::digest::{Action as Deed, Digest, Failures, Held, Listed, NextAction, OnHold, Ready, RunNow};
 use taskpawl::model::{
-    BlockedReason, Means, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, Work,
-    format_time, untakable,
+    BlockedReason, Means, Node, Query, ReadyList, Selector, Status, Task, TaskId, TaskState, Untakable, Work,
+    format_time, untakable_task,
 };
 use taskpawl::{Error, Manager, RunState, Taskpawl};
 
@@ -64,9 +64,9 @@ pub(super) fn begin(caller: &Caller, id: &TaskId) -> Result<Option<Action>, Erro
     let means = &caller.means;
     caller.reads().read(|view| {
         let node = view.key(id.as_str())?.map(|key| view.node(key)).transpose()?.flatten();
-        let Some(node) = node.filter(brief::is_ready) else { return Ok(None) };
+        let Some(node) = node.filter(Node::is_ready) else { return Ok(None) };
         Ok(match node.work {
-            Work::Calls if !untakable(view, &[node.key], means)?.is_empty() => {
+            Work::Calls if untakable_task(view, &node, means)?.is_some() => {
                 Some(Action::call("task_get", json!({"id": id})))
             }
             Work::Calls => Some(Action::call("run_ready", json!({"only": [id]}))),

@@ -14,7 +14,7 @@ use super::tools::{Core, run_ready};
 const ARGUMENTS: Target<'_> = Target {
     name: "arguments over MCP",
     corpus: &[
-        r#"["plan_show", {"status": ["todo", "failed"], "plan": "p", "label": "x", "text": "a", "limit": 2, "offset": 1, "agent": "ann"}]"#,
+        r#"["plan_show", {"status": ["todo", "failed"], "plan": "p", "label": ["x"], "text": "a", "limit": 2, "offset": 1, "agent": "ann"}]"#,
         r#"["plan_write", {"plan": {"params": {"n": {"type": "integer", "default": 1}}, "tasks": [{"id": "c", "needs": ["a"], "call": {"log": {"message": "${{ params.n }}"}}}]}, "name": "q", "merge": true, "dry_run": true, "request_id": "r"}]"#,
         r#"["plan_write", {"plan": "tasks: [{id: d, run: echo}]", "name": "r"}]"#,
         r#"["task_add", {"name": "n", "description": "d", "needs": ["a"], "parent": "b", "priority": "high", "run": "x", "labels": ["l"], "request_id": null}]"#,
@@ -25,7 +25,7 @@ const ARGUMENTS: Target<'_> = Target {
         r#"["task_update", {"id": "b", "action": "done", "result": {"a": [1]}, "note": "n", "attempt": 1, "agent": "bob"}]"#,
         r#"["task_delete", {"ids": ["a"], "agent": "ann"}]"#,
         r#"["ready_list", {"only": ["plan:p", "label:x", "a"], "limit": 3}]"#,
-        r#"["ready_list", {"claim": true, "only": "plan:p"}]"#,
+        r#"["ready_list", {"claim": true, "only": ["plan:p"]}]"#,
         r#"["run_ready", {"only": ["a"], "jobs": 2, "wait_s": 45}]"#,
         r#"["run_ready", {"run_id": "x", "cancel": true}]"#,
     ],

@@ -50,11 +50,21 @@ pub(super) fn refused(request: CustomRequest, is_newer: bool) -> ErrorData {
     let era = if is_newer { Era::Newer } else { Era::Older };
     let is_meant = |(name, of, _): &&(&str, Era, Check)| *name == method && [Era::Both, era].contains(of);
     let Some((_, _, check)) = METHODS.iter().find(is_meant) else {
-        let message = format!("no method `{}`", named(&method));
-        return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
+        return no_method(&method);
     };
     let problem = check(&params.unwrap_or_else(|| json!({})));
     wrong(&method, &problem.unwrap_or_else(|| "they are not what the protocol says".to_owned()))
+}
+
+fn no_method(method: &str) -> ErrorData {
+    let message = format!("there is no method `{}` in this version of the protocol", named(method));
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
+
+/// Returns an error in words: of a method that it knows and does not answer, what reads messages says the name alone.
+pub(super) fn in_words(error: ErrorData) -> ErrorData {
+    let is_name = error.code == ErrorCode::METHOD_NOT_FOUND && !error.message.contains(' ');
+    if is_name { no_method(&error.message) } else { error }
 }
 
 fn wrong(method: &str, problem: &str) -> ErrorData {
@@ -86,6 +96,8 @@ enum Reading {
     Whole,
     /// As a request for a list that has no parameters: those that are wrong are dropped without a word.
     WithoutParams,
+    /// As a request with objects among its parameters, for each of which a list is taken, too.
+    WithObjects,
     No(serde_json::Error),
 }
 
@@ -93,6 +105,7 @@ fn reading(message: &[u8]) -> Reading {
     match serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(message) {
         Err(problem) => Reading::No(problem),
         Ok(JsonRpcMessage::Request(request)) if has_no_params(&request.request) => Reading::WithoutParams,
+        Ok(JsonRpcMessage::Request(request)) if has_objects(&request.request) => Reading::WithObjects,
         Ok(_) => Reading::Whole,
     }
 }
@@ -105,6 +118,24 @@ fn has_no_params(request: &ClientRequest) -> bool {
             | ClientRequest::ListResourcesRequest(RequestOptionalParam { params: None, .. })
             | ClientRequest::ListResourceTemplatesRequest(RequestOptionalParam { params: None, .. })
     )
+}
+
+fn has_objects(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::InitializeRequest(_)
+            | ClientRequest::CompleteRequest(_)
+            | ClientRequest::SubscriptionsListenRequest(_)
+    )
+}
+
+/// The parameters of those requests that are objects.
+const OBJECTS: [&str; 6] = ["argument", "capabilities", "clientInfo", "context", "notifications", "ref"];
+
+/// Says which parameter is a list instead of an object.
+fn list_for_object(params: &Value) -> Option<String> {
+    let list = OBJECTS.into_iter().find(|name| params[name].is_array())?;
+    Some(arguments::no_object(list, &params[list]).to_string())
 }
 
 /// Returns whether what reads messages reads all of one.
@@ -131,20 +162,24 @@ pub(super) fn from_beginning(request: Option<PaginatedRequestParams>) -> Result<
 pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {
     let unread = match reading(message) {
         Reading::Whole => return None,
-        Reading::WithoutParams => None,
-        Reading::No(problem) => Some(problem),
+        Reading::WithoutParams => Err(problem::<PaginatedRequestParams> as Check),
+        Reading::WithObjects => Err(list_for_object as Check),
+        Reading::No(problem) => Ok(problem),
     };
     let Value::Object(fields) = serde_json::from_slice(message).ok()? else { return None };
     let id = RequestId::deserialize(fields.get("id")?).ok()?;
-    let method = fields.get("method")?;
+    let Some(method) = fields.get("method") else {
+        let is_answer = fields.contains_key("result") || fields.contains_key("error");
+        return (!is_answer).then(|| (id, ErrorData::invalid_request("`method`: it is missing", None)));
+    };
     let Some(method) = method.as_str() else {
         let message = format!("`method`: expected text, not {}", arguments::found(method));
         return Some((id, ErrorData::invalid_request(message, None)));
     };
     let params = fields.get("params").filter(|params| !params.is_null());
-    let Some(unread) = unread else {
-        let problem = params.and_then(problem::<PaginatedRequestParams>)?;
-        return Some((id, wrong(method, &problem)));
+    let unread = match unread {
+        Ok(unread) => unread,
+        Err(check) => return Some((id, wrong(method, &params.and_then(check)?))),
     };
     let error = match params.and_then(problem::<Common>) {
         Some(problem) => wrong(method, &problem),
@@ -236,7 +271,15 @@ mod tests {
             (json!({"ref": {"type": "ref/prompt"}, "argument": name}), "argument `ref.name`: it is missing"),
             (
                 json!({"ref": {"type": "ref/tool", "name": "x"}, "argument": name}),
-                "argument `ref`: expected `ref/resource` or `ref/prompt`, not `ref/tool`",
+                "argument `ref.type`: expected `ref/resource` or `ref/prompt`, not `ref/tool`",
+            ),
+            (
+                json!({"ref": {"type": 5, "name": "x"}, "argument": name}),
+                "argument `ref.type`: expected text, not `5`",
+            ),
+            (
+                json!({"ref": {"type": {}}, "argument": name}),
+                "argument `ref.type`: expected text, not an object",
             ),
             (json!({"ref": "x", "argument": name}), "argument `ref`: expected an object, not \"x\""),
             (
@@ -316,6 +359,17 @@ mod tests {
                 ErrorCode::INVALID_REQUEST,
                 "`method`: expected text, not `5`",
             ),
+            (r#"{"jsonrpc":"2.0","id":7}"#, ErrorCode::INVALID_REQUEST, "`method`: it is missing"),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":[]}}"#,
+                ErrorCode::INVALID_PARAMS,
+                "argument `notifications`: expected an object, not a list",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":["id",""]}}"#,
+                ErrorCode::INVALID_PARAMS,
+                "argument `argument`: expected an object, not a list",
+            ),
             (r#"{"id":7,"method":"tools/list"}"#, ErrorCode::INVALID_REQUEST, "`jsonrpc`: expected \"2.0\""),
         ] {
             let (id, error) = of(message).unwrap();
@@ -343,6 +397,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"tools/list","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":{},"method":"tools/list","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":5}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":[]}}}"#,
             "[]",
             "{",
         ] {

@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taskpawl::model::{Means, PlanAccess};
+use taskpawl::model::{AbsentTools, Means, PlanAccess};
 use taskpawl::tools::Tool;
 use taskpawl::{RunOptions, Taskpawl};
 
@@ -26,6 +26,8 @@ pub struct ServerOptions {
     pub run: RunOptions,
     /// What stands before the slash in the names of tools that a run finds when it needs them: these are missing to nobody.
     pub found_later: BTreeSet<String>,
+    /// What is known of tools that are not there.
+    pub absent: Option<Arc<dyn AbsentTools>>,
     /// Whether it has the tools, prompts and resources of the plan.
     pub has_plan: bool,
     /// Tools, prompts and resources beside those of the plan.
@@ -41,6 +43,7 @@ impl Default for ServerOptions {
             lease: LEASE,
             run: RunOptions::default(),
             found_later: BTreeSet::new(),
+            absent: None,
             has_plan: true,
             sets: Vec::new(),
         }
@@ -55,6 +58,7 @@ impl ServerOptions {
             found_later: self.found_later.clone(),
             capacities: self.run.resources.clone(),
             jobs: None,
+            absent: self.absent.clone(),
         }
     }
 

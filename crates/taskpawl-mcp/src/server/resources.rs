@@ -206,7 +206,7 @@ fn content(server: &McpServer, manager: &Manager, place: &Place) -> Result<Answe
         // What is a text of a set is read as that.
         Place::Checklist => Ok(Answer::default()),
         Place::Task(id) => task(manager, id),
-        Place::Plan(name) => plan(manager, name),
+        Place::Plan(name) => plan(manager, &server.means(), name),
         Place::Run(id) => {
             let id = manager.find_run(id)?;
             run_ready::describe(server, manager, &RunId::from(id.as_str()))
@@ -227,12 +227,12 @@ fn task(manager: &Manager, id: &str) -> Result<Answer, Error> {
     Ok(Answer::new(json!(task)).next(actions))
 }
 
-fn plan(manager: &Manager, name: &str) -> Result<Answer, Error> {
+fn plan(manager: &Manager, means: &Means, name: &str) -> Result<Answer, Error> {
     let query = Query { plan: Some(name.to_owned()), ..Query::default() };
     let (record, total) = manager.read(|view| Ok((view.plan(name)?, view.find(&query)?.len())))?;
     let record = record.ok_or_else(|| Refusal::NothingSelected { selector: format!("plan:{name}") })?;
     let page = manager.list(&Query { limit: MOST_TASKS, ..query })?;
-    let tasks = brief::tasks(manager, &page.tasks)?;
+    let tasks = brief::tasks(manager, means, &page.tasks)?;
     let tasks = Page::of_list("tasks", 0, tasks, page.truncated)
         .then(Action::call("plan_show", json!({"plan": name})));
     let answer = Answer::new(json!({"name": name, "total": total})).page(tasks).out_of("tasks", total);

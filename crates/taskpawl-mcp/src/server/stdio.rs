@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::handler::McpServer;
 use super::http::Served as _;
 use super::unread::answering;
+use super::worded::Worded;
 
 /// The longest message that a client may send: whole plans come so.
 const MOST_MESSAGE_BYTES: usize = 8 << 20;
@@ -47,7 +48,7 @@ impl McpServer {
         let transport = answering(input, MOST_MESSAGE_BYTES, |input| {
             AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_MESSAGE_BYTES)
         });
-        let serving = match self.connected().serve(transport).await {
+        let serving = match Worded(self.connected()).serve(transport).await {
             Ok(serving) => serving,
             // It went before it said anything: there is nothing to be said about that.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use rmcp::ServerHandler;
 use rmcp::model::{ErrorData, RequestId};
@@ -84,11 +84,12 @@ impl<H: Served> Eras<H> {
         }
         let begins = !is_in_session && begins_a_session(&body) && self.has_room().await;
         let request = Request::from_parts(head, Full::new(body));
-        if begins || is_in_session {
+        let answer = if begins || is_in_session {
             self.in_session.handle(request).await
         } else {
             self.alone.handle(request).await
-        }
+        };
+        in_words(answer).await
     }
 
     async fn has_room(&self) -> bool {
@@ -103,6 +104,23 @@ fn refused(id: RequestId, error: ErrorData) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
+}
+
+/// Returns an answer in which a method that is not there is not named alone.
+async fn in_words(answer: Answer) -> Answer {
+    if answer.status() != StatusCode::NOT_FOUND {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let Ok(body) = body.collect().await;
+    let mut bytes = body.to_bytes();
+    if let Ok(TxJsonRpcMessage::<RoleServer>::Error(mut refused)) = serde_json::from_slice(&bytes) {
+        refused.error = misread::in_words(refused.error);
+        let message = TxJsonRpcMessage::<RoleServer>::Error(refused);
+        bytes = serde_json::to_vec(&message).expect("BUG: an error is JSON").into();
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    Response::from_parts(head, Full::new(bytes).boxed())
 }
 
 fn config(stop: &CancellationToken, has_sessions: bool) -> StreamableHttpServerConfig {

@@ -5,7 +5,7 @@ use taskpawl::model::{Query, Refusal, Status};
 use super::{Definition, READS, answers, number, schema, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
-use crate::server::arguments::{self, OneOrMore};
+use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::digest;
@@ -36,7 +36,7 @@ pub(super) fn definition() -> Definition {
 struct Arguments {
     status: Vec<Status>,
     plan: Option<String>,
-    label: OneOrMore,
+    label: Vec<String>,
     text: Option<String>,
     limit: Option<usize>,
     offset: usize,
@@ -55,14 +55,14 @@ pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Ans
     let query = Query {
         status,
         plan,
-        labels: label.into_vec(),
+        labels: label,
         text,
         limit: limit.unwrap_or(LIMIT),
         offset,
         ..Query::default()
     };
     let page = caller.reads().list(&query)?;
-    let tasks = brief::tasks(caller.reads(), &page.tasks)?;
+    let tasks = brief::tasks(caller.reads(), &caller.means, &page.tasks)?;
     let mut answer = json!({});
     if let Some(total) = page.total {
         answer["total"] = json!(total);

@@ -10,7 +10,7 @@ use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use super::{Definition, WRITES, answers, schema, switch, text};
-use crate::server::actions::Action;
+use crate::server::actions::{Action, translated};
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
@@ -248,10 +248,12 @@ fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
 pub(super) fn warnings_of_task(means: &Means, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
     let fields = spec.extra.keys().map(|field| unknown_field("a task", field));
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
-    let unknown = unknown
-        .map(|call| format!("no tool `{}` is known here: runs of this server skip it", call.spec.tool_name));
+    let unknown = unknown.map(|call| translated(&means.unknown(&call.spec.tool_name), None).0 + RUNS_SKIP);
     fields.chain(unknown).collect()
 }
+
+/// What follows from a tool that is not known.
+const RUNS_SKIP: &str = "; runs of this server skip it";
 
 fn unknown_field(of: &str, field: &str) -> String {
     format!("`{field}` is no field of {of}; it is kept and does nothing")

@@ -6,7 +6,7 @@ use taskpawl::{Error, Manager};
 use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
-use crate::server::arguments::{self, OneOrMore};
+use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::{after, restricted};
@@ -36,7 +36,7 @@ pub(super) fn definition(read_only: bool) -> Definition {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Arguments {
-    only: OneOrMore,
+    only: Vec<String>,
     limit: Option<usize>,
     claim: bool,
 }
@@ -48,7 +48,7 @@ pub(super) fn call(
 ) -> Result<Answer, Refused> {
     let Arguments { only, limit, claim } = arguments::read(arguments)?;
     let only: Vec<Selector> =
-        only.into_vec().iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
+        only.iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
     if !claim {
         return list(caller, options, &only, limit);
     }

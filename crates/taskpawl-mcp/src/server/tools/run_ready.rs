@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{Definition, answers, number, schema, switch, text, texts};
 use crate::server::actions::Action;
 use crate::server::answer::Answer;
-use crate::server::arguments::{self, OneOrMore};
+use crate::server::arguments;
 use crate::server::brief;
 use crate::server::caller::Caller;
 use crate::server::digest::{Standing, interrupted, standing, to_look_at};
@@ -53,7 +53,7 @@ pub(super) fn definition() -> Definition {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::server) struct Arguments {
-    only: OneOrMore,
+    only: Vec<String>,
     jobs: Option<usize>,
     run_id: Option<String>,
     wait_s: u64,
@@ -67,7 +67,7 @@ impl Arguments {
             return Err(Refused::argument("wait_s", format!("expected at most {MOST_WAIT}")));
         }
         let is_start = arguments.run_id.is_none();
-        let has_start = arguments.jobs.is_some() || !matches!(arguments.only, OneOrMore::None);
+        let has_start = arguments.jobs.is_some() || !arguments.only.is_empty();
         match (is_start, has_start, arguments.cancel) {
             (true, _, true) => Err(Refused::argument("cancel", "it goes with run_id")),
             (false, true, _) => {
@@ -104,7 +104,7 @@ pub(in crate::server) async fn begin(
         return Ok(id);
     }
     let only: Vec<Selector> =
-        only.into_vec().iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
+        only.iter().map(|word| word.parse().unwrap_or_else(|never| match never {})).collect();
     let id = caller.run_id();
     if is_there(caller, id.clone(), only.clone()).await? {
         return Ok(id);

@@ -30,6 +30,9 @@ pub(super) fn definition() -> Definition {
 
 pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result<Answer, Refused> {
     arguments.retain(|_, value| !value.is_null());
+    if let Some(needs) = arguments.get("needs").filter(|needs| !needs.is_array()) {
+        return Err(Refused::argument("needs", format!("expected a list, not {}", found(needs))));
+    }
     let (parent, plan) = (word(&mut arguments, "parent")?, word(&mut arguments, "plan")?);
     let PlanTask { id, spec, context, calls, needs_outside, .. } = task_from_json(&Value::Object(arguments))?;
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;

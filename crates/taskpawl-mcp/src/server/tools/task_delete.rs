@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Definition, WRITES, answers, schema, texts};
 use crate::server::answer::Answer;
-use crate::server::arguments::{self, OneOrMore};
+use crate::server::arguments;
 use crate::server::caller::Caller;
 use crate::server::refusal::Refused;
 
@@ -19,12 +19,11 @@ pub(super) fn definition() -> Definition {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    ids: OneOrMore,
+    ids: Vec<String>,
 }
 
 pub(super) fn call(caller: &Caller, arguments: Map<String, Value>) -> Result<Answer, Refused> {
     let Arguments { ids } = arguments::read(arguments)?;
-    let ids = ids.into_vec();
     if ids.is_empty() {
         return Err(Refused::argument("ids", "expected at least one"));
     }

@@ -129,6 +129,11 @@ async fn what_no_run_here_can_take_is_said_and_no_run_is_advised() {
         assert_eq!(answer["forNobody"][0]["missingTool"], "nonsense", "{answer}");
         assert_eq!(answer.get("readyForRuns"), None, "{answer}");
     }
+    for filter in [json!({"status": ["todo"]}), json!({"plan": "p"})] {
+        let tasks = client.call("plan_show", filter).await["tasks"].clone();
+        assert_eq!(tasks[0].get("ready"), None, "{tasks}");
+        assert!(tasks[0]["because"].as_str().unwrap().contains("`nonsense`"), "{tasks}");
+    }
     // What a task says of itself does not lead back to it.
     let shown = client.call("task_get", json!({"id": "u"})).await;
     assert!(!shown["nextActions"].as_array().unwrap().contains(&look), "{shown}");
