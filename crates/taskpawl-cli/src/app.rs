@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::{Origin, Timestamp};
+use taskpawl::model::{AbsentTools, Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
@@ -22,7 +22,8 @@ use crate::output::Output;
 use crate::servers::McpServers;
 use crate::text::{Paint, quoted};
 use crate::todo_lists;
-use crate::toolbox::{self, Toolbox};
+use crate::toolbox::{self, Absent, Toolbox};
+use crate::trust::real;
 
 /// The policy of a project, at its root.
 pub(crate) const PROJECT_POLICY: &str = "taskpawl-policy.toml";
@@ -36,8 +37,8 @@ pub(crate) struct App {
     place: OnceCell<Place>,
     policy: OnceCell<Policy>,
     plans: OnceCell<Taskpawl>,
-    toolbox: OnceCell<Toolbox>,
-    servers: OnceCell<McpServers>,
+    toolbox: OnceCell<Arc<Toolbox>>,
+    servers: OnceCell<Arc<McpServers>>,
     lists: OnceCell<Lists>,
     /// Whether the command runs nothing and changes nothing.
     only_reads: Cell<bool>,
@@ -130,6 +131,7 @@ impl App {
             paint: paint(terminal.stdout),
             paint_err: paint(terminal.stderr),
             width: terminal.width,
+            store_words: self.store_words(),
         }
     }
 
@@ -165,15 +167,13 @@ impl App {
         if self.place()?.location == Location::Memory {
             actions.clear();
         }
-        if let Some(store) = self.placement().store_flag {
-            let named = format!("taskpawl --store {} ", quoted(&store));
-            for action in actions {
-                let commands = action.split(" && ").map(|command| match command.strip_prefix("taskpawl ") {
-                    Some(words) => format!("{named}{words}"),
-                    None => command.to_owned(),
-                });
-                *action = commands.collect::<Vec<_>>().join(" && ");
-            }
+        let named = format!("taskpawl{} ", self.store_words());
+        for action in actions {
+            let commands = action.split(" && ").map(|command| match command.strip_prefix("taskpawl ") {
+                Some(words) => format!("{named}{words}"),
+                None => command.to_owned(),
+            });
+            *action = commands.collect::<Vec<_>>().join(" && ");
         }
         Ok(())
     }
@@ -210,7 +210,17 @@ impl App {
 
     /// Returns the tools that calls may name, with where each comes from.
     pub(crate) fn toolbox(&self) -> Result<&Toolbox, CliError> {
-        get_or_try_init(&self.toolbox, || Toolbox::of(self))
+        Ok(self.shared_toolbox()?)
+    }
+
+    fn shared_toolbox(&self) -> Result<&Arc<Toolbox>, CliError> {
+        get_or_try_init(&self.toolbox, || Toolbox::of(self).map(Arc::new))
+    }
+
+    /// Returns what is known of tools that are not there.
+    pub(crate) fn absent_tools(&self) -> Result<Arc<dyn AbsentTools>, CliError> {
+        let (toolbox, servers) = (Arc::clone(self.shared_toolbox()?), Arc::clone(self.shared_servers()?));
+        Ok(Arc::new(Absent { toolbox, servers }))
     }
 
     /// Returns the to-do lists of models.
@@ -227,7 +237,11 @@ impl App {
 
     /// Returns the MCP servers of the configuration.
     pub(crate) fn servers(&self) -> Result<&McpServers, CliError> {
-        get_or_try_init(&self.servers, || McpServers::of(self))
+        Ok(self.shared_servers()?)
+    }
+
+    fn shared_servers(&self) -> Result<&Arc<McpServers>, CliError> {
+        get_or_try_init(&self.servers, || McpServers::of(self).map(Arc::new))
     }
 
     /// Returns the files of the policy, whether they exist or not.
@@ -342,12 +356,28 @@ impl App {
         for path in config::places(&self.environment) {
             builder = builder.protected_place(path);
         }
+        for path in self.granted()? {
+            builder = builder.granted_place(path);
+        }
         Ok(builder)
+    }
+
+    /// Refuses to run programs that a sandbox would not keep from the store: of a readable file each change puts a new one in the place of
+    /// the one that is covered, unless the directory is.
+    pub(crate) fn check_apart(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
+        let settings = sandbox.settings(self)?;
+        let Location::Json(path) = self.place()?.location.resolved() else { return Ok(()) };
+        if settings.mode == SandboxMode::Off || path.starts_with(real(self.root()).join(".taskpawl")) {
+            return Ok(());
+        }
+        let reached = self.confinement(self.root(), settings)?.writable();
+        let is_reached = reached.iter().any(|place| path.starts_with(real(place)));
+        if is_reached { Err(CliError::StoreInReach { path }) } else { Ok(()) }
     }
 
     /// Says which places are not opened to programs although they are named, once for all calls of a run.
     pub(crate) fn warn_of_ignored(&self, sandbox: &SandboxArgs) -> Result<(), CliError> {
-        let confinement = self.confinement(self.root(), sandbox.settings(self)?);
+        let confinement = self.confinement(self.root(), sandbox.settings(self)?)?;
         for ignored in confinement.ignored() {
             self.out().warn(&ignored);
         }
@@ -356,14 +386,21 @@ impl App {
 
     /// Returns the secrets of a run whose programs are held by `settings`: no command comes from where those may write.
     fn secrets(&self, root: &Path, settings: SandboxSettings) -> Result<ConfiguredSecrets, CliError> {
-        let writable = self.confinement(root, settings).writable();
+        let writable = self.confinement(root, settings)?.writable();
         Ok(self.config()?.secrets(&self.environment).not_from(writable))
     }
 
-    fn confinement(&self, root: &Path, settings: SandboxSettings) -> Confinement {
-        let variables = self.environment.variables();
-        let places = SandboxPlaces { root: root.to_owned(), variables, ..SandboxPlaces::default() };
-        Confinement::new(settings, places)
+    fn confinement(&self, root: &Path, settings: SandboxSettings) -> Result<Confinement, CliError> {
+        let (variables, granted) = (self.environment.variables(), self.granted()?);
+        let places = SandboxPlaces { root: root.to_owned(), variables, granted, ..SandboxPlaces::default() };
+        Ok(Confinement::new(settings, places))
+    }
+
+    /// Returns where the files of the user let some programs write without asking: servers, and calls that rules are about.
+    fn granted(&self) -> Result<Vec<PathBuf>, CliError> {
+        let servers =
+            self.config()?.mcp().servers().into_iter().flat_map(|server| server.sandbox.write.clone());
+        Ok(self.policy()?.granted_to_write().map(PathBuf::from).chain(servers).collect())
     }
 
     /// Returns the root of the project, or where this program was started.

@@ -11,7 +11,7 @@ use crate::commands;
 use crate::config::ColorWord;
 use crate::environment::Environment;
 use crate::error::CliError;
-use crate::text::Paint;
+use crate::output::Output;
 use crate::within;
 
 const EXIT_CODES: &str = "\
@@ -195,12 +195,12 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let cli = match understood(&words) {
         Ok(cli) => cli,
         Err(error) => {
-            let plain = Paint { is_on: false };
-            return CliError::from(error).report(asks_for_json(&words), environment.terminal, plain);
+            let (is_json, is_pretty) = (asks_for_json(&words), environment.terminal.stdout);
+            return CliError::from(error).report(&Output { is_json, is_pretty, ..Output::default() });
         }
     };
     let app = App::new(cli.global, environment);
-    let report = |error: CliError| error.report(app.is_json(), app.terminal(), app.out().paint_err);
+    let report = |error: CliError| error.report(&app.out());
     if cli.command.only_reads() {
         app.only_reads();
     }

@@ -9,13 +9,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 use taskpawl::model::{Period, Retry};
-use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash};
+use taskpawl::tools::{ConfiguredSecrets, HttpAccess, content_hash, read_if_there};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::commands::parse;
 use crate::environment::Environment;
-use crate::files::read_file;
 use crate::text::nearest;
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -43,6 +42,9 @@ pub(crate) enum ColorWord {
     Always,
     Never,
 }
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// How long a claim lasts unless somebody says otherwise.
 const LEASE: Duration = Duration::from_mins(30);
@@ -301,7 +303,7 @@ pub(crate) fn files(environment: &Environment) -> Files {
     let home = || environment.path("HOME").map(|home| home.join(".config"));
     let base = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home);
     Files {
-        project: project.into_iter().find(|path| path.is_file()),
+        project: project.into_iter().find(|path| path.symlink_metadata().is_ok()),
         user: base.map(|base| base.join("taskpawl").join("config.toml")),
     }
 }
@@ -432,11 +434,8 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path, layer: Layer) -> Result<(), ConfigError> {
-        let text = match read_file(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
-        };
+        let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+        let Some(text) = read_if_there(path, MOST_BYTES).map_err(failed)? else { return Ok(()) };
         if layer == Layer::Project {
             self.project_hash = Some(content_hash(text.as_bytes()));
         }

@@ -15,9 +15,8 @@ use taskpawl::{Error, OpenError, RunError};
 use crate::agents::Trouble;
 use crate::commands::history;
 use crate::config::ConfigError;
-use crate::environment::Terminal;
-use crate::output::{SCHEMA_VERSION, say, to_text, write_out};
-use crate::text::{Paint, clean_block, style};
+use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
+use crate::text::{clean_block, style, with_store};
 
 /// A command came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +36,12 @@ pub(crate) enum CliError {
     /// A policy keeps the sandbox as it is.
     #[error("refused to {what}: {why}")]
     Forbidden { what: &'static str, why: String },
+    /// No sandbox keeps programs from a store that is a readable file among what they write.
+    #[error(
+        "the store `{}` lies where programs write, and no sandbox keeps them from it there: each change puts a new file in its place",
+        .path.display()
+    )]
+    StoreInReach { path: PathBuf },
     /// Only a person decides, and there is no terminal of one.
     #[error("`{by}` is for a person at a terminal, and there is none here")]
     NoTerminal { by: &'static str },
@@ -65,9 +70,9 @@ pub(crate) enum CliError {
     /// Tool calls do not fit the tools that they name.
     #[error("the tool calls do not fit their tools")]
     Calls { problems: Vec<Problem> },
-    /// A task of a plan depends on one that is neither in the plan nor in the store.
-    #[error("a dependency of the plan does not exist")]
-    Reference { problem: Box<Problem> },
+    /// Tasks of a plan depend on some that are neither in the plan nor in the store.
+    #[error("{}", if .problems.len() == 1 { "a dependency of the plan does not exist".to_owned() } else { format!("{} dependencies of the plan do not exist", .problems.len()) })]
+    References { problems: Vec<Problem> },
     /// The rules refuse it, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
@@ -95,7 +100,7 @@ pub(crate) enum CliError {
 }
 
 /// So many of the things that are wrong are shown to eyes.
-const SHOWN: usize = 20;
+pub(crate) const SHOWN: usize = 20;
 
 /// One thing that is wrong in a file or an argument.
 #[derive(Debug, Clone, Serialize)]
@@ -239,10 +244,11 @@ impl CliError {
             | Self::Calls { .. }
             | Self::NoTerminal { .. }
             | Self::Forbidden { .. }
+            | Self::StoreInReach { .. }
             | Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
                 Class::Refused
             }
-            Self::Reference { .. } => Class::UnknownId,
+            Self::References { .. } => Class::UnknownId,
             Self::Command(error) | Self::Run(RunError::Command(error)) => class_of(error),
             Self::Place(_)
             | Self::Open(_)
@@ -265,6 +271,11 @@ impl CliError {
                 "leave the flag or the setting out; `taskpawl policy list` shows what the files say"
                     .to_owned(),
             ),
+            Self::StoreInReach { .. } => Some(
+                "move it into `.taskpawl` of the project, as in `--store json:.taskpawl/tasks.json`, or out of the project; a database is kept \
+                 from programs anywhere; or let them do whatever you may, by `--sandbox=off`"
+                    .to_owned(),
+            ),
             Self::NoTerminal { .. } => Some(
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
                     .to_owned(),
@@ -280,7 +291,7 @@ impl CliError {
             Self::Plan { .. }
             | Self::Foreign { .. }
             | Self::Calls { .. }
-            | Self::Reference { .. }
+            | Self::References { .. }
             | Self::Open(_)
             | Self::Run(_)
             | Self::Runtime(_)
@@ -295,9 +306,8 @@ impl CliError {
             Self::Plan { file, errors } => problems_of(Some(file), errors),
             Self::Command(Error::Invalid(errors)) => problems_of(None, errors),
             Self::Command(Error::Refused(refusal)) => touches_of(refusal),
-            Self::Calls { problems } => problems.clone(),
+            Self::Calls { problems } | Self::References { problems } => problems.clone(),
             Self::Foreign { error, .. } => vec![foreign(error)],
-            Self::Reference { problem } => vec![Problem::clone(problem)],
             Self::Clap(_)
             | Self::Usage { .. }
             | Self::NotHere { .. }
@@ -305,6 +315,7 @@ impl CliError {
             | Self::Policy(_)
             | Self::NoTerminal { .. }
             | Self::Forbidden { .. }
+            | Self::StoreInReach { .. }
             | Self::Servers(_)
             | Self::AgentFile { .. }
             | Self::File { .. }
@@ -350,7 +361,7 @@ impl CliError {
     }
 
     /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
-    pub(crate) fn report(&self, is_json: bool, terminal: Terminal, paint: Paint) -> ExitCode {
+    pub(crate) fn report(&self, out: &Output) -> ExitCode {
         if let Self::Output(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
@@ -362,21 +373,22 @@ impl CliError {
         {
             return print_help(error);
         }
-        match (self, is_json) {
-            (_, true) => self.print_json(terminal.stdout),
+        match (self, out.is_json) {
+            (_, true) => self.print_json(out),
             (Self::Clap(error), false) => {
                 // When nobody takes the message there is nobody left to tell.
                 let _ = error.print();
             }
-            (_, false) => self.print_text(paint),
+            (_, false) => self.print_text(out),
         }
         ExitCode::from(self.class().code())
     }
 
-    fn print_text(&self, paint: Paint) {
+    fn print_text(&self, out: &Output) {
+        let paint = out.paint_err;
         say(&format!("{} {}", paint.style(style::ERROR, "error:"), clean_block(&self.message())));
         let label = paint.style(style::HINT, "hint:");
-        let problems = self.problems();
+        let problems = self.problems_in(out);
         for problem in problems.iter().take(SHOWN) {
             say(&format!("  {}", clean_block(&problem.line())));
             if let Some(hint) = &problem.hint {
@@ -389,22 +401,36 @@ impl CliError {
         for line in self.since().map(since_lines).unwrap_or_default() {
             say(&format!("  {}", clean_block(&line)));
         }
-        if let Some(hint) = self.hint() {
+        if let Some(hint) = self.hint_in(out) {
             say(&format!("{label} {}", clean_block(&hint)));
         }
     }
 
-    fn print_json(&self, is_pretty: bool) {
+    /// Returns the hint, whose commands are about the store that the command line named.
+    fn hint_in(&self, out: &Output) -> Option<String> {
+        self.hint().map(|hint| with_store(&hint, &out.store_words))
+    }
+
+    /// As [`hint_in`](Self::hint_in), the problems with theirs.
+    fn problems_in(&self, out: &Output) -> Vec<Problem> {
+        let mut problems = self.problems();
+        for hint in problems.iter_mut().filter_map(|problem| problem.hint.as_mut()) {
+            *hint = with_store(hint, &out.store_words);
+        }
+        problems
+    }
+
+    fn print_json(&self, out: &Output) {
         let error = ErrorJson {
             code: self.class().code(),
             kind: self.class().word(),
             message: self.message(),
-            hint: self.hint(),
-            problems: self.problems(),
+            hint: self.hint_in(out),
+            problems: self.problems_in(out),
             since: self.since(),
         };
         let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
-        let text = to_text(&envelope, is_pretty).expect("BUG: an error is always valid JSON");
+        let text = to_text(&envelope, out.is_pretty).expect("BUG: an error is always valid JSON");
         // When nobody takes the message there is nobody left to tell.
         let _ = write_out(&(text + "\n"));
     }

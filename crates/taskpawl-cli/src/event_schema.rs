@@ -154,6 +154,13 @@ fn kinds_of_tasks() -> Vec<Kind> {
                 ("created", number("How many tasks it made"), true),
                 ("changed", number("How many it changed"), true),
                 ("pruned", number("How many were cancelled because they are gone from the file"), true),
+                (
+                    "notify",
+                    texts(
+                        "The program that it tells about its tasks, where that changed; empty: none any more",
+                    ),
+                    false,
+                ),
             ],
         ),
         kind(
@@ -294,7 +301,13 @@ mod tests {
             EventKind::DependencyRemoved { on: on.clone() },
             EventKind::Moved { from: Some(on.clone()), to: Some(on.clone()) },
             EventKind::Noted { text: "x".to_owned() },
-            EventKind::Applied { plan: "p".to_owned(), created: 1, changed: 0, pruned: 0 },
+            EventKind::Applied {
+                plan: "p".to_owned(),
+                created: 1,
+                changed: 0,
+                pruned: 0,
+                notify: Some(vec!["sh".to_owned()]),
+            },
             EventKind::Undone { first: 1, last: 2 },
             EventKind::RunStarted { scope: Vec::new() },
             EventKind::RunFinished { exit: 0, counts: BTreeMap::new() },

@@ -9,13 +9,13 @@ use taskpawl::Page;
 use taskpawl::model::Untakable;
 
 use crate::error::CliError;
-use crate::text::{Paint, clean_block, is_harmful, nearest, style};
+use crate::text::{Paint, clean_block, is_harmful, nearest, style, with_store};
 
 /// The version of the shape of everything that `--json` prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// How things are printed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Output {
     /// Whether data is JSON.
     pub(crate) is_json: bool,
@@ -31,6 +31,8 @@ pub(crate) struct Output {
     pub(crate) paint_err: Paint,
     /// The columns of standard output, where it is a terminal.
     pub(crate) width: Option<usize>,
+    /// What commands have to add that remarks and warnings name, so that they are about the same store.
+    pub(crate) store_words: String,
 }
 
 /// Which part of a list is printed.
@@ -162,14 +164,14 @@ impl Output {
     /// Says something beside the data, unless `--quiet`.
     pub(crate) fn remark(&self, text: &str) {
         if !self.is_quiet {
-            say(&clean_block(text));
+            say(&clean_block(&with_store(text, &self.store_words)));
         }
     }
 
     /// Warns beside the data.
     pub(crate) fn warn(&self, text: &str) {
         let label = self.paint_err.style(style::WARNING, "warning:");
-        say(&format!("{label} {}", clean_block(text)));
+        say(&format!("{label} {}", clean_block(&with_store(text, &self.store_words))));
     }
 }
 

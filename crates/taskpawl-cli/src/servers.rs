@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use taskpawl::RunOptions;
 use taskpawl::model::{CallSpec, NewCall, NewTask, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
-use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash};
+use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash, follow};
 use taskpawl_mcp::{
     ServerConfig, ServerProblem, Servers, ServersOptions, Transport, read_servers, server_of,
 };
@@ -202,7 +202,7 @@ impl Reading<'_> {
     /// Takes the servers of a file. Files within the project may be written by whoever writes the project, programs of a run
     /// included: what is wrong with one of those costs its servers, and not every command.
     fn file(&mut self, path: &Path, of_project: bool) -> Result<(), CliError> {
-        let is_held = of_project || path.starts_with(self.root);
+        let is_held = of_project || lies_in(path, self.root);
         let found = match read_servers(path, self.root) {
             Ok(found) => found,
             Err(error) if is_held => {
@@ -242,6 +242,12 @@ impl Reading<'_> {
     fn warn(&self, problem: &ServerProblem) {
         self.app.out().warn(&problem.to_string());
     }
+}
+
+/// Returns whether a file lies in the project, or something that its name leads through.
+fn lies_in(path: &Path, root: &Path) -> bool {
+    let (way, real_root) = (follow(path), follow(root).end);
+    path.starts_with(root) || way.links.iter().chain([&way.end]).any(|place| place.starts_with(&real_root))
 }
 
 /// Returns whether a server is the one by which agents reach this plan: it is named for them, and its tools are no work of a plan.

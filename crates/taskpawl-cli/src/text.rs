@@ -15,6 +15,22 @@ pub(crate) fn clean_block(text: &str) -> String {
     strip(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
+/// Makes the commands that stand between backticks in a text name the store; `store` is what they have to add for that.
+pub(crate) fn with_store(text: &str, store: &str) -> String {
+    const COMMAND: &str = "`taskpawl";
+    let mut parts = text.split_inclusive(COMMAND).peekable();
+    let mut named = String::with_capacity(text.len());
+    while let Some(part) = parts.next() {
+        named.push_str(part);
+        let command = parts.peek().and_then(|rest| rest.split('`').next());
+        // Some name it already.
+        if command.is_some_and(|command| command.starts_with(' ') && !command.contains(" --store ")) {
+            named.push_str(store);
+        }
+    }
+    named
+}
+
 fn strip(text: &str, space: impl Fn(char) -> Option<char>) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
@@ -61,7 +77,7 @@ pub(crate) fn is_harmful(c: char) -> bool {
 }
 
 /// Puts colours around text, or leaves it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Paint {
     /// Whether there are colours.
     pub(crate) is_on: bool,

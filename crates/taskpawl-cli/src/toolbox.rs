@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
+use taskpawl::model::AbsentTools;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
 use crate::app::App;
@@ -99,6 +100,24 @@ impl Toolbox {
             (None, None) => String::new(),
         };
         format!("no tool `{name}` is known here{hint}")
+    }
+}
+
+/// What the command line knows of tools that are not there.
+#[derive(Debug)]
+pub(crate) struct Absent {
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) servers: Arc<McpServers>,
+}
+
+impl AbsentTools for Absent {
+    fn unknown(&self, name: &str) -> String {
+        self.toolbox.unknown(&self.servers, name)
+    }
+
+    fn lack(&self, name: &str) -> Option<String> {
+        let lack = self.toolbox.lack(name).or_else(|| self.servers.lack(name));
+        lack.map(|lack| lack.text)
     }
 }
 

@@ -14,6 +14,7 @@ use taskpawl::tools::content_hash;
 
 use crate::app::App;
 use crate::error::CliError;
+use crate::files::read_bytes;
 
 /// What is trusted.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -47,11 +48,11 @@ pub(crate) fn missing(file: &Path) -> String {
 
 /// Returns the hash of a file.
 pub(crate) fn hash(file: &Path) -> io::Result<String> {
-    Ok(content_hash(&fs::read(file)?))
+    Ok(content_hash(&read_bytes(file)?))
 }
 
 /// The same file is the same by every path.
-fn real(file: &Path) -> PathBuf {
+pub(crate) fn real(file: &Path) -> PathBuf {
     fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }
 

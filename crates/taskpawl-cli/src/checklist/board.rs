@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use taskpawl::model::{
-    BlockedReason, CallRecord, CallStatus, Claim, EventKind, Key, Map, Query, RunId, Status, TaskId,
-    TaskState, Timestamp, View, ViewResult, Work, blocked_reason, format_time,
+    BlockedReason, CallRecord, CallStatus, Claim, EventKind, Key, Map, Means, Query, RunId, Status, TaskId,
+    TaskState, Timestamp, View, ViewResult, Work, blocked_reason, format_time, untakable_task,
 };
 use taskpawl::{Error, Manager, RunState};
 
@@ -24,6 +24,8 @@ const FOLLOWED: usize = 500;
 /// What is known of the tasks of a plan, as far as it is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
+    /// What the next run has.
+    means: Means,
     /// Everything that has happened up to here is on it.
     revision: u64,
     counts: BTreeMap<Status, u64>,
@@ -41,21 +43,23 @@ struct Entry {
     status: Status,
     /// Whether it is only blocked because of other tasks.
     is_behind: bool,
+    /// Whether it is ready, and no run here can take it.
+    is_for_nobody: bool,
     assignee: Option<String>,
     claim: Option<Claim>,
     detail: Option<String>,
 }
 
 impl Board {
-    /// Reads a plan.
-    pub(crate) fn read(manager: &Manager) -> Result<Self, Error> {
-        let mut board = manager.read(|view| Ok(Self::of(view)?))?;
+    /// Reads a plan; `means` is what the next run has.
+    pub(crate) fn read(manager: &Manager, means: Means) -> Result<Self, Error> {
+        let mut board = manager.read(|view| Ok(Self::of(view, means)?))?;
         board.look_after_runs(manager)?;
         Ok(board)
     }
 
-    fn of(view: &dyn View) -> ViewResult<Self> {
-        let mut board = Self { revision: view.revision()?, counts: view.counts()?, ..Self::default() };
+    fn of(view: &dyn View, means: Means) -> ViewResult<Self> {
+        let mut board = Self { means, revision: view.revision()?, counts: view.counts()?, ..Self::default() };
         let all: u64 = board.counts.values().sum();
         let keys =
             if all <= ALL { view.find(&Query::default())? } else { those_that_matter(view, board.revision)? };
@@ -81,7 +85,7 @@ impl Board {
         if is_followed {
             self.look_after_runs(manager)
         } else {
-            *self = Self::read(manager)?;
+            *self = Self::read(manager, std::mem::take(&mut self.means))?;
             Ok(())
         }
     }
@@ -93,6 +97,10 @@ impl Board {
         let is_crowded = self.tasks.len() as u64 > 2 * ALL;
         if events.len() == FOLLOWED || is_opaque || is_crowded {
             return Ok(false);
+        }
+        let ready: BTreeSet<Key> = events.iter().flat_map(|event| event.ready.iter().copied()).collect();
+        for key in ready {
+            self.take(view, key)?;
         }
         let touched: BTreeSet<TaskId> = events.into_iter().filter_map(|event| event.task).collect();
         for id in touched {
@@ -116,7 +124,7 @@ impl Board {
     fn take(&mut self, view: &dyn View, key: Key) -> ViewResult<()> {
         let mut next = Some(key);
         while let Some(key) = next {
-            let Some(entry) = Entry::read(view, key)? else { break };
+            let Some(entry) = Entry::read(view, key, &self.means)? else { break };
             next = entry.parent.filter(|parent| !self.tasks.contains_key(parent));
             self.keys.insert(entry.id.clone(), key);
             self.tasks.insert(key, entry);
@@ -196,16 +204,17 @@ fn those_that_matter(view: &dyn View, revision: u64) -> ViewResult<Vec<Key>> {
 }
 
 impl Entry {
-    fn read(view: &dyn View, key: Key) -> ViewResult<Option<Self>> {
+    fn read(view: &dyn View, key: Key, means: &Means) -> ViewResult<Option<Self>> {
         let (Some(task), Some(node)) = (view.task(key)?, view.node(key)?) else { return Ok(None) };
         let state = task.body.state.clone();
+        let lacking = untakable_task(view, &node, means)?.map(|task| task.because);
+        let is_for_nobody = lacking.is_some();
         let detail = match &state {
             TaskState::InProgress { .. } => now_doing(&view.calls(key)?),
             TaskState::Blocked { reason } => Some(print::reason(&blocked_reason(view, key, reason)?)),
             TaskState::Failed { error, .. } => error.lines().next().map(str::to_owned),
-            TaskState::Todo | TaskState::Done | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => {
-                None
-            }
+            TaskState::Todo => lacking,
+            TaskState::Done | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => None,
         };
         let is_behind = matches!(
             &state,
@@ -215,7 +224,17 @@ impl Entry {
         let claim = if let TaskState::InProgress { claim } = state { Some(claim) } else { None };
         let (name, assignee) = (task.spec.name.clone(), task.spec.assignee.clone());
         let parent = node.parent;
-        Ok(Some(Self { id: task.id, name, parent, status, is_behind, assignee, claim, detail }))
+        Ok(Some(Self {
+            id: task.id,
+            name,
+            parent,
+            status,
+            is_behind,
+            is_for_nobody,
+            assignee,
+            claim,
+            detail,
+        }))
     }
 
     fn item(&self, depth: usize, now: Timestamp, dead: &BTreeSet<RunId>) -> Item {
@@ -224,10 +243,12 @@ impl Entry {
             let end = if is_dead { Some("its run was killed") } else { None };
             end.or_else(|| claim.is_expired(now).then_some("the claim is over"))
         });
-        let status = match (ended, self.is_behind) {
-            (Some(_), _) => Mark::Waiting,
-            (None, true) => Mark::Blocked,
-            (None, false) => mark_of(self.status),
+        let status = if ended.is_some() || self.is_for_nobody {
+            Mark::Waiting
+        } else if self.is_behind {
+            Mark::Blocked
+        } else {
+            mark_of(self.status)
         };
         let assignee = if self.status.is_finished() { None } else { self.assignee.as_ref() };
         let owner = self.claim.as_ref().map(|claim| claim.actor.to_string());

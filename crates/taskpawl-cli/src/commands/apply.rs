@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    ApplyReport, Origin, Plan, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan,
+    ApplyReport, Origin, Plan, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan, resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager};
 
 use crate::app::App;
 use crate::commands::{calls, parse, question};
-use crate::error::{CliError, Problem};
+use crate::error::{CliError, Problem, SHOWN};
 use crate::text::{clean, nearest, style};
 
 /// Bring a plan file into the store: the same file again changes nothing
@@ -147,32 +147,55 @@ impl PlanFile {
     /// Brings the plan into the store.
     pub(crate) fn apply(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = app.manager()?.clone().with_origin(Origin::Plan);
-        manager.apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
+        let applied = manager.apply(self.plan.clone(), &self.name, options);
+        applied.map_err(|error| self.placed(&manager, error))
     }
 
     pub(crate) fn preview(self, app: &App, options: ApplyOptions) -> Result<ApplyReport, CliError> {
         let manager = preview_manager(app)?;
-        manager.preview_apply(self.plan.clone(), &self.name, options).map_err(|error| self.placed(error))
+        let previewed = manager.preview_apply(self.plan.clone(), &self.name, options);
+        previewed.map_err(|error| self.placed(&manager, error))
     }
 
-    /// Gives an error about a dependency the place of the task that has it.
-    pub(super) fn placed(&self, error: Error) -> CliError {
-        let Error::Refused(refusal) = &error else { return error.into() };
-        let Refusal::UnknownTask { id, similar } = &**refusal else { return error.into() };
-        let has_it = |task: &&PlanTask| task.needs_outside.iter().any(|other| other.as_str() == id);
-        let Some(task) = self.plan.tasks.iter().find(has_it) else { return error.into() };
-        let name =
-            |task: &'_ PlanTask| task.id.as_ref().map_or_else(|| task.spec.name.clone(), ToString::to_string);
-        let names: Vec<String> = self.plan.tasks.iter().map(name).collect();
-        let near = nearest(id, names.iter().map(String::as_str).chain(similar.iter().map(TaskId::as_str)));
-        let message = format!("needs `{id}`, which is neither in the plan nor in the store");
-        let problem = Problem::at(Some(&self.shown), task.at, format!("task `{}`", name(task)), message);
-        let hint = near.map_or_else(
+    /// Gives an error about a dependency its place, and names all that are so: the rules stop at the first.
+    pub(super) fn placed(&self, manager: &Manager, error: Error) -> CliError {
+        if !is_unknown_task(&error) {
+            return error.into();
+        }
+        let unknown =
+            self.plan.tasks.iter().flat_map(|task| task.needs_outside.iter().map(move |id| (task, id)));
+        let mut problems = Vec::new();
+        for (task, id) in unknown {
+            let Err(Error::Refused(refusal)) = manager.read(|view| resolve(view, id.as_str())) else {
+                continue;
+            };
+            let Refusal::UnknownTask { similar, .. } = *refusal else { continue };
+            // To compare each with every name takes long, and more than these are read by programs.
+            let hint = (problems.len() < SHOWN).then(|| self.hint(id, &similar));
+            let message = format!("needs `{id}`, which is neither in the plan nor in the store");
+            let problem =
+                Problem::at(Some(&self.shown), task.at, format!("task `{}`", name_of(task)), message);
+            problems.push(Problem { hint, ..problem });
+        }
+        if problems.is_empty() { error.into() } else { CliError::References { problems } }
+    }
+
+    /// Returns what may have been meant by an id that is nowhere.
+    fn hint(&self, id: &TaskId, similar: &[TaskId]) -> String {
+        let names = self.plan.tasks.iter().map(name_of).chain(similar.iter().map(TaskId::as_str));
+        nearest(id.as_str(), names).map_or_else(
             || "`taskpawl list` shows the ids in the store".to_owned(),
             |near| format!("did you mean `{near}`?"),
-        );
-        CliError::Reference { problem: Box::new(Problem { hint: Some(hint), ..problem }) }
+        )
     }
+}
+
+fn is_unknown_task(error: &Error) -> bool {
+    matches!(error, Error::Refused(refusal) if matches!(**refusal, Refusal::UnknownTask { .. }))
+}
+
+fn name_of(task: &PlanTask) -> &str {
+    task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str)
 }
 
 fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
@@ -252,7 +275,6 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> String {
 
 /// Returns the first ids of a list; `--json` has all.
 fn listed(ids: &[TaskId]) -> String {
-    const SHOWN: usize = 20;
     let mut words: Vec<String> = ids.iter().take(SHOWN).map(ToString::to_string).collect();
     if ids.len() > SHOWN {
         words.push(format!("{} more (--json lists them)", ids.len() - SHOWN));

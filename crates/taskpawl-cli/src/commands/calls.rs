@@ -7,7 +7,7 @@ use taskpawl::model::{CallSpec, Map, NewCall, Plan, PlanTask, Position, TaskId};
 use taskpawl::tools::ToolError;
 
 use crate::app::App;
-use crate::error::{CliError, Problem};
+use crate::error::{CliError, Problem, SHOWN};
 use crate::servers::McpServers;
 use crate::toolbox::Toolbox;
 
@@ -67,12 +67,12 @@ fn check<'a>(
     place: impl Fn(usize, &str) -> (Option<String>, Position, String),
 ) -> Result<(), CliError> {
     let toolbox = app.toolbox()?;
-    let mut problems = Vec::new();
+    let (mut problems, mut unknown) = (Vec::new(), Vec::new());
     for (index, call) in calls {
         match look_at(toolbox, app.servers()?, call) {
             Some(Finding::UnknownTool(message)) => {
                 let (file, at, path) = place(index, "");
-                app.out().warn(&Problem::at(file.as_deref(), at, path, message).line());
+                unknown.push(Problem::at(file.as_deref(), at, path, message));
             }
             Some(Finding::Wrong { field, problem }) => {
                 let (file, at, path) = place(index, &format!("{}: {field}", call.tool_name));
@@ -81,7 +81,20 @@ fn check<'a>(
             None => {}
         }
     }
+    warn_of_unknown(app, &unknown);
     if problems.is_empty() { Ok(()) } else { Err(CliError::Calls { problems }) }
+}
+
+fn warn_of_unknown(app: &App, calls: &[Problem]) {
+    for call in calls.iter().take(SHOWN) {
+        app.out().warn(&call.line());
+    }
+    if calls.len() > SHOWN {
+        let more = calls.len() - SHOWN;
+        app.out().warn(&format!(
+            "… and {more} more whose tool is not known here: `taskpawl tools list` shows all tools"
+        ));
+    }
 }
 
 fn look_at(toolbox: &Toolbox, servers: &McpServers, call: &CallSpec) -> Option<Finding> {

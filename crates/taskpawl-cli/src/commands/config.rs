@@ -110,6 +110,7 @@ fn path(app: &App) -> Result<ExitCode, CliError> {
     for (label, path) in [("project", &files.project), ("user", &files.user)] {
         let text = match path {
             Some(path) if path.is_file() => path.display().to_string(),
+            Some(path) if path.symlink_metadata().is_ok() => format!("{} (no file)", path.display()),
             Some(path) => format!("{} (not there)", path.display()),
             None => "none".to_owned(),
         };

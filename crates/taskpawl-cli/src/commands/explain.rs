@@ -1,7 +1,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Reason, Selector, Untakable, format_time};
+use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Reason, Selector, format_time};
 
 use crate::app::App;
 use crate::commands::{parse, print, running};
@@ -66,15 +66,6 @@ fn tell_lack(app: &App, explanation: &mut Explanation) -> Result<(), CliError> {
     Ok(())
 }
 
-/// As [`tell_lack`], of what is ready and no run can take.
-pub(super) fn tell_lacks(app: &App, nobody: &mut [Untakable]) -> Result<(), CliError> {
-    for task in nobody {
-        let lack = task.missing_tool.as_deref().map(|tool| lack(app, tool)).transpose()?.flatten();
-        task.because = lack.map_or_else(|| std::mem::take(&mut task.because), |lack| lack.text);
-    }
-    Ok(())
-}
-
 fn lack(app: &App, tool: &str) -> Result<Option<Lack>, CliError> {
     let toolbox = app.toolbox()?;
     if toolbox.registry().get(tool).is_some() {
@@ -120,7 +111,6 @@ pub(super) fn next(out: &Output, text: &mut String, actions: &[String]) {
 fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
     let mut list = app.reader()?.manager().explain_ready(&args.only, limit, &running::means(app)?)?;
-    tell_lacks(app, &mut list.for_nobody)?;
     app.name_store(&mut list.next_actions)?;
     let out = app.out();
     if out.is_json {

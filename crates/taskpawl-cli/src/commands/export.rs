@@ -117,6 +117,7 @@ fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
     let none = Files::default();
     let left = left.as_ref().unwrap_or(&known.reading);
     let written = write_over(args.format, &tasks, files_to_keep.unwrap_or(&none), left);
+    check_single(args.format, &root, &written)?;
     let mut changed = changed(&written, files);
     let removed = removed(files, rest.as_ref());
     changed.extend(removed.iter().cloned());
@@ -283,6 +284,23 @@ fn tasks(manager: &Manager, args: &Args, known: &BTreeSet<String>) -> Result<Vec
         tasks.retain(|task| wanted.contains(task.id.as_str()) || known.contains(task.id.as_str()));
     }
     Ok(tasks)
+}
+
+/// Refuses a path that is one file of a folder, where several are to be written.
+fn check_single(format: Format, root: &Path, written: &Written) -> Result<(), CliError> {
+    let count = written.files.iter().count();
+    if !root.is_file() || count <= 1 {
+        return Ok(());
+    }
+    let folder = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (path, folder) = (root.display(), folder.display());
+    Err(CliError::usage_with(
+        format!("`{path}` is one file, and {count} tasks with a file each are to be written"),
+        format!(
+            "name the folder: `taskpawl export {} {folder}`; or this task alone, by `--only ID`",
+            format.name()
+        ),
+    ))
 }
 
 /// Returns the names of the files that are not already so.

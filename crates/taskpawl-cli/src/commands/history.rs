@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
-use crate::text::{clean, cut, style};
+use crate::text::{clean, cut, quoted, style};
 
 /// Tell what changed, when, and by whom, in the order in which it happened
 #[derive(Debug, clap::Args)]
@@ -214,8 +214,9 @@ fn what(kind: &EventKind) -> String {
             format!("moved from {} to {}", place(from), place(to))
         }
         EventKind::Noted { text } => format!("note: {text}"),
-        EventKind::Applied { plan, created, changed, pruned } => {
-            format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned")
+        EventKind::Applied { plan, created, changed, pruned, notify } => {
+            let told = notify.as_deref().map(tells).unwrap_or_default();
+            format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned{told}")
         }
         EventKind::Undone { first, last } if first == last => format!("undid revision {last}"),
         EventKind::Undone { first, last } => format!("undid revisions {first} to {last}"),
@@ -264,6 +265,12 @@ fn in_words(reason: &BlockedReason) -> Option<String> {
         | BlockedReason::Interrupted { .. }
         | BlockedReason::Manual { .. } => Some(print::reason(reason)),
     }
+}
+
+/// Says which program a plan tells about its tasks from now on.
+fn tells(argv: &[String]) -> String {
+    let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+    if words.is_empty() { ", tells no program".to_owned() } else { format!(", tells {}", words.join(" ")) }
 }
 
 fn until(lease: Option<Timestamp>) -> String {

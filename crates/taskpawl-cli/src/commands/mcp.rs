@@ -78,6 +78,13 @@ pub(crate) struct Args {
     sandbox: SandboxArgs,
 }
 
+impl Args {
+    /// Returns whether the tools of the plan are served.
+    fn has_plan(&self) -> bool {
+        self.dialect.is_empty() || self.dialect.contains(&Served::Core)
+    }
+}
+
 /// What a server offers beside or instead of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
@@ -151,7 +158,8 @@ fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         lease: app.config()?.lease,
         run: running::configured(app)?,
         found_later: app.servers()?.found_later(),
-        has_plan: args.dialect.is_empty() || args.dialect.contains(&Served::Core),
+        absent: Some(app.absent_tools()?),
+        has_plan: args.has_plan(),
         sets: sets(args, &lists, &plans),
     };
     let server = McpServer::new(plans.clone(), options).map_err(taskpawl::OpenError::from)?;
@@ -192,7 +200,7 @@ fn within(app: &App, args: &Args) -> Result<Option<PlanAccess>, CliError> {
 /// Returns whether there is no project, and nothing is served that is kept in one.
 fn is_without_project(app: &App, args: &Args) -> Result<bool, CliError> {
     let Err(CliError::Place(PlacementError::NoProject { .. })) = app.place() else { return Ok(false) };
-    if args.dialect.is_empty() || args.dialect.contains(&Served::Core) {
+    if args.has_plan() {
         return Ok(false);
     }
     let in_project = |served: &&Served| !matches!(served, Served::Dialect(Dialect::Session | Dialect::Queue));
@@ -270,6 +278,9 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp);
     if args.read_only {
         return Ok(builder.open()?);
+    }
+    if args.has_plan() {
+        app.check_apart(&args.sandbox)?;
     }
     app.place()?.record()?;
     if args.allow != Some(Allow::Sandboxed) {

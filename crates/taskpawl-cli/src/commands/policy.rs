@@ -205,6 +205,9 @@ fn text(app: &App, tool: &str, checked: &Checked) -> String {
     if let Some(why) = checked.by_itself {
         table.row(["call", "ask", why].into_iter().map(Cell::new).collect());
     }
+    if let Some(why) = &explained.in_vain {
+        table.row(["call", "deny", why].into_iter().map(Cell::new).collect());
+    }
     text.push_str(&table.render(out.paint, None));
     match &explained.commands {
         Some(commands) if commands.len() > 1 => {

@@ -6,7 +6,7 @@ use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
 use crate::app::App;
-use crate::commands::{explain, print, running};
+use crate::commands::{print, running};
 use crate::error::CliError;
 use crate::output::{Output, say};
 use crate::text::{clean, clean_block, count, cut};
@@ -39,14 +39,13 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     }
     match digest(app) {
         Ok(digest) if out.is_json => out.data(&digest),
-        Ok(digest) => out.print(&text(&digest)),
+        Ok(digest) => out.print(&text(&digest, &app.store_words())),
         Err(error) => unread(&out, &error),
     }
 }
 
 fn digest(app: &App) -> Result<Digest, CliError> {
     let mut digest = Digest::gather(app.reader()?.manager(), MOST, &running::means(app)?)?;
-    explain::tell_lacks(app, &mut digest.for_nobody.items)?;
     let mut commands: Vec<String> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
     app.name_store(&mut commands)?;
     digest.next_actions.truncate(commands.len());
@@ -81,7 +80,7 @@ fn tokens(text: &str) -> usize {
 struct Section {
     heading: &'static str,
     lines: Vec<String>,
-    rest: &'static str,
+    rest: String,
     /// Whether there are more of them than were looked at.
     truncated: bool,
     /// How many tasks there are, where that is known beyond the items.
@@ -89,14 +88,14 @@ struct Section {
 }
 
 impl Section {
-    fn new<T>(
-        heading: &'static str,
-        list: &Listed<T>,
-        rest: &'static str,
-        line: impl Fn(&T) -> String,
-    ) -> Self {
+    fn new<T>(heading: &'static str, list: &Listed<T>, rest: &str, line: impl Fn(&T) -> String) -> Self {
         let lines = list.items.iter().map(|item| format!("- {}", line(item))).collect();
-        Self { heading, lines, rest, truncated: list.truncated, total: None }
+        Self { heading, lines, rest: rest.to_owned(), truncated: list.truncated, total: None }
+    }
+
+    /// Makes its command name the store.
+    fn of_store(self, words: &str) -> Self {
+        Self { rest: self.rest.replacen("taskpawl", &format!("taskpawl{words}"), 1), ..self }
     }
 
     /// Says how many tasks there are of which the items tell.
@@ -164,13 +163,16 @@ impl Page {
     }
 }
 
-fn text(digest: &Digest) -> String {
+/// Returns the text; `store` are the words that commands have to add so that they are about the same store.
+fn text(digest: &Digest, store: &str) -> String {
     if digest.total == 0 {
-        return "taskpawl: the plan has no tasks yet; `taskpawl apply FILE` or `taskpawl create NAME` adds some.\n"
-            .to_owned();
+        return format!(
+            "taskpawl: the plan has no tasks yet; `taskpawl{store} apply FILE` or `taskpawl{store} create NAME` adds some.\n"
+        );
     }
-    let mine = Section::new("You hold:", &digest.mine, "taskpawl list --status in_progress", mine);
-    let lists = sections(digest);
+    let mine =
+        Section::new("You hold:", &digest.mine, "taskpawl list --status in_progress", mine).of_store(store);
+    let lists = sections(digest).map(|section| section.of_store(store));
     let all: Vec<&Section> = std::iter::once(&mine).chain(&lists).collect();
     let mut page = Page::new(BUDGET, &all);
     page.line(&summary(digest), 0);

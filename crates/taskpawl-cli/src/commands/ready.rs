@@ -5,7 +5,7 @@ use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;
 use crate::commands::list::PageArgs;
-use crate::commands::{explain, print, question, running};
+use crate::commands::{print, question, running};
 use crate::error::CliError;
 use crate::output::PageInfo;
 
@@ -31,7 +31,6 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let (limit, offset) = (args.page.limit(app)?, args.page.offset);
     let manager = app.reader()?.manager();
     let ReadyPage { page, mut for_nobody } = manager.ready(limit, offset, &running::means(app)?)?;
-    explain::tell_lacks(app, &mut for_nobody)?;
     if app.is_json() {
         let total_for_nobody = for_nobody.len();
         for_nobody.truncate(if limit == 0 { total_for_nobody } else { limit });

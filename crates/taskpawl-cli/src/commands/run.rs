@@ -22,5 +22,6 @@ pub(crate) struct Args {
 
 /// Runs one task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    app.check_apart(&args.run.sandbox)?;
     running::run(app, &app.runner(&args.run.sandbox)?, What::Task(args.id.clone()), &args.run)
 }

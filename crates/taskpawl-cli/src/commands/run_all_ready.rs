@@ -51,6 +51,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         return dry_run(app, args);
     }
+    app.check_apart(&args.run.sandbox)?;
     let Some(path) = &args.plan else {
         args.takes.refuse_without_plan()?;
         return running::run(app, &app.runner(&args.run.sandbox)?, What::Ready(args.only.clone()), &args.run);
@@ -62,7 +63,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let keeps_approvals = question::is_within_call(app);
     let options = ApplyOptions { prune: false, fresh: args.fresh, keeps_approvals };
     let manager = plans.manager().clone().with_origin(Origin::Plan);
-    let report = manager.apply(file.plan.clone(), &file.name, options).map_err(|error| file.placed(error))?;
+    let applied = manager.apply(file.plan.clone(), &file.name, options);
+    let report = applied.map_err(|error| file.placed(&manager, error))?;
     if !report.gone.is_empty() {
         let gone: Vec<&str> = report.gone.iter().take(10).map(taskpawl::model::TaskId::as_str).collect();
         let more = report.gone.len().saturating_sub(gone.len());
@@ -104,7 +106,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let told = Told::of_file(&manager, &file.name, &file.plan.notify);
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
-    let mut found = found.map_err(|error| file.placed(error))?;
+    let mut found = found.map_err(|error| file.placed(&manager, error))?;
     // What is not applied cannot be asked about.
     found.next_actions = vec![command(args)];
     forecast::print(app, found, told.as_slice())

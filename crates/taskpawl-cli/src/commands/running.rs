@@ -85,6 +85,7 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
         found_later: app.servers()?.found_later(),
         capacities: config.run.resources.clone(),
         jobs: Some(jobs),
+        absent: Some(app.absent_tools()?),
     })
 }
 

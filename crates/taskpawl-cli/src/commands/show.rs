@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde_json::Value;
 use taskpawl::model::{
     ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
@@ -27,6 +28,15 @@ pub(crate) struct Args {
     id: String,
 }
 
+/// A task with what its plan tells to whom.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    task: &'a Task,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notify: &'a [Told],
+}
+
 /// What is said of a task about which nobody decided in time.
 const OVER: &str = "the time to decide is over; the next run or command on it goes the way of its plan";
 
@@ -35,13 +45,13 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let plans = app.reader()?;
     let task = plans.get_task(&args.id)?;
     let out = app.out();
-    if out.is_json {
-        return out.data(&task);
-    }
     let told = match &task.plan {
         Some(plan) => Told::of_plan(plans.manager(), plan)?,
         None => None,
     };
+    if out.is_json {
+        return out.data(&Whole { task: &task, notify: told.as_slice() });
+    }
     let mut sheet = Sheet::new(&out).of(&task, told.as_ref());
     if let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason {
         let request = plans.manager().approval_request(task.id.as_str())?;
@@ -226,16 +236,19 @@ impl<'a> Sheet<'a> {
 
 fn holder(claim: &Claim, ended: Option<ClaimEnd>) -> String {
     let run = claim.run.as_ref().map(|run| format!("run {run}"));
-    let lease = claim.lease_until.map(format_time).unwrap_or_default();
+    let until = claim.lease_until.map(|end| format!(" until {}", format_time(end))).unwrap_or_default();
     match (run, ended) {
         (Some(run), Some(ClaimEnd::Killed)) => {
             format!("{run}, which ended without finishing; the next run or command on it takes it back")
         }
         (Some(run), _) => format!("{} in {run}", claim.actor),
         (None, Some(_)) => {
-            format!("{} until {lease}, which is over; who claims it next gets it", claim.actor)
+            format!("{}{until}, which is over; who claims it next gets it", claim.actor)
         }
-        (None, None) => format!("{} until {lease}", claim.actor),
+        (None, None) if until.is_empty() => {
+            format!("{}, by a claim that does not end by itself", claim.actor)
+        }
+        (None, None) => format!("{}{until}", claim.actor),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::commands::question;
 use crate::config::files;
 use crate::error::CliError;
+use crate::files::{read_bytes, read_file};
 use crate::text::{clean, clean_block, style};
 use crate::trust::{self, Trusted};
 
@@ -114,7 +115,7 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
     let mut hashes = Vec::new();
     for file in files {
         let failed = |source| CliError::File { action: "read", path: file.clone(), source };
-        let bytes = fs::read(file).map_err(failed)?;
+        let bytes = read_bytes(file).map_err(failed)?;
         let name = out.paint_err.style(style::BOLD, &clean(&file.to_string_lossy()));
         say(&format!("{name}\n{}\n", clean_block(&String::from_utf8_lossy(&bytes))));
         hashes.push(taskpawl::tools::content_hash(&bytes));
@@ -165,7 +166,7 @@ fn describing(app: &App) -> Vec<PathBuf> {
 /// Returns whether a configuration describes a tool or a server, and not only says how often something runs at once. What cannot be
 /// read describes whatever it likes.
 fn describes(file: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(file) else { return true };
+    let Ok(text) = read_file(file) else { return true };
     let Ok(table) = DeTable::parse(&text) else { return true };
     let is_plain = |key: &str| matches!(key, "concurrency" | "hosts");
     table.get_ref().iter().any(|(name, value)| match (name.get_ref().as_ref(), value.get_ref()) {

@@ -2,6 +2,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use taskpawl::model::Means;
 use taskpawl::{HistoryFilter, Manager, Taskpawl};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -9,7 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::app::App;
 use crate::checklist::{Board, Keeping, Screen, Sheet, TURN, View, frame};
-use crate::commands::{history, parse};
+use crate::commands::{history, parse, running};
 use crate::error::CliError;
 use crate::text::Paint;
 
@@ -43,7 +44,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = plans.manager();
     let out = app.out();
     if args.once {
-        let sheet = Watched::read(plans)?.sheet(manager);
+        let sheet = Watched::read(plans, running::means(app)?)?.sheet(manager);
         if out.is_json {
             return out.data(&sheet);
         }
@@ -58,7 +59,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let hint = "add `--json`, or send the output to a file or a program";
         return Err(CliError::usage_with("`--since` is for a stream of changes", hint));
     }
-    draw(plans, out.paint)
+    draw(plans, running::means(app)?, out.paint)
 }
 
 /// Returns whether there is a terminal to draw on and to be told keys by.
@@ -104,12 +105,12 @@ enum Happening {
 }
 
 /// Draws the plan until somebody quits, and leaves its last state behind on the terminal.
-fn draw(plans: &Taskpawl, paint: Paint) -> Result<ExitCode, CliError> {
+fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let mut drawing = Drawing { sheet: None, view: View::default(), paint };
     let exit = runtime.block_on(async {
-        let mut sources = Sources::open(plans)?;
+        let mut sources = Sources::open(plans, means)?;
         let mut screen = Screen::enter().map_err(CliError::Output)?;
         loop {
             let is_moving = drawing.sheet.as_ref().is_some_and(Sheet::is_moving);
@@ -142,14 +143,14 @@ struct Sources {
 }
 
 impl Sources {
-    fn open(plans: &Taskpawl) -> Result<Self, CliError> {
+    fn open(plans: &Taskpawl, means: Means) -> Result<Self, CliError> {
         let (plan_sender, plan) = mpsc::channel(1);
         let (terminal_sender, terminal) = mpsc::channel(64);
         let plans = plans.clone();
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(CliError::Runtime)
         };
-        spawn("taskpawl-follow", Box::new(move || follow(&plans, &plan_sender)))?;
+        spawn("taskpawl-follow", Box::new(move || follow(&plans, &means, &plan_sender)))?;
         spawn("taskpawl-keyboard", Box::new(move || read_terminal(&terminal_sender)))?;
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -188,8 +189,8 @@ struct Watched {
 }
 
 impl Watched {
-    fn read(plans: &Taskpawl) -> Result<Self, taskpawl::Error> {
-        Ok(Self { board: Board::read(plans.manager())?, keeping: Keeping::read(plans)? })
+    fn read(plans: &Taskpawl, means: Means) -> Result<Self, taskpawl::Error> {
+        Ok(Self { board: Board::read(plans.manager(), means)?, keeping: Keeping::read(plans)? })
     }
 
     fn follow(&mut self, manager: &Manager) -> Result<(), taskpawl::Error> {
@@ -208,14 +209,14 @@ impl Watched {
 }
 
 /// Sends what is to be drawn whenever it has changed.
-fn follow(plans: &Taskpawl, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
+fn follow(plans: &Taskpawl, means: &Means, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>>) {
     /// Between two pictures of a plan that changes all the time.
     const PACE: Duration = Duration::from_millis(100);
     /// The end of a process that is killed, and of a lease, is no event.
     const LOOK_AGAIN: Duration = Duration::from_secs(2);
     let mut watched = None;
     loop {
-        let sheet = step(plans, &mut watched);
+        let sheet = step(plans, means, &mut watched);
         let is_error = sheet.is_err();
         if sender.blocking_send(sheet).is_err() || is_error {
             return;
@@ -231,10 +232,10 @@ fn follow(plans: &Taskpawl, sender: &mpsc::Sender<Result<Sheet, taskpawl::Error>
     }
 }
 
-fn step(plans: &Taskpawl, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
+fn step(plans: &Taskpawl, means: &Means, watched: &mut Option<Watched>) -> Result<Sheet, taskpawl::Error> {
     match watched {
         Some(watched) => watched.follow(plans.manager())?,
-        None => *watched = Some(Watched::read(plans)?),
+        None => *watched = Some(Watched::read(plans, means.clone())?),
     }
     Ok(watched.as_ref().map(|watched| watched.sheet(plans.manager())).unwrap_or_default())
 }

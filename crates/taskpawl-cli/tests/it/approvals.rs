@@ -282,6 +282,19 @@ fn the_program_that_a_plan_tells_is_seen_before_it_runs() {
     let shown = cli.run(&["show", "a"]).ok();
     assert!(shown.stdout.contains(&format!("tells       {line}\n")), "{shown}");
     assert!(!cli.run(&["show", "other"]).ok().stdout.contains("tells"));
+    let shown = cli.run(&["show", "a", "--json"]).ok().json();
+    assert_eq!(
+        (&shown["data"]["id"], &shown["data"]["notify"]),
+        (&serde_json::json!("a"), &json["data"]["notify"])
+    );
+    assert!(cli.run(&["show", "other", "--json"]).ok().json()["data"].get("notify").is_none());
+    let history = cli.run(&["history"]).ok();
+    let applied = "plan told applied: 1 created, 0 changed, 0 pruned, tells sh -c 'cat > said'\n";
+    assert!(history.stdout.contains(applied), "{history}");
+    let changed = cli.run(&["history", "--json"]).ok().json();
+    let is_applied = |event: &&serde_json::Value| event["type"] == "applied";
+    let found = changed["data"].as_array().unwrap().iter().find(is_applied).unwrap();
+    assert_eq!(found["notify"], serde_json::json!(["sh", "-c", "cat > said"]), "{found}");
     cli.run(&["done", "other"]).ok();
     cli.policy("[[rules]]\ndecision = \"deny\"\nargv = \"sh\"\n");
     let dry = cli.run(&["run-all-ready", "--dry-run"]).ok();

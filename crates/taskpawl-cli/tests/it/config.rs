@@ -56,6 +56,47 @@ fn a_wrong_file_is_refused_with_the_line() {
     insta::assert_snapshot!("variable", cli.run(&["list", "--json"]));
 }
 
+/// Who put something there meant that it counts.
+#[test]
+fn what_is_no_file_is_refused_with_what_it_is() {
+    let make = |kind: &str, path: &std::path::Path| match kind {
+        "a directory" => fs::create_dir(path).unwrap(),
+        "a pipe" => rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap(),
+        _ => std::os::unix::fs::symlink("gone", path).unwrap(),
+    };
+    let places = [
+        "work/taskpawl.toml",
+        "work/taskpawl-policy.toml",
+        ".config/taskpawl/config.toml",
+        ".config/taskpawl/policy.toml",
+    ];
+    for (kind, says) in [
+        ("a directory", "it is no file but a directory; put a file in its place, or move it away"),
+        ("a pipe", "it is no file but a pipe; put a file in its place, or move it away"),
+        ("a link", "` is a link to `gone`, where nothing is; make that, or remove the link"),
+    ] {
+        for place in places {
+            let cli = Cli::new();
+            fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+            make(kind, &cli.path(place));
+            let refused = cli.run(&["create", "x"]);
+            assert_eq!(refused.code, Some(2), "{kind} {place}: {refused}");
+            assert!(refused.stderr.contains(place) && refused.stderr.contains(says), "{refused}");
+            let looked = cli.run(&["list"]);
+            assert_eq!(looked.code == Some(0), place.starts_with("work/"), "{kind} {place}: {looked}");
+            assert!(looked.stderr.contains(says), "{looked}");
+        }
+        let cli = Cli::new();
+        make(kind, &cli.path("work/.mcp.json"));
+        let run = cli.run(&["tools", "list"]).ok();
+        assert!(run.stderr.contains(says) && run.stderr.contains("its servers are left out"), "{run}");
+    }
+    let cli = Cli::new();
+    std::os::unix::fs::symlink("gone", cli.path(".config")).unwrap();
+    let refused = cli.run(&["create", "x"]);
+    assert!(refused.stderr.contains("/.config` is a link to `gone`, where nothing is"), "{refused}");
+}
+
 /// A program of a plan may have written there: who looks for what it did has to see something.
 #[test]
 fn who_only_looks_goes_on_without_what_is_wrong_in_the_project() {

@@ -304,6 +304,20 @@ fn what_is_gone_there_stays_so_unless_it_changed_here_or_that_is_asked_for() {
 }
 
 #[test]
+fn several_tasks_are_not_written_to_the_file_of_one() {
+    let cli = Cli::new();
+    let path = cli.file("list/1.json", r#"{"id":"1","subject":"First","status":"pending"}"#);
+    cli.run(&["import", "claude", "list/1.json"]).ok();
+    cli.run(&["create", "Second"]).ok();
+    let before = fs::read(&path).unwrap();
+    let run = cli.run(&["export", "claude", "list/1.json"]);
+    assert!(run.code == Some(2) && run.stderr.contains("`taskpawl export claude list`"), "{run}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    cli.run(&["export", "claude", "list/1.json", "--only", "1"]).ok();
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
 fn what_is_above_a_change_comes_back_with_it() {
     let cli = Cli::new();
     let path = cli.file("c.md", "- [ ] a\n- [ ] p\n  - [ ] q\n  - [ ] r\n");
@@ -527,4 +541,14 @@ fn what_a_format_has_no_place_for_is_said() {
         &["export", "backlog", "board"],
         &["import", "board"],
     ]));
+}
+
+#[test]
+fn what_somebody_was_at_elsewhere_is_held_without_an_end() {
+    let cli = Cli::new();
+    cli.file("t.md", "- [/] Write the parser\n");
+    let created = cli.run(&["import", "t.md", "--json"]).ok().json()["data"]["created"].clone();
+    let shown = cli.run(&["show", created[0].as_str().unwrap()]).ok().stdout;
+    assert!(shown.contains(", by a claim that does not end by itself\n"), "{shown}");
+    assert!(!shown.contains("until"), "{shown}");
 }

@@ -169,7 +169,11 @@ fn what_programs_can_break_costs_the_servers_of_that_file_alone() {
     for make in ["mkfifo", "mkdir"] {
         std::process::Command::new(make).arg(cli.path("work/.mcp.json")).status().unwrap();
         let run = cli.run(&["tools", "list"]).ok();
-        assert!(run.stderr.contains("it is no file of at most 64 MiB; its servers are left out"), "{run}");
+        let what = if make == "mkdir" { "a directory" } else { "a pipe" };
+        let said = format!(
+            "`[HOME]/work/.mcp.json`: it is no file but {what}; put a file in its place, or move it away; its servers are left out"
+        );
+        assert!(run.stderr.contains(&said), "{run}");
         std::process::Command::new("rm").arg("-r").arg(cli.path("work/.mcp.json")).status().unwrap();
     }
 }
@@ -181,6 +185,17 @@ fn a_file_of_the_user_that_cannot_be_read_is_an_error() {
     let refused = cli.run(&["tools", "list"]);
     assert_eq!(refused.code, Some(2), "{refused}");
     assert!(refused.stderr.contains("`[HOME]/others.json` is no JSON"), "{refused}");
+}
+
+/// Programs of a plan may write there, by whatever link it is named.
+#[test]
+fn a_file_of_the_user_that_leads_into_the_project_needs_trust() {
+    let cli = with_server();
+    fs::rename(cli.path("others.json"), cli.path("work/servers.json")).unwrap();
+    std::os::unix::fs::symlink("work/servers.json", cli.path("others.json")).unwrap();
+    let refused = cli.run(&["tools", "call", "hi/greet", "--args", "{\"name\": \"x\"}"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("not trusted"), "{refused}");
+    assert_eq!(starts(&cli), 0);
 }
 
 #[test]

@@ -115,6 +115,51 @@ fn an_agent_and_a_person_share_the_plan_of_a_project() {
 }
 
 #[test]
+fn agents_and_people_are_told_the_same_of_a_tool_that_is_not_there() {
+    let cli = Cli::new().with_clock();
+    let args = json!({"name": "n", "id": "n", "call": {"srv/x": {}}});
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    let added = agent.call("task_add", &args);
+    let said = "no tool `srv/x` is known here; no MCP server `srv` is configured";
+    assert_eq!(added["warnings"], json!([format!("{said}; runs of this server skip it")]), "{added}");
+    let because = "needs the tool `srv/x`: no MCP server `srv` is configured";
+    let list = agent.call("ready_list", &json!({}));
+    assert_eq!(list["forNobody"][0]["because"], because, "{list}");
+    let shown = agent.call("plan_show", &json!({"status": ["todo"]}));
+    assert_eq!(shown["tasks"][0]["because"], because, "{shown}");
+    assert_eq!(agent.call("plan_show", &json!({}))["forNobody"][0]["because"], because);
+    assert_eq!(agent.close().0, Some(0));
+
+    let created = cli.run(&["create", "M", "--id", "m", "--tool", "srv/x"]).ok();
+    assert!(created.stderr.contains(said), "{created}");
+    for command in [&["prime"][..], &["explain", "--ready"], &["watch", "--once"], &["explain", "n"]] {
+        let run = cli.run(command).ok();
+        assert!(run.stdout.contains(because), "{run}");
+    }
+}
+
+#[test]
+fn no_refusal_is_the_bare_name_of_a_method() {
+    let cli = Cli::new().with_clock();
+    let mut agent = Agent::start(&cli, &cli.path("work"), &[]);
+    for method in ["tools/run", "logging/setLevel", "subscriptions/listen"] {
+        let params = json!({"level": "info", "notifications": {}});
+        let error = agent.ask(method, &params)["error"].clone();
+        let said = format!("there is no method `{method}` in this version of the protocol");
+        assert_eq!((&error["code"], &error["message"]), (&json!(-32601), &json!(said)), "{error}");
+    }
+    let wrong = agent.ask("subscriptions/listen", &json!({"notifications": []}))["error"].clone();
+    assert!(wrong["message"].as_str().unwrap().contains("argument `notifications`"), "{wrong}");
+    agent.asked += 1;
+    agent.send(&json!({"jsonrpc": "2.0", "id": agent.asked}));
+    let mut line = String::new();
+    agent.output.read_line(&mut line).unwrap();
+    let error: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&error["id"], &error["error"]["code"]), (&json!(agent.asked), &json!(-32600)), "{error}");
+    assert_eq!(agent.close().0, Some(0));
+}
+
+#[test]
 fn what_runs_is_known_after_the_server_was_killed() {
     let cli = Cli::new().with_clock();
     let mut agent = Agent::start(&cli, &cli.path("work"), &[]);

@@ -69,6 +69,27 @@ fn what_no_run_here_can_take_is_not_said_to_be_ready() {
     assert_eq!(page["data"], json!([{"id": "look"}]));
 }
 
+#[test]
+fn commands_name_the_store_that_the_command_line_named() {
+    let cli = Cli::new();
+    let store = cli.path("other.db").display().to_string();
+    let at = |words: &[&str]| cli.run(&[words, &["--store", &store]].concat());
+    let is_named =
+        |text: &str| text.matches("`taskpawl ").count() == text.matches("`taskpawl --store ").count();
+    let empty = at(&["prime"]).ok().stdout;
+    assert!(empty.contains("`taskpawl --store ") && is_named(&empty), "{empty}");
+    for number in 0..30 {
+        at(&["create", "By hand", "--id", &format!("t{number}")]).ok();
+    }
+    at(&["create", "Lost", "--id", "lost", "--tool", "nonsense"]).ok();
+    for command in [&["prime"][..], &["ready"], &["show", "nowhere"], &["claim", "lost"]] {
+        let said = at(command).to_string();
+        assert!(said.contains("`taskpawl --store ") && is_named(&said), "{said}");
+    }
+    let plain = cli.run(&["show", "nowhere"]).to_string();
+    assert!(plain.contains("`taskpawl list`"), "{plain}");
+}
+
 /// Counts as the help says.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::Cli;
+use crate::harness::{Cli, Run};
 
 /// Runs a command as the only task of a plan and returns what is known of its call.
 fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
@@ -13,16 +13,27 @@ fn call(cli: &Cli, command: &str, flags: &[&str]) -> Value {
     let all = [&["--store", ":memory:", "run-all-ready", "--plan", "plan.json", "--format", "ndjson"], flags]
         .concat();
     let run = cli.run(&all);
+    let (second, call) = kept_call(cli, flags);
+    assert_eq!(run.code, second.code, "{run}\n{second}");
+    call
+}
+
+/// The same for a command that leaves behind what it cannot do twice.
+fn call_once(cli: &Cli, command: &str) -> Value {
+    cli.file("plan.json", &serde_json::json!({"tasks": [{"id": "a", "run": command}]}).to_string());
+    kept_call(cli, &[]).1
+}
+
+fn kept_call(cli: &Cli, flags: &[&str]) -> (Run, Value) {
     let store = cli.path("one.db");
     for ending in ["", "-wal", "-shm", ".lock"] {
         let _ = fs::remove_file(cli.path(&format!("one.db{ending}")));
     }
     let store = store.to_str().unwrap().to_owned();
     let kept = [&["--store", &store, "run-all-ready", "--plan", "plan.json", "--quiet"], flags].concat();
-    let second = cli.run(&kept);
-    assert_eq!(run.code, second.code, "{run}\n{second}");
-    cli.run(&["--store", &store, "show", "a", "--json"]).ok().json()["data"]["metadata"]["toolCalls"][0]
-        .clone()
+    let run = cli.run(&kept);
+    let shown = cli.run(&["--store", &store, "show", "a", "--json"]).ok().json();
+    (run, shown["data"]["metadata"]["toolCalls"][0].clone())
 }
 
 fn text<'a>(call: &'a Value, field: &str) -> &'a str {
@@ -347,6 +358,101 @@ fn a_configuration_that_is_a_link_is_kept_where_it_leads() {
     }
 }
 
+/// A link that leaves a directory again leads elsewhere by whatever stands in the place of that.
+#[test]
+fn a_configuration_is_kept_by_every_way_that_leads_to_it() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    for directory in ["work/a/b", "work/dot", "other"] {
+        fs::create_dir_all(cli.path(directory)).unwrap();
+    }
+    fs::write(cli.path("work/dot/config.toml"), "# mine\n").unwrap();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, cli.path(name)).unwrap();
+    link("../../other/config.toml", ".config/taskpawl/config.toml");
+    link("../work/a/b/../../middle", "other/config.toml");
+    link("dot/config.toml", "work/middle");
+    let off = "printf '[sandbox]\\nmode = \"off\"\\n'";
+    for command in [
+        format!("mkdir -p e/x/y && mv a z; ln -s e/x/y a/b; ln -s e/x a && {off} > e/middle"),
+        format!("mv a/b a/c; mkdir -p e/f && ln -s ../e/f a/b && {off} > middle"),
+        format!("ln -sfn x middle && {off} > x"),
+        format!("ln dot/config.toml hard && {off} > hard"),
+        format!("{off} > new && mv new middle"),
+        format!("{off} > new && mv new dot/config.toml"),
+    ] {
+        let tried = call_once(&cli, &command);
+        assert_eq!(
+            fs::read_to_string(cli.path(".config/taskpawl/config.toml")).unwrap(),
+            "# mine\n",
+            "{tried}"
+        );
+    }
+}
+
+/// Who makes a journal beside a store says what it held.
+#[test]
+fn no_program_makes_the_journal_of_a_store_in_the_project() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, call: {shell: {command: 'echo x > tasks.db-journal'}}}]");
+    let store = ["--store", "tasks.db"];
+    let run = cli.run(&[&store[..], &["run-all-ready", "--plan", "plan.yaml"]].concat());
+    assert_ne!(run.code, Some(0), "{run}");
+    assert_eq!(fs::read(cli.path("work/tasks.db-journal")).unwrap(), b"");
+    assert_eq!(
+        cli.run(&[&store[..], &["list", "--fields", "id"]].concat()).ok().json()["data"][0]["id"],
+        "a"
+    );
+}
+
+/// Each change puts a new file in the place of the one that was covered.
+#[test]
+fn a_store_that_is_a_readable_file_is_not_run_where_programs_write() {
+    let cli = Cli::new().with_programs();
+    cli.file("plan.yaml", "tasks: [{id: a, run: 'true'}]");
+    let run = |store: &str, flags: &[&str]| {
+        cli.run(&[&["--store", store, "run-all-ready", "--plan", "plan.yaml"], flags].concat())
+    };
+    let refused = run("json:tasks.json", &[]);
+    assert!(
+        refused.code == Some(7) && refused.stderr.contains("`--store json:.taskpawl/tasks.json`"),
+        "{refused}"
+    );
+    assert!(!cli.path("work/tasks.json").exists(), "nothing was applied");
+    for flags in [&["--dry-run"][..], &["--sandbox=off"]] {
+        run("json:tasks.json", flags).ok();
+    }
+    let elsewhere = cli.path("elsewhere.json");
+    run(&format!("json:{}", elsewhere.display()), &[]).ok();
+    let directory = cli.path("elsewhere");
+    fs::create_dir(&directory).unwrap();
+    let named = format!("json:{}", directory.join("tasks.json").display());
+    assert_eq!(run(&named, &["--allow-write", directory.to_str().unwrap()]).code, Some(7));
+    let served = cli.run(&["--store", "json:tasks.json", "mcp"]);
+    assert!(served.code == Some(7) && served.stderr.contains("lies where programs write"), "{served}");
+}
+
+/// Another name of a file is no way around what is protected, nor one that a program has made when the file was none of it yet.
+#[test]
+fn files_are_protected_by_all_their_names() {
+    let cli = Cli::new().with_programs();
+    fs::create_dir_all(cli.path(".config/taskpawl")).unwrap();
+    fs::write(cli.path(".config/taskpawl/config.toml"), "# mine\n").unwrap();
+    fs::hard_link(cli.path(".config/taskpawl/config.toml"), cli.path("work/dot")).unwrap();
+    let made = call_once(&cli, "git init -q fresh && mkdir -p a && ln fresh/.git/config a/h");
+    assert_eq!(made["status"], "succeeded", "{made}");
+    for name in ["a/h", "dot"] {
+        let tried = call(&cli, &format!("echo '[core] fsmonitor = x' >> {name}"), &[]);
+        if has_mounts(&tried) {
+            assert_eq!(tried["status"], "failed", "{tried}");
+        } else {
+            assert!(tried.to_string().contains("not read-only"), "{tried}");
+        }
+    }
+    let args = r#"{"path": "a/h", "content": "x"}"#;
+    let written = cli.run(&["tools", "call", "write_file", "--args", args]);
+    assert_ne!(written.code, Some(0), "{written}");
+}
+
 /// Who replaces a link puts something else in the place of what it leads to.
 #[test]
 fn links_to_what_is_kept_are_not_replaced() {
@@ -356,8 +462,11 @@ fn links_to_what_is_kept_are_not_replaced() {
     let home = home.to_str().unwrap();
     link("dots/config", ".config");
     let plan = "rm ~/.config; mkdir -p ~/.config/taskpawl && echo x > ~/.config/taskpawl/policy.toml";
-    let refused = call(&cli, plan, &["--allow-write", home]);
-    assert!(error(&refused).contains("which is not there, so that they can make it"), "{refused}");
+    let refused = cli.run(&["run-all-ready"]);
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("is a link to `dots/config`, where nothing is"),
+        "{refused}"
+    );
     fs::create_dir_all(cli.path("dots/config")).unwrap();
     let tried = call(&cli, plan, &["--allow-write", home]);
     assert_eq!(tried["status"], "failed", "{tried}");

@@ -127,6 +127,18 @@ fn a_command_is_not_taken_from_what_a_run_opens_either() {
     let opened = cli.run(&[&run[..], &["--allow-write", "../tools"]].concat());
     assert_ne!(opened.code, Some(0), "{opened}");
     assert!(opened.stdout.contains("tools/pass` is where programs of plans may write"), "{opened}");
+    // What need not ask may have been there in an earlier run.
+    let rule = "[[rules]]\ndecision = \"allow\"\nargv = \"make\"\nsandbox = { write = [\"~/tools\"] }\n";
+    cli.policy(rule);
+    let granted = cli.run(&run);
+    assert!(granted.stdout.contains("tools/pass` is where programs of plans may write"), "{granted}");
+    cli.policy("");
+    assert_eq!(cli.run(&run).code, Some(0));
+    let config = fs::read_to_string(cli.path(".config/taskpawl/config.toml")).unwrap();
+    let server = "[mcpServers.s]\ncommand = \"s\"\nsandbox = { write = [\"~/tools\"] }\n";
+    fs::write(cli.path(".config/taskpawl/config.toml"), config + server).unwrap();
+    let granted = cli.run(&run);
+    assert!(granted.stdout.contains("tools/pass` is where programs of plans may write"), "{granted}");
 }
 
 #[test]

@@ -35,6 +35,15 @@ fn once_is_a_picture_or_data() {
 }
 
 #[test]
+fn what_no_run_here_can_take_waits_and_says_why() {
+    let cli = Cli::new();
+    cli.file("plan.yaml", "tasks: [{id: lost, call: {nonsense: {}}}, {id: free, call: {log: {message: x}}}]");
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let text = cli.run(&["watch", "--once"]).ok().stdout;
+    assert!(text.contains("! lost  needs the tool `nonsense`") && text.contains("○ free"), "{text}");
+}
+
+#[test]
 fn changes_of_other_processes_are_lines_of_a_stream() {
     let cli = Cli::new();
     cli.run(&["create", "First", "--id", "first"]).ok();
