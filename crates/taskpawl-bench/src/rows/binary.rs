@@ -12,8 +12,8 @@ use crate::product::Product;
 use crate::sample::{Metric, Sample};
 
 /// What libc is made of. The loader and what the kernel puts in are no libraries.
-const LIBC: [&str; 9] =
-    ["libc.", "libm.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "libutil.", "linux-vdso.", "ld-linux"];
+const LIBC: [&str; 8] =
+    ["libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.", "linux-vdso.", "ld-linux"];
 
 pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
     const SIZE: &str = "size of the program";
