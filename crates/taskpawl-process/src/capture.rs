@@ -1,15 +1,15 @@
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags, access};
+use rustix::io::Errno;
 
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, filter_file};
 use crate::inlet::Inlet;
-use crate::spare::SpareFiles;
 
 /// How much of what a program prints is taken at once.
 const PIECE: usize = 16 << 10;
@@ -49,14 +49,11 @@ pub struct Captured {
 pub(crate) struct Capture {
     stdout: Intake,
     stderr: Intake,
-    spares: SpareFiles,
 }
 
 impl Capture {
-    pub(crate) fn create(files: &OutputFiles, spares: &SpareFiles) -> Result<Self, SpawnError> {
-        let intake = |path| Intake::create(path, spares);
-        let (stdout, stderr) = (intake(&files.stdout)?, intake(&files.stderr)?);
-        Ok(Self { stdout, stderr, spares: spares.clone() })
+    pub(crate) fn begin(files: &OutputFiles) -> Result<Self, SpawnError> {
+        Ok(Self { stdout: Intake::begin(&files.stdout)?, stderr: Intake::begin(&files.stderr)? })
     }
 
     /// Returns the ends for the program: standard output, standard error.
@@ -103,14 +100,8 @@ impl Capture {
     /// Cuts the files to `max_bytes` together: what came with the last piece may lie beyond it.
     pub(crate) fn cut(&self, max_bytes: u64) -> io::Result<()> {
         let (stdout, stderr) = share(max_bytes, self.stdout.bytes, self.stderr.bytes);
-        self.stdout.stream.file.set_len(stdout)?;
-        self.stderr.stream.file.set_len(stderr)
-    }
-
-    /// Gives back what no program was started for.
-    pub(crate) fn discard(self) {
-        // Empty files that stay behind say nothing and take no room.
-        let _ = self.finish(0);
+        self.stdout.stream.cut(stdout)?;
+        self.stderr.stream.cut(stderr)
     }
 
     /// Lets a filter say what stays of the files.
@@ -119,11 +110,11 @@ impl Capture {
         self.stderr.stream.filter(filter)
     }
 
-    /// Reads at most `keep_bytes` of both files together; those that are empty are spared.
+    /// Reads at most `keep_bytes` of both files together; those that are empty are removed.
     pub(crate) fn finish(self, keep_bytes: usize) -> io::Result<(Captured, Captured)> {
         let (stdout, stderr) = (self.stdout.stream, self.stderr.stream);
         let (for_stdout, for_stderr) = share(keep_bytes as u64, stdout.size()?, stderr.size()?);
-        Ok((stdout.finish(for_stdout, &self.spares)?, stderr.finish(for_stderr, &self.spares)?))
+        Ok((stdout.finish(for_stdout)?, stderr.finish(for_stderr)?))
     }
 }
 
@@ -137,8 +128,8 @@ struct Intake {
 }
 
 impl Intake {
-    fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
-        Ok(Self { inlet: Inlet::default(), stream: Stream::create(path, spares)?, bytes: 0 })
+    fn begin(path: &Path) -> Result<Self, SpawnError> {
+        Ok(Self { inlet: Inlet::default(), stream: Stream::begin(path)?, bytes: 0 })
     }
 
     /// Opens the way, and returns the end for the program.
@@ -179,75 +170,102 @@ fn share(limit: u64, stdout: u64, stderr: u64) -> (u64, u64) {
     (for_stdout, stderr.min(limit - for_stdout))
 }
 
-/// One of its streams.
+/// One of its streams. Its file is made with the first byte: most programs print nothing to one of them.
 #[derive(Debug)]
 pub(crate) struct Stream {
     path: PathBuf,
-    file: File,
+    file: Option<File>,
 }
 
 impl Stream {
-    pub(crate) fn create(path: &Path, spares: &SpareFiles) -> Result<Self, SpawnError> {
-        let file = match spares.take(path) {
-            Some(file) => file,
-            None => open(path).map_err(|source| SpawnError::File { path: path.to_owned(), source })?,
-        };
-        Ok(Self { path: path.to_owned(), file })
+    /// Begins with nothing: what another program left at `path` is removed. The directory is there from then on.
+    pub(crate) fn begin(path: &Path) -> Result<Self, SpawnError> {
+        match clear(path) {
+            Ok(()) => Ok(Self { path: path.to_owned(), file: None }),
+            Err(source) => Err(SpawnError::File { path: path.to_owned(), source }),
+        }
     }
 
     pub(crate) fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.file.as_ref().map_or(Ok(0), |file| Ok(file.metadata()?.len()))
     }
 
     /// Writes something behind what is there.
-    pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        io::Write::write_all(&mut &self.file, bytes)
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => open(&self.path)?,
+        };
+        io::Write::write_all(&mut self.file.insert(file), bytes)
+    }
+
+    fn cut(&self, length: u64) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.set_len(length))
     }
 
     pub(crate) fn filter(&mut self, filter: &dyn OutputFilter) -> io::Result<()> {
         if self.size()? > 0
             && let Some(new) = filter_file(&self.path, filter)?
         {
-            self.file = new;
+            self.file = Some(new);
         }
         Ok(())
     }
 
-    pub(crate) fn finish(self, keep_bytes: u64, spares: &SpareFiles) -> io::Result<Captured> {
+    pub(crate) fn finish(self, keep_bytes: u64) -> io::Result<Captured> {
         let bytes = self.size()?;
+        let nothing = Captured { text: String::new(), bytes: 0, truncated: false, file: None };
+        let Some(file) = self.file else { return Ok(nothing) };
         if bytes == 0 {
-            spares.give(self.path, self.file);
-            return Ok(Captured { text: String::new(), bytes, truncated: false, file: None });
+            // What was printed was taken out. A file that cannot be removed says nothing and takes no room.
+            let _ = std::fs::remove_file(&self.path);
+            return Ok(nothing);
         }
         let truncated = bytes > keep_bytes;
         let text =
-            if truncated { self.head_and_tail(bytes, keep_bytes)? } else { lossy(self.read(0, bytes)?) };
+            if truncated { head_and_tail(&file, bytes, keep_bytes)? } else { lossy(read(&file, 0, bytes)?) };
         Ok(Captured { text, bytes, truncated, file: Some(self.path) })
     }
+}
 
-    fn head_and_tail(&self, bytes: u64, keep_bytes: u64) -> io::Result<String> {
-        let head = trim_end(self.read(0, keep_bytes / 2)?);
-        let tail = self.read(bytes - keep_bytes / 2, keep_bytes / 2)?;
-        let tail = trim_start(&tail);
-        let left_out = bytes - (head.len() + tail.len()) as u64;
-        Ok(format!("{}\n… {left_out} bytes left out …\n{}", lossy(head), String::from_utf8_lossy(tail)))
-    }
+fn head_and_tail(file: &File, bytes: u64, keep_bytes: u64) -> io::Result<String> {
+    let head = trim_end(read(file, 0, keep_bytes / 2)?);
+    let tail = read(file, bytes - keep_bytes / 2, keep_bytes / 2)?;
+    let tail = trim_start(&tail);
+    let left_out = bytes - (head.len() + tail.len()) as u64;
+    Ok(format!("{}\n… {left_out} bytes left out …\n{}", lossy(head), String::from_utf8_lossy(tail)))
+}
 
-    fn read(&self, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
-        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
-        let mut buffer = vec![0; bytes];
-        let mut filled = 0;
-        // A file may have become shorter since it was measured, by whoever else may write it.
-        while filled < bytes {
-            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+fn read(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut buffer = vec![0; bytes];
+    let mut filled = 0;
+    // A file may have become shorter since it was measured, by whoever else may write it.
+    while filled < bytes {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        buffer.truncate(filled);
-        Ok(buffer)
+    }
+    buffer.truncate(filled);
+    Ok(buffer)
+}
+
+/// Makes sure that a file can be made: better before the program starts than when it prints.
+fn clear(path: &Path) -> io::Result<()> {
+    let directory = directory_of(path);
+    match access(directory, Access::WRITE_OK | Access::EXEC_OK) {
+        Err(Errno::NOENT) => return make_directory(directory),
+        checked => checked?,
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -256,14 +274,20 @@ fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(path, flags, mode) {
-        Err(rustix::io::Errno::NOENT) => {
-            let directory = path.parent().unwrap_or(Path::new("."));
-            std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
-                .create(directory)?;
+        Err(Errno::NOENT) => {
+            make_directory(directory_of(path))?;
             Ok(rustix::fs::open(path, flags, mode)?.into())
         }
         opened => Ok(opened?.into()),
     }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn make_directory(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 fn lossy(bytes: Vec<u8>) -> String {

@@ -41,7 +41,6 @@ mod programs;
 mod recipe;
 mod sandbox;
 mod search;
-mod spare;
 mod supervisor;
 mod watch;
 

@@ -21,7 +21,6 @@ use crate::group::{Group, Streams};
 use crate::program::Program;
 use crate::programs::Programs;
 use crate::recipe::Recipe;
-use crate::spare::SpareFiles;
 
 /// How much of standard error is taken at once.
 const PIECE: usize = 16 << 10;
@@ -40,7 +39,6 @@ pub struct Piped {
     pipes: Option<(pipe::Sender, pipe::Receiver)>,
     stderr: Stderr,
     filter: Option<Arc<dyn OutputFilter>>,
-    spares: SpareFiles,
     closing: CancellationToken,
     _running: TaskTrackerToken,
 }
@@ -82,9 +80,9 @@ impl Programs {
     /// The program cannot be started. That the system refused it may also come to light only by [`Piped::ended`].
     pub fn start_piped(&self, program: Program) -> Result<Piped, SpawnError> {
         let recipe = Recipe::of(&program)?;
+        // Before a sandbox is put up: it hides only what is there.
+        let file = Stream::begin(&program.output.stderr)?;
         let link = self.link_for(&program)?;
-        let spares = self.spares().clone();
-        let file = Stream::create(&program.output.stderr, &spares)?;
         let broken = |source| SpawnError::File { path: Path::new("pipe").to_owned(), source };
         let (ours, [stdin, stdout, their_stderr], stderr) = pipes().map_err(broken)?;
         let streams = Streams { outputs: [stdout, their_stderr], stdin: Some(stdin), handover: None };
@@ -93,7 +91,7 @@ impl Programs {
         let (closing, running) = (all.closing.clone(), all.running.token());
         let filter = self.filter();
         let stderr = Stderr::new(stderr, file, filter.as_deref());
-        Ok(Piped { group, pipes: Some(ours), stderr, filter, spares, closing, _running: running, program })
+        Ok(Piped { group, pipes: Some(ours), stderr, filter, closing, _running: running, program })
     }
 }
 
@@ -255,7 +253,7 @@ impl Piped {
             if let Some(filter) = &self.filter {
                 stderr.filter(&**filter)?;
             }
-            stderr.finish(keep_bytes as u64, &self.spares)
+            stderr.finish(keep_bytes as u64)
         });
         let path = self.program.output.stderr;
         let stderr = finished.map_err(|source| SpawnError::File { path, source })?;

@@ -1,7 +1,6 @@
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -21,7 +20,6 @@ use crate::profile::Sandbox;
 use crate::program::{End, Limits, Outcome, Program};
 use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
-use crate::spare::SpareFiles;
 use crate::supervisor::{self, Link};
 use crate::watch::{Watched, watch};
 
@@ -65,7 +63,6 @@ pub struct Programs(Arc<Inner>);
 struct Inner {
     supervision: Supervision,
     lock: Option<Arc<File>>,
-    spares: SpareFiles,
     /// Set once, when the run begins.
     filter: OnceLock<Arc<dyn OutputFilter>>,
     piped: PipedPrograms,
@@ -99,8 +96,8 @@ impl Programs {
     }
 
     fn make(supervision: Supervision, lock: Option<Arc<File>>) -> Self {
-        let (spares, piped, filter, slot) = Default::default();
-        Self(Arc::new(Inner { supervision, lock, spares, filter, piped, slot }))
+        let (piped, filter, slot) = Default::default();
+        Self(Arc::new(Inner { supervision, lock, filter, piped, slot }))
     }
 
     /// Lets `filter` say what stays of the output of programs; the first one that is named counts, for all clones.
@@ -125,26 +122,20 @@ impl Programs {
         cancel: &CancellationToken,
     ) -> Result<Outcome, SpawnError> {
         let recipe = Recipe::of(program)?;
+        // Before a sandbox is put up: it hides only what is there.
+        let mut capture = Capture::begin(&program.output)?;
         let link = self.link_for(program)?;
-        let mut capture = Capture::create(&program.output, &self.0.spares)?;
         let started =
             streams(program, &mut capture).and_then(|streams| Group::start(link.as_ref(), &recipe, streams));
         let ended = match started {
             Ok(group) => carry_through(group, &recipe, &mut capture, limits, cancel).await,
             Err(error) => Err(error),
         };
-        match ended {
-            Ok((end, status)) => {
-                let outcome = end
-                    .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
-                    .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
-                Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
-            }
-            Err(error) => {
-                capture.discard();
-                Err(error)
-            }
-        }
+        let (end, status) = ended?;
+        let outcome = end
+            .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
+            .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
+        Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
     }
 
     /// Ends every program that still runs and starts no more. When this returns nothing of them is left. Programs with pipes
@@ -199,10 +190,6 @@ impl Programs {
         self.0.filter.get().cloned()
     }
 
-    pub(crate) fn spares(&self) -> &SpareFiles {
-        &self.0.spares
-    }
-
     /// Returns the way to the supervisor for a program; one that is gone, or was never there, is started. `None` is no
     /// supervision.
     pub(crate) fn link_for(&self, program: &Program) -> Result<Option<Arc<Link>>, SpawnError> {
@@ -220,7 +207,6 @@ impl Programs {
                 Sandbox::On(_) => Err(without_supervisor().into()),
             };
         };
-        make_directory_of(&program.output.stderr)?;
         let link = Link::start(supervisor, &program.sandbox, self.0.lock.as_deref())?;
         if let Some(place) = place {
             links.swap_remove(place);
@@ -255,13 +241,6 @@ fn is_same(one: &Sandbox, other: &Sandbox) -> bool {
 
 pub(crate) fn without_supervisor() -> Refusal {
     Refusal::new("it takes a supervisor, and there is none", "choose another `Supervision` than `Off`")
-}
-
-/// Makes the directory of an output file if it is missing: a sandbox hides only what is there when it is put up.
-fn make_directory_of(output: &Path) -> Result<(), SpawnError> {
-    let directory = output.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|source| SpawnError::File { path: directory.to_owned(), source })
 }
 
 async fn carry_through(

@@ -9,7 +9,6 @@ mod handover;
 mod output;
 mod piped;
 mod sandbox;
-mod spares;
 mod start;
 mod supervised;
 mod support;

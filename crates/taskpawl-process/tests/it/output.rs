@@ -1,16 +1,52 @@
 use std::os::unix::fs::PermissionsExt;
 
-use taskpawl_process::{End, Programs, SpawnError};
+use taskpawl_process::{End, Outcome, SpawnError};
 
-use crate::support::{Bench, until};
+use crate::support::{Bench, is_gone, until};
+
+async fn run_as(bench: &Bench, number: u32, script: &str) -> Outcome {
+    let mut program = bench.program(&["sh", "-c", script]);
+    program.output.stdout = bench.path(&format!("out/{number}.stdout"));
+    program.output.stderr = bench.path(&format!("out/{number}.stderr"));
+    bench.run(&program).await.unwrap()
+}
 
 #[tokio::test]
 async fn no_output_leaves_no_files() {
-    let mut bench = Bench::new();
+    let bench = Bench::new();
     let outcome = bench.shell("true").await;
     assert_eq!((outcome.stdout.file, outcome.stderr.file), (None, None));
-    bench.programs = Programs::default();
     assert_eq!(std::fs::read_dir(bench.path("out")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_stood_at_the_place_of_an_output_is_none_of_it() {
+    let bench = Bench::new();
+    run_as(&bench, 1, "echo one; echo one >&2").await;
+    let second = run_as(&bench, 1, "echo two").await;
+    assert_eq!((second.stdout.text.as_str(), second.stderr.text.as_str()), ("two\n", ""));
+    assert_eq!(std::fs::read_to_string(bench.path("out/1.stdout")).unwrap(), "two\n");
+    assert!(!bench.path("out/1.stderr").exists());
+    std::fs::create_dir(bench.path("out/2.stdout")).unwrap();
+    let mut program = bench.program(&["touch", "started"]);
+    program.output.stdout = bench.path("out/2.stdout");
+    let error = bench.run(&program).await.unwrap_err();
+    assert!(matches!(error, SpawnError::File { .. }), "{error}");
+    assert!(!bench.path("started").exists());
+}
+
+#[tokio::test]
+async fn what_outlives_its_call_prints_to_no_other_one() {
+    // A supervisor would kill the program.
+    let bench = Bench::unsupervised();
+    // It leaves the process group, and so survives the end of the call.
+    let script = "setsid sh -c 'trap \"\" PIPE; echo $$ > orphan; until [ -e go ]; do sleep 0.01; done; echo late; \
+                  echo late > /dev/stdout; : > gone' 2> /dev/null & until [ -s orphan ]; do :; done";
+    run_as(&bench, 1, script).await;
+    let orphan = bench.pid("orphan").await;
+    let second = run_as(&bench, 2, "touch go; until [ -e gone ]; do sleep 0.01; done; echo two").await;
+    assert_eq!(second.stdout.text, "two\n");
+    until("the orphan is gone", || is_gone(orphan)).await;
 }
 
 #[tokio::test]
@@ -136,9 +172,8 @@ async fn what_is_printed_is_in_its_file_while_the_program_runs() {
 async fn output_that_cannot_be_kept_ends_the_program() {
     for script in ["echo lost", "echo lost; exec sleep 600"] {
         let bench = Bench::new();
-        std::fs::create_dir(bench.path("out")).unwrap();
-        std::os::unix::fs::symlink("/dev/full", bench.path("out/1.stdout")).unwrap();
-        let error = bench.run_script(script).await.unwrap_err();
+        let full = format!("ln -s /dev/full {}", bench.path("out/1.stdout").display());
+        let error = bench.run_script(&format!("{full}; {script}")).await.unwrap_err();
         let SpawnError::File { path, source } = &error else { panic!("{error:?}") };
         assert_eq!((path, source.kind()), (&bench.path("out/1.stdout"), std::io::ErrorKind::StorageFull));
     }
