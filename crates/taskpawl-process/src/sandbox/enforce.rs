@@ -2,6 +2,7 @@ use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use super::mounts::Covered;
 use super::namespaces::Namespaces;
 use super::places::Places;
 use super::{cgroup, mounts, namespaces, privileges, syscalls, walls};
@@ -111,19 +112,19 @@ fn network_wall(profile: &Profile, namespaces: &Namespaces, gaps: &mut Vec<Strin
     NetworkWall::Namespace
 }
 
-/// Covers what has to be out of sight, if this process has mounts of its own, and returns the devices that are the programs' own.
+/// Covers what has to be out of sight, if this process has mounts of its own.
 fn cover(
     profile: &Profile,
     places: &Places,
     namespaces: &Namespaces,
     sockets: &[PathBuf],
     gaps: &mut Vec<String>,
-) -> Result<Option<Vec<&'static str>>, Refusal> {
+) -> Result<Option<Covered>, Refusal> {
     let problem = if namespaces.mounts {
         match mounts::make_private() {
             Ok(()) => {
-                let own = mounts::cover(places, sockets, gaps);
-                return own.map(Some).map_err(|error| Refusal::step("mounting", error));
+                let covered = mounts::cover(places, sockets, gaps);
+                return covered.map(Some).map_err(|error| Refusal::step("mounting", error));
             }
             Err(error) => format!("mounting is forbidden ({error})"),
         }

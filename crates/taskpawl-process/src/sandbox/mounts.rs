@@ -29,6 +29,15 @@ const KEPT: [&str; 5] = [
 /// Where programs share memory.
 const MEMORY: &str = "/dev/shm";
 
+/// What mounts have done.
+#[derive(Debug, Default)]
+pub(super) struct Covered {
+    /// The devices that are the programs' own.
+    pub(super) devices: Vec<&'static str>,
+    /// Hidden places that could not be covered.
+    pub(super) bare: Vec<PathBuf>,
+}
+
 /// Makes the mounts of this process its own, so that what it mounts is seen by nobody else.
 pub(super) fn make_private() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
@@ -45,15 +54,10 @@ pub(super) fn listening_sockets() -> Vec<PathBuf> {
     paths
 }
 
-/// Makes everything read-only but the places that may be written, and covers what is hidden, or leads to other programs. Returns
-/// the devices that are the programs' own.
+/// Makes everything read-only but the places that may be written, and covers what is hidden, or leads to other programs.
 ///
 /// What must be covered and could not be is added to `gaps`.
-pub(super) fn cover(
-    places: &Places,
-    sockets: &[PathBuf],
-    gaps: &mut Vec<String>,
-) -> io::Result<Vec<&'static str>> {
+pub(super) fn cover(places: &Places, sockets: &[PathBuf], gaps: &mut Vec<String>) -> io::Result<Covered> {
     let shared = shared(places);
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
@@ -73,18 +77,22 @@ pub(super) fn cover(
     for directory in &shared {
         set_read_only(CWD, directory, false)?;
     }
-    let own = own_devices(places);
+    let devices = own_devices(places);
     protect(places, gaps)?;
-    let empty = Empty::make(&own);
+    let empty = Empty::make(&devices);
+    let mut bare = Vec::new();
     for path in places.hidden.iter().filter(|path| path.exists()) {
         let covered = pin_above(places, path).and_then(|()| empty.cover(path));
+        if covered.is_err() {
+            bare.push(path.clone());
+        }
         note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
     for path in sockets.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
         note(gaps, "can be connected to", path, empty.cover(path));
     }
     empty.forget();
-    Ok(own)
+    Ok(Covered { devices, bare })
 }
 
 fn note(gaps: &mut Vec<String>, what: &str, path: &Path, result: io::Result<()>) {

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,8 @@ use landlock::{
 };
 
 use super::enforce::Refusal;
-use super::places::{Places, carve};
+use super::mounts::Covered;
+use super::places::{Places, carve, is_beneath};
 use crate::faults::{self, Fault};
 use crate::profile::NetworkWall;
 
@@ -17,14 +19,18 @@ const NEWEST: ABI = ABI::V7;
 /// What is never opened as a whole: in it lie devices with all data of the machine, and other processes.
 const SPECIAL: [&str; 2] = ["/dev", "/proc"];
 
+/// Where only administrators put or replace something. What is hidden in there is left to the mounts that cover it: else each of the
+/// hundred files around it takes a rule, and every start of a program copies all rules.
+const SYSTEM: &str = "/etc";
+
 /// Devices that hold nothing of anybody.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// What Landlock shall let through.
 pub(super) struct Wall<'a> {
     pub(super) places: &'a Places,
-    /// The devices that are the programs' own, if mounts cover what is hidden.
-    pub(super) covered: Option<Vec<&'static str>>,
+    /// What mounts have done, if there are any.
+    pub(super) covered: Option<Covered>,
     pub(super) network: NetworkWall,
 }
 
@@ -86,9 +92,17 @@ impl Wall<'_> {
         Ok(rules)
     }
 
+    /// Returns whether a hidden place needs no other wall than the mounts.
+    fn is_left_to_mounts(&self, hidden: &Path) -> bool {
+        let covered = self.covered.as_ref();
+        hidden.starts_with(SYSTEM) && covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare))
+    }
+
+    /// Returns what is opened, outer places first; none lies in one that opens as much.
     fn accesses(&self) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         let special = SPECIAL.map(PathBuf::from);
-        let holes: Vec<PathBuf> = self.places.hidden.iter().chain(&special).cloned().collect();
+        let hidden = self.places.hidden.iter().filter(|path| !self.is_left_to_mounts(path));
+        let holes: Vec<PathBuf> = hidden.chain(&special).cloned().collect();
         let mut accesses = Vec::new();
         for root in &self.places.read {
             let (kept, opened) =
@@ -109,10 +123,24 @@ impl Wall<'_> {
         }
         accesses.extend([("/proc".into(), reading()), ("/dev".into(), AccessFs::ReadDir.into())]);
         accesses.extend(DEVICES.map(|path| (path.into(), using_devices())));
-        let own = self.covered.iter().flatten();
+        let own = self.covered.iter().flat_map(|covered| &covered.devices);
         accesses.extend(own.map(|path| (path.into(), reading() | writing() | using_devices())));
-        accesses
+        without_inner(accesses)
     }
+}
+
+/// Leaves out what lies in another place that opens as much.
+fn without_inner(accesses: Vec<(PathBuf, BitFlags<AccessFs>)>) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let mut opened: BTreeMap<PathBuf, BitFlags<AccessFs>> = BTreeMap::new();
+    for (path, access) in accesses {
+        *opened.entry(path).or_default() |= access;
+    }
+    let is_inner = |path: &Path, access: BitFlags<AccessFs>| {
+        let mut above = path.ancestors().skip(1).filter_map(|above| opened.get(above));
+        above.any(|outer| outer.contains(access))
+    };
+    let outer = opened.iter().filter(|(path, access)| !is_inner(path, **access));
+    outer.map(|(path, access)| (path.clone(), *access)).collect()
 }
 
 /// Returns rules that deny nothing to a program which puts itself behind them, but keep all who are not behind the very same ones from
@@ -156,6 +184,49 @@ mod tests {
     use crate::profile::Profile;
 
     #[test]
+    fn what_lies_in_an_opened_place_takes_no_rule() {
+        let places = |paths: &[(&str, BitFlags<AccessFs>)]| {
+            let accesses = paths.iter().map(|(path, access)| (path.into(), *access)).collect();
+            let left = without_inner(accesses).into_iter();
+            left.map(|(path, access)| (path.to_str().unwrap().to_owned(), access)).collect::<Vec<_>>()
+        };
+        let list = BitFlags::from(AccessFs::ReadDir);
+        let left = places(&[
+            ("/a/b", reading()),
+            ("/a", reading()),
+            ("/ab", list),
+            ("/a/c", writing()),
+            ("/a/c/d", list),
+        ]);
+        assert_eq!(left, [("/a".into(), reading()), ("/a/c".into(), writing()), ("/ab".into(), list)]);
+        let left = places(&[("/a", list), ("/a/b", reading()), ("/a", writing())]);
+        assert_eq!(left, [("/a".into(), list | writing()), ("/a/b".into(), reading())]);
+    }
+
+    #[test]
+    fn only_what_mounts_cover_in_the_directory_of_the_system_takes_no_hole() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(home.join("seen")).unwrap();
+        let (secret, system) = (home.join("secret"), PathBuf::from("/etc/shadow"));
+        let profile = Profile {
+            read: vec![home.clone(), SYSTEM.into()],
+            hidden: vec![secret, system.clone()],
+            ..Profile::default()
+        };
+        let places = Places::of(&profile);
+        let is_open = |covered, path: &Path| {
+            let wall = Wall { places: &places, covered, network: NetworkWall::Open };
+            let reads = |access: BitFlags<AccessFs>| access.contains(AccessFs::ReadFile);
+            wall.accesses().iter().any(|(opened, access)| opened == path && reads(*access))
+        };
+        let bare = || Some(Covered { bare: vec![system.clone()], ..Covered::default() });
+        assert!(is_open(Some(Covered::default()), Path::new(SYSTEM)));
+        assert!(!is_open(bare(), Path::new(SYSTEM)) && !is_open(None, Path::new(SYSTEM)));
+        assert!(!is_open(Some(Covered::default()), &home) && is_open(bare(), &home.join("seen")));
+    }
+
+    #[test]
     fn what_mounts_do_not_cover_is_not_written_either() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
@@ -177,7 +248,7 @@ mod tests {
             paths.map(|path| path.to_str().unwrap().to_owned()).collect()
         };
         assert_eq!(written(None), [".cache", "dots/other"]);
-        assert_eq!(written(Some(Vec::new())), [""]);
+        assert_eq!(written(Some(Covered::default())), [""]);
         let mut gaps = Vec::new();
         places.describe_uncovered("none", &mut gaps);
         let gaps = gaps.join("\n").replace(home.to_str().unwrap(), "");
