@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
@@ -11,7 +11,7 @@ use crate::harness::Cli;
 
 /// Returns both ends of a terminal: that of the person, and that of the program.
 pub(crate) fn terminal() -> (File, File) {
-    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();
     let name = ptsname(&person, Vec::new()).unwrap().into_string().unwrap();
@@ -24,18 +24,24 @@ pub(crate) fn terminal() -> (File, File) {
 
 /// Runs the program with standard output on a terminal that has `columns`.
 fn on_terminal(cli: &Cli, columns: &str, args: &[&str]) -> String {
-    let (mut person, program) = terminal();
+    let (person, program) = terminal();
     let mut command = cli.command(&cli.path("work"), args);
     command.env("COLUMNS", columns).stdin(Stdio::null()).stdout(program).stderr(Stdio::null());
-    let status = command.spawn().unwrap().wait().unwrap();
+    let (text, status) = to_its_end(command, person);
     assert!(status.success(), "{args:?}");
-    // What is printed here fits into the buffer of the terminal; it ends with an error once the program's end is closed.
+    text
+}
+
+/// Runs a program to its end, and returns all that it printed to a terminal: that fits into the buffer of one.
+fn to_its_end(mut command: Command, mut person: File) -> (String, ExitStatus) {
+    let status = command.spawn().unwrap().wait().unwrap();
+    // Reading ends with an error once nobody has the program's end.
     drop(command);
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = person.read(&mut buffer) {
         text.extend_from_slice(&buffer[..count]);
     }
-    String::from_utf8(text).unwrap()
+    (String::from_utf8(text).unwrap(), status)
 }
 
 #[test]
@@ -91,17 +97,18 @@ fn a_list_has_colours_and_fits() {
 fn errors_have_colours_unless_nobody_wants_them() {
     let cli = Cli::new().with("TERM", "xterm");
     let error = |cli: &Cli, args: &[&str]| {
-        let (mut person, program) = terminal();
+        let (person, program) = terminal();
         let mut command = cli.command(&cli.path("work"), args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(program);
-        assert_eq!(command.spawn().unwrap().wait().unwrap().code(), Some(6));
-        let mut text = [0; 4096];
-        let count = person.read(&mut text).unwrap();
-        String::from_utf8_lossy(&text[..count]).contains('\u{1b}')
+        let (text, status) = to_its_end(command, person);
+        assert_eq!(status.code(), Some(6), "{text:?}");
+        text
     };
-    assert!(error(&cli, &["show", "x"]));
-    assert!(!error(&cli, &["show", "x", "--color", "never"]));
-    assert!(!error(&cli.with("NO_COLOR", "1"), &["show", "x"]));
+    let coloured = error(&cli, &["show", "x"]);
+    assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no task"), "{coloured:?}");
+    let plain = error(&cli, &["show", "x", "--color", "never"]);
+    assert!(plain.starts_with("error: no task"), "{plain:?}");
+    assert_eq!(error(&cli.with("NO_COLOR", "1"), &["show", "x"]), plain);
 }
 
 #[test]
