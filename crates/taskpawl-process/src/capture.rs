@@ -197,7 +197,7 @@ impl Stream {
         }
         let file = match self.file.take() {
             Some(file) => file,
-            None => open(&self.path)?,
+            None => make(&self.path)?,
         };
         io::Write::write_all(&mut self.file.insert(file), bytes)
     }
@@ -269,9 +269,9 @@ fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file for appending.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
+/// Makes a file for appending. What a program has put in its place meanwhile may lead anywhere, and is not used.
+fn make(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(path, flags, mode) {
         Err(Errno::NOENT) => {

@@ -44,9 +44,17 @@ pub enum SpawnError {
         /// The directory.
         path: PathBuf,
     },
-    /// An output file, or the file that serves as standard input, cannot be made or used.
+    /// An output file, or the file that serves as standard input, cannot be made; the program was not started.
     #[error("failed to use file `{path}` for the program's input or output")]
     File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What the program printed cannot be kept.
+    #[error("failed to keep in `{path}` what the program printed")]
+    Output {
         /// The file.
         path: PathBuf,
         /// What the system said.

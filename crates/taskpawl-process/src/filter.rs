@@ -112,9 +112,12 @@ impl Replacement {
         if let Some(directory) = path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
-        let options =
-            || OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).clone();
-        let file = options().open(&part)?;
+        // One that is there was left behind, or leads elsewhere.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&part)?;
         let mut new = Self { file, path: part };
         match io::copy(&mut File::open(path)?.take(same), &mut new.file) {
             Ok(_) => Ok(new),

@@ -256,7 +256,7 @@ impl Piped {
             stderr.finish(keep_bytes as u64)
         });
         let path = self.program.output.stderr;
-        let stderr = finished.map_err(|source| SpawnError::File { path, source })?;
+        let stderr = finished.map_err(|source| SpawnError::Output { path, source })?;
         let signal = status.signal();
         let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
         Ok(PipedEnd { code, signal, stderr })

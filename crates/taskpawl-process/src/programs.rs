@@ -134,7 +134,7 @@ impl Programs {
         let (end, status) = ended?;
         let outcome = end
             .and_then(|end| conclude(end, status, capture, limits, self.0.filter.get()))
-            .map_err(|source| SpawnError::File { path: program.output.stdout.clone(), source })?;
+            .map_err(|source| SpawnError::Output { path: program.output.stdout.clone(), source })?;
         Ok(Outcome { enforcement: link.and_then(|link| link.enforcement()), ..outcome })
     }
 

@@ -185,7 +185,7 @@ impl ToolError {
     pub fn class(&self) -> &'static str {
         match self {
             Self::InvalidArgs { .. } => "invalid_args",
-            Self::Io { .. } => "io",
+            Self::Io { .. } | Self::Spawn(SpawnError::Output { .. }) => "io",
             Self::OutsideRoot { .. } => "outside_root",
             Self::Protected { .. } | Self::Closed { .. } => "protected",
             Self::Secret(_) => "secret",

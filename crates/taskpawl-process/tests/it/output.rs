@@ -172,9 +172,12 @@ async fn what_is_printed_is_in_its_file_while_the_program_runs() {
 async fn output_that_cannot_be_kept_ends_the_program() {
     for script in ["echo lost", "echo lost; exec sleep 600"] {
         let bench = Bench::new();
-        let full = format!("ln -s /dev/full {}", bench.path("out/1.stdout").display());
-        let error = bench.run_script(&format!("{full}; {script}")).await.unwrap_err();
-        let SpawnError::File { path, source } = &error else { panic!("{error:?}") };
-        assert_eq!((path, source.kind()), (&bench.path("out/1.stdout"), std::io::ErrorKind::StorageFull));
+        // Who writes wherever the user may could have output written over anything.
+        std::fs::write(bench.path("precious"), "kept").unwrap();
+        let lead = format!("ln -s ../precious {}", bench.path("out/1.stdout").display());
+        let error = bench.run_script(&format!("{lead}; {script}")).await.unwrap_err();
+        let SpawnError::Output { path, source } = &error else { panic!("{error:?}") };
+        assert_eq!((path, source.kind()), (&bench.path("out/1.stdout"), std::io::ErrorKind::AlreadyExists));
+        assert_eq!(std::fs::read_to_string(bench.path("precious")).unwrap(), "kept");
     }
 }
