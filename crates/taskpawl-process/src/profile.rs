@@ -32,6 +32,9 @@ pub struct Profile {
     pub read: Vec<PathBuf>,
     /// These are neither read nor written, nor anything beneath them, although they lie beneath one of the above.
     pub hidden: Vec<PathBuf>,
+    /// Those of `hidden` that only administrators make or replace. Where mounts cover what is hidden, these need nothing else: else each
+    /// of the hundred files around them takes a rule, and every start of a program copies all rules.
+    pub administered: Vec<PathBuf>,
     /// These are not written, nor anything beneath them, although they lie beneath one of `write`. Beneath `hidden` this says
     /// nothing.
     pub read_only: Vec<PathBuf>,

@@ -13,6 +13,8 @@ pub(crate) struct Places {
     pub(crate) read: Vec<PathBuf>,
     /// Also places that do not exist.
     pub(crate) hidden: Vec<PathBuf>,
+    /// As they are named: one that is reached by a link counts as others do.
+    pub(crate) administered: Vec<PathBuf>,
     /// Those that exist, lie beneath `write` and not beneath `hidden`.
     pub(crate) read_only: Vec<PathBuf>,
     /// How places are named that are reached by links, and where they are.
@@ -37,6 +39,7 @@ impl Places {
         let mut places = Self { hidden: sorted(hidden.iter().map(|way| way.end.clone())), ..Self::default() };
         let roots =
             |paths: &[PathBuf]| sorted(paths.iter().map(|path| resolve(path)).filter(|path| path.exists()));
+        places.administered.clone_from(&profile.administered);
         places.write = places.seen(roots(&profile.write));
         places.read = places.seen(roots(&profile.read));
         places.missing = sorted(profile.write.iter().filter(|path| !resolve(path).exists()).cloned());

@@ -19,10 +19,6 @@ const NEWEST: ABI = ABI::V7;
 /// What is never opened as a whole: in it lie devices with all data of the machine, and other processes.
 const SPECIAL: [&str; 2] = ["/dev", "/proc"];
 
-/// Where only administrators put or replace something. What is hidden in there is left to the mounts that cover it: else each of the
-/// hundred files around it takes a rule, and every start of a program copies all rules.
-const SYSTEM: &str = "/etc";
-
 /// Devices that hold nothing of anybody.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
@@ -95,7 +91,8 @@ impl Wall<'_> {
     /// Returns whether a hidden place needs no other wall than the mounts.
     fn is_left_to_mounts(&self, hidden: &Path) -> bool {
         let covered = self.covered.as_ref();
-        hidden.starts_with(SYSTEM) && covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare))
+        let is_covered = covered.is_some_and(|covered| !is_beneath(hidden, &covered.bare));
+        is_covered && self.places.administered.iter().any(|path| path == hidden)
     }
 
     /// Returns what is opened, outer places first; none lies in one that opens as much.
@@ -204,14 +201,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_mounts_cover_in_the_directory_of_the_system_takes_no_hole() {
+    fn only_what_mounts_cover_and_administrators_make_takes_no_hole() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
-        std::fs::create_dir_all(home.join("seen")).unwrap();
-        let (secret, system) = (home.join("secret"), PathBuf::from("/etc/shadow"));
+        for name in ["home/seen", "system/seen"] {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let [home, system] = ["home", "system"].map(|name| home.join(name));
+        let (secret, password) = (home.join("secret"), system.join("shadow"));
         let profile = Profile {
-            read: vec![home.clone(), SYSTEM.into()],
-            hidden: vec![secret, system.clone()],
+            read: vec![home.clone(), system.clone()],
+            hidden: vec![secret, password.clone()],
+            administered: vec![password.clone()],
             ..Profile::default()
         };
         let places = Places::of(&profile);
@@ -220,10 +221,13 @@ mod tests {
             let reads = |access: BitFlags<AccessFs>| access.contains(AccessFs::ReadFile);
             wall.accesses().iter().any(|(opened, access)| opened == path && reads(*access))
         };
-        let bare = || Some(Covered { bare: vec![system.clone()], ..Covered::default() });
-        assert!(is_open(Some(Covered::default()), Path::new(SYSTEM)));
-        assert!(!is_open(bare(), Path::new(SYSTEM)) && !is_open(None, Path::new(SYSTEM)));
-        assert!(!is_open(Some(Covered::default()), &home) && is_open(bare(), &home.join("seen")));
+        let covered = || Some(Covered::default());
+        let bare = || Some(Covered { bare: vec![password.clone()], ..Covered::default() });
+        assert!(is_open(covered(), &system) && !is_open(covered(), &home));
+        assert!(!is_open(bare(), &system) && !is_open(None, &system));
+        for covered in [covered(), bare(), None] {
+            assert!(is_open(covered, &home.join("seen")));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::recipe::Recipe;
 use crate::sandbox::Refusal;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// What the engine asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -181,10 +181,14 @@ impl Writer {
     }
 
     fn profile(&mut self, profile: &Profile) -> &mut Self {
-        let Profile { level, network, write, read, hidden, read_only, guarded, limits, gaps } = profile;
+        let Profile { level, network, write, read, hidden, administered, read_only, guarded, limits, gaps } =
+            profile;
         self.bool(*level == Level::Strict).bool(*network == Network::Full);
-        self.paths(write).paths(read).paths(hidden).paths(read_only).paths(guarded).u64(limits.open_files);
-        self.option(limits.processes, Self::u64).option(limits.memory, Self::u64).strings(gaps)
+        self.paths(write).paths(read).paths(hidden).paths(administered).paths(read_only).paths(guarded);
+        self.u64(limits.open_files)
+            .option(limits.processes, Self::u64)
+            .option(limits.memory, Self::u64)
+            .strings(gaps)
     }
 
     fn hello(&mut self, hello: &Hello) -> &mut Self {
@@ -310,6 +314,7 @@ impl<'a> Reader<'a> {
             write: self.list(Self::path)?,
             read: self.list(Self::path)?,
             hidden: self.list(Self::path)?,
+            administered: self.list(Self::path)?,
             read_only: self.list(Self::path)?,
             guarded: self.list(Self::path)?,
             limits: ResourceLimits {
@@ -380,6 +385,7 @@ mod tests {
             write: vec!["/w".into(), "/v".into()],
             read: vec!["/r".into()],
             hidden: vec!["/h".into()],
+            administered: vec!["/a".into()],
             read_only: vec!["/o".into()],
             guarded: vec!["/g".into()],
             limits: ResourceLimits { open_files: 7, processes: Some(8), memory: None },

@@ -201,6 +201,7 @@ impl Confinement {
             level: if settings.mode == SandboxMode::Strict { Level::Strict } else { Level::Standard },
             network: if settings.net || widening.net { Network::Full } else { Network::None },
             hidden: unique(opened(&rules.hidden, found.hidden(), &named)),
+            administered: administered(rules),
             write: unique(write),
             read: unique(read),
             read_only: unique(read_only),
@@ -293,6 +294,13 @@ fn closed(places: [(Opener, Vec<PathBuf>); 3]) -> Vec<Place> {
     let of =
         |(opener, paths): (Opener, Vec<PathBuf>)| paths.into_iter().map(move |path| Place { path, opener });
     places.into_iter().flat_map(of).collect()
+}
+
+/// Returns what mounts alone may hide: what the configuration closes may come to be there by anybody's hand.
+fn administered(rules: &Rules) -> Vec<PathBuf> {
+    let by_others: Vec<_> = rules.hidden.iter().filter(|place| place.opener != Opener::Naming).collect();
+    let is_closed_by_others = |path: &PathBuf| by_others.iter().any(|place| path.starts_with(&place.path));
+    SandboxPlaces::administered().into_iter().filter(|path| !is_closed_by_others(path)).collect()
 }
 
 /// Returns the paths of places and `more` without what is `named`, where naming opens them.

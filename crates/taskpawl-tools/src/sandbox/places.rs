@@ -252,10 +252,14 @@ impl SandboxPlaces {
         paths
     }
 
+    /// Returns what of that only administrators make or replace.
+    pub(super) fn administered() -> Vec<PathBuf> {
+        SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys()).collect()
+    }
+
     /// Returns what nobody may read who does not name it.
     pub(super) fn secret(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = SYSTEM_SECRETS.iter().map(PathBuf::from).collect();
-        paths.extend(host_keys());
+        let mut paths = Self::administered();
         if let Some(home) = self.home() {
             paths.extend(SECRETS.iter().map(|name| home.join(name)));
         }
