@@ -41,20 +41,18 @@ pub struct RunFilter {
 impl Manager {
     /// Reads one consistent moment of the store; what the rules refuse in it comes out as such.
     pub fn read<T>(&self, look: impl FnOnce(&dyn View) -> Result<T, DecideError>) -> Result<T, Error> {
-        let seen = self.store().view(|view| match look(view) {
-            Err(DecideError::View(error)) => Err(error),
-            other => Ok(other),
-        })?;
-        Ok(seen?)
+        Ok(self.store().view(|view| or_refused(look(view)))??)
     }
 
     /// Returns a task.
     pub fn get(&self, id: &str) -> Result<Task, Error> {
-        let mut task = self.read(|view| {
+        let look = |view: &dyn View| {
             let key = resolve(view, id)?;
             let unknown = || Refusal::UnknownTask { id: id.to_owned(), similar: Vec::new() };
             Ok(read_task(view, key)?.ok_or_else(unknown)?)
-        })?;
+        };
+        // Most are asked for that were just changed.
+        let mut task = self.store().view_briefly(|view| or_refused(look(view)))??;
         self.mark_ended_claims([&mut task]);
         self.mark_ending([&mut task])?;
         Ok(task)
@@ -182,6 +180,14 @@ impl Manager {
 
 /// The place of a task in the order in which tasks are taken.
 type Place = (Priority, i64, Key);
+
+/// Takes what the rules refuse for something that was seen.
+fn or_refused<T>(looked: Result<T, DecideError>) -> ViewResult<Result<T, DecideError>> {
+    match looked {
+        Err(DecideError::View(error)) => Err(error),
+        seen => Ok(seen),
+    }
+}
 
 fn place(node: &Node) -> Place {
     (node.priority, node.due, node.key)

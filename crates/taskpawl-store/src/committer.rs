@@ -1,7 +1,7 @@
 //! The committer: decides requests one after the other inside one transaction, and makes that durable.
 
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +32,12 @@ pub(crate) trait Backend: Send + Debug {
 
     /// Forgets the transaction and gives the lock back.
     fn rollback(&mut self) -> Result<(), StoreError>;
+
+    /// Shows what is committed to `look` on the connection that writes, outside of a transaction; returns whether it did: not where
+    /// none is open yet, or reading by it would keep others from writing.
+    fn read(&mut self, _look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Returns whether a commit waits for nothing outside the process: then handing it to another thread costs more than it does.
     fn is_instant(&self) -> bool {
@@ -127,6 +133,18 @@ impl Committer {
     pub(crate) fn lock_now(&mut self) -> bool {
         // What stands in the way is an error of the commit that waits.
         !self.is_poisoned && self.backend.lock_now().unwrap_or(false)
+    }
+
+    /// Shows what is committed to `look`, if there is a connection for it; returns whether there is. A panic of `look` goes on to the
+    /// caller, and leaves nothing behind.
+    pub(crate) fn read(
+        &mut self,
+        look: &mut dyn FnMut(&dyn View) -> ViewResult<()>,
+    ) -> Result<bool, StoreError> {
+        catch_unwind(AssertUnwindSafe(|| self.backend.read(look))).unwrap_or_else(|panic| {
+            self.is_poisoned |= self.backend.rollback().is_err();
+            resume_unwind(panic)
+        })
     }
 
     /// Returns whether a commit waits for nothing outside the process.

@@ -97,6 +97,17 @@ impl Store for Handle {
         self.shared.reader.read(look)
     }
 
+    fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.shared.check()?;
+        if !self.shared.is_instant
+            && let Some(mut committer) = self.shared.free_committer()
+            && committer.read(look)?
+        {
+            return Ok(());
+        }
+        self.shared.reader.read(look)
+    }
+
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
         lock(&self.shared.queue).jobs.push(Job { requests, reply });
         if !(self.shared.is_instant && self.shared.drain_if_free(|_| true)) {
@@ -209,11 +220,7 @@ impl Shared {
 
     /// As [`drain`](Self::drain), unless somebody commits just now, or the committer may not; returns whether the queue is empty.
     fn drain_if_free(&self, may_commit: impl FnOnce(&mut Committer) -> bool) -> bool {
-        let mut committer = match self.committer.try_lock() {
-            Ok(committer) => committer,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
+        let Some(mut committer) = self.free_committer() else { return false };
         // Whoever held the committer before may have taken all: then there is nothing to take the lock for.
         let is_done = lock(&self.queue).jobs.is_empty();
         let is_free = is_done || may_commit(&mut committer);
@@ -221,6 +228,15 @@ impl Shared {
             self.drain_with(&mut committer);
         }
         is_free
+    }
+
+    /// Returns the committer, unless somebody commits just now.
+    fn free_committer(&self) -> Option<MutexGuard<'_, Committer>> {
+        match self.committer.try_lock() {
+            Ok(committer) => Some(committer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     fn drain_with(&self, committer: &mut Committer) {
@@ -316,6 +332,8 @@ mod tests {
     use std::path::Path;
     use std::sync::mpsc;
 
+    use taskpawl_model::{ViewError, ViewResult};
+
     use super::{Handle, Store};
     use crate::files::LockFile;
 
@@ -351,6 +369,32 @@ mod tests {
         other.unlock();
         assert_eq!(receiver.recv(), Ok(Vec::new()));
         other.lock().unwrap();
+    }
+
+    #[test]
+    fn a_short_look_goes_through_the_connection_that_writes_unless_somebody_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tasks.db");
+        let (backend, reader) = crate::sqlite::open(&path);
+        let handle = Handle::new(backend, reader, &path);
+        let store: &dyn Store = &handle;
+        let connections = || {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path)).count()
+        };
+        let revision = || store.view_briefly(|view| view.revision()).unwrap();
+        assert_eq!((revision(), connections()), (0, 0), "nothing was written yet");
+        store.write(Vec::new()).unwrap();
+        assert_eq!((revision(), connections()), (0, 1));
+        let failed = store.view_briefly(|_| ViewResult::<()>::Err(ViewError("no".into())));
+        assert!(failed.is_err());
+        assert_eq!((revision(), connections()), (0, 1));
+        let looked = || store.view_briefly(|_| -> ViewResult<()> { panic!("a bug") });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(looked)).is_err());
+        store.write(Vec::new()).unwrap();
+        let committer = super::lock(&handle.shared.committer);
+        assert_eq!((revision(), connections()), (0, 2));
+        drop(committer);
     }
 
     #[test]

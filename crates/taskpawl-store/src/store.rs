@@ -32,6 +32,12 @@ pub trait Store: Send + Sync + Debug {
     /// It never writes, and does not wait for writers where the store is a database. `look` must not write to the store.
     fn read(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>;
 
+    /// As [`read`](Self::read), for a short look at what may just have been written: where nobody writes now, it may go through the
+    /// connection that writes, which knows that already. Writers wait for it.
+    fn read_briefly(&self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.read(look)
+    }
+
     /// Queues requests and returns without waiting for anything outside the process; `reply` gets what became of them. Everything queued meanwhile shares a commit.
     fn submit(&self, requests: Vec<Request>, reply: Reply);
 
@@ -59,14 +65,15 @@ impl dyn Store + '_ {
     /// # Panics
     /// An implementation of [`read`](Store::read) does not look exactly once.
     pub fn view<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
-        let mut look = Some(look);
-        let mut seen = None;
-        self.read(&mut |view| {
-            let look = look.take().expect("BUG: a store looks once");
-            seen = Some(look(view)?);
-            Ok(())
-        })?;
-        Ok(seen.expect("BUG: a read without an error has looked"))
+        seen(look, |look| self.read(look))
+    }
+
+    /// As [`view`](Self::view), by [`read_briefly`](Store::read_briefly).
+    ///
+    /// # Panics
+    /// An implementation of [`read_briefly`](Store::read_briefly) does not look exactly once.
+    pub fn view_briefly<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
+        seen(look, |look| self.read_briefly(look))
     }
 
     /// Returns the events after `revision` in order, at most `limit` (0: all).
@@ -83,4 +90,18 @@ impl dyn Store + '_ {
             Err(other) => Err(taskpawl_model::ViewError(Box::new(other))),
         })
     }
+}
+
+fn seen<T>(
+    look: impl FnOnce(&dyn View) -> ViewResult<T>,
+    read: impl FnOnce(&mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError>,
+) -> Result<T, StoreError> {
+    let mut look = Some(look);
+    let mut seen = None;
+    read(&mut |view| {
+        let look = look.take().expect("BUG: a store looks once");
+        seen = Some(look(view)?);
+        Ok(())
+    })?;
+    Ok(seen.expect("BUG: a read without an error has looked"))
 }

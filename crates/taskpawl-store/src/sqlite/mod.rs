@@ -31,6 +31,7 @@ use crate::StoreError;
 use crate::committer::Backend;
 use crate::files::{self, Identity, LockFile};
 use crate::handle::{Reader, Watch};
+use crate::medium::Medium;
 use crate::memory::State;
 
 /// A write-ahead log of more bytes is emptied when a writer closes: reading 128 frames costs about as much as starting a program.
@@ -66,6 +67,8 @@ struct Writer {
     identity: Option<Identity>,
     /// The version of the schema that it writes.
     version: i64,
+    /// Whether there is a write-ahead log, so that nobody waits for who reads.
+    has_log: bool,
     /// What SQLite said when the transaction began.
     data_version: i64,
     /// What the last transaction left, if it was committed.
@@ -102,12 +105,14 @@ impl SqliteBackend {
         lock.lock()?;
         let session = open::writing(&self.path, self.setup)?;
         let (identity, version) = (files::identity(&self.path)?, self.setup.schema.version());
+        let has_log = self.setup.medium(&self.path) == Medium::Local;
         self.writer = Some(Writer {
             session,
             lock,
             is_locked: true,
             identity,
             version,
+            has_log,
             data_version: 0,
             kept: None,
             is_sound: true,
@@ -117,10 +122,17 @@ impl SqliteBackend {
 }
 
 impl Writer {
-    fn begin(&mut self, path: &Path) -> Result<(), StoreError> {
-        if files::identity(path)? != self.identity {
-            return Err(StoreError::Replaced { path: path.to_owned() });
+    /// Makes sure that the file is still the one that was opened.
+    fn check_identity(&self, path: &Path) -> Result<(), StoreError> {
+        if files::identity(path)? == self.identity {
+            Ok(())
+        } else {
+            Err(StoreError::Replaced { path: path.to_owned() })
         }
+    }
+
+    fn begin(&mut self, path: &Path) -> Result<(), StoreError> {
+        self.check_identity(path)?;
         self.session.execute("BEGIN IMMEDIATE", [])?;
         // Asked behind the lock: nobody else writes from here on.
         let found = self.session.one(DATA_VERSION, [], |row| row.get(0)).map_err(StoreError::from_view)?;
@@ -198,9 +210,7 @@ impl Writer {
     }
 
     fn checkpoint(&self, path: &Path) -> Result<(), StoreError> {
-        if files::identity(path)? != self.identity {
-            return Err(StoreError::Replaced { path: path.to_owned() });
-        }
+        self.check_identity(path)?;
         // Readers are not waited for: what they still need stays.
         let run = || {
             self.session.connection.busy_timeout(Duration::ZERO)?;
@@ -236,6 +246,19 @@ impl Backend for SqliteBackend {
             writer.rollback()?;
         }
         result
+    }
+
+    fn read(&mut self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
+        let Some(writer) = self.writer.as_ref().filter(|writer| writer.has_log) else { return Ok(false) };
+        writer.check_identity(&self.path)?;
+        if let Err(error) = look_at(&writer.session, look) {
+            // The connection is needed again. SQLite ends some transactions itself.
+            if !writer.session.connection.is_autocommit() {
+                writer.session.execute("ROLLBACK", [])?;
+            }
+            return Err(error);
+        }
+        Ok(true)
     }
 
     fn view(&self) -> &dyn View {
@@ -329,7 +352,7 @@ impl Reader for SqliteReader {
     }
 }
 
-/// Shows one snapshot. After an error the connection is closed, which ends the transaction.
+/// Shows one snapshot. After an error there is still a transaction: it ends with the connection.
 fn look_at(session: &Session, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
     session.execute("BEGIN", [])?;
     look(session).map_err(StoreError::from_view)?;
