@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -264,6 +264,23 @@ async function held(browser) {
   await reader.close();
 }
 
+/** What is ready and no run here can take says what it lacks, also where only a digest is drawn. */
+async function nobody(browser) {
+  const scene = new Scene();
+  writeFileSync(join(scene.project, "plan.json"), JSON.stringify({ tasks: [{ id: "far", name: "Ask the oracle", call: { oracle: {} } }] }));
+  scene.run("apply", "plan.json");
+  const server = await scene.serve().open();
+  for (const capabilities of [{ serverTools: {} }, {}]) {
+    const shown = await Shown.open(browser, server, "plan_show", {}, { capabilities });
+    await shown.row("Ask the oracle", "waiting");
+    const row = (await shown.rows())["Ask the oracle"];
+    assert.match(row.beside, /oracle/);
+    assert.equal(row.tick, false);
+    await shown.close();
+  }
+  await server.close();
+}
+
 /** An empty plan takes no room; the first task makes it appear. */
 async function empty(browser) {
   const scene = new Scene();
@@ -304,7 +321,7 @@ async function lists(browser) {
 const program = process.env.CHROMIUM ?? execFileSync("sh", ["-c", "command -v chromium || command -v chromium-browser || command -v google-chrome"], { encoding: "utf8" }).trim();
 const browser = await puppeteer.launch({ executablePath: program, args: ["--no-sandbox", "--disable-gpu"] });
 try {
-  for (const check of [plan, held, empty, lists]) {
+  for (const check of [plan, held, nobody, empty, lists]) {
     await check(browser);
     console.log(`checklist: ${check.name}: as it should be`);
   }

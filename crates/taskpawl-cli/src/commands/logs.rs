@@ -144,9 +144,11 @@ fn remark_on_pruned(app: &App, plans: &Taskpawl, task: &Task) -> Result<bool, Cl
 fn nothing(task: &Task) -> String {
     let calls = &task.metadata.tool_calls;
     let started = calls.iter().any(|call| call.attempts > 0);
+    let runs = calls.iter().any(|call| call.status == CallStatus::Running);
     let why = match (calls.is_empty(), started) {
         (true, _) => "has no calls",
         (false, false) => "has not been started",
+        (false, true) if runs => "has printed nothing so far that was asked for",
         (false, true) => "printed nothing that was asked for; `taskpawl show` has the results of its calls",
     };
     format!("`{}` {why}", task.id)

@@ -105,9 +105,9 @@ fn errors_have_colours_unless_nobody_wants_them() {
         text
     };
     let coloured = error(&cli, &["show", "x"]);
-    assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no task"), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m no task"), "{coloured:?}");
     let plain = error(&cli, &["show", "x", "--color", "never"]);
-    assert!(plain.starts_with("error: no task"), "{plain:?}");
+    assert!(plain.contains("error: no task") && !plain.contains('\u{1b}'), "{plain:?}");
     assert_eq!(error(&cli.with("NO_COLOR", "1"), &["show", "x"]), plain);
 }
 

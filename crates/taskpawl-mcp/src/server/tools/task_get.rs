@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{BlockedReason, CallId, Status, Task, TaskId};
+use taskpawl::model::{BlockedReason, CallId, CallStatus, Status, Task, TaskId};
 
 use super::{Definition, READS, answers, number, schema, text};
 use crate::server::actions::{Action, translated};
@@ -170,15 +170,21 @@ fn piece_of_output(
     let calls = task.metadata.tool_calls.iter().rev();
     let calls =
         calls.filter(|call| arguments.call.as_ref().is_none_or(|id| call.id == CallId::from(id.as_str())));
-    let mut parts = calls.flat_map(|call| output.parts(&task.id, &call.id, call.attempts).into_iter().rev());
-    let Some(found) = parts.find(|part| part.stream == stream) else {
-        let what = format!("no call of task `{}` has printed to its {stream}", task.id);
-        return Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) });
-    };
-    piece_of_file(&found.path, arguments.offset, limit).map_err(|error| {
-        let what = format!("its output cannot be read: {error}");
-        Refused::NotHere { what, hint: Some(shows_calls(&task.id)) }
-    })
+    for call in calls.filter(|call| call.attempts > 0) {
+        let mut parts = output.parts(&task.id, &call.id, call.attempts).into_iter();
+        if let Some(found) = parts.find(|part| part.start == call.attempts && part.stream == stream) {
+            return piece_of_file(&found.path, arguments.offset, limit).map_err(|error| {
+                let what = format!("its output cannot be read: {error}");
+                Refused::NotHere { what, hint: Some(shows_calls(&task.id)) }
+            });
+        }
+        // What a call before it printed is not what this one prints, which is not over, or was not when its run was killed.
+        if matches!(call.status, CallStatus::Running | CallStatus::Interrupted) {
+            return Ok(Piece { offset: 0, bytes: Vec::new(), total: 0 });
+        }
+    }
+    let what = format!("no call of task `{}` has printed to its {stream}", task.id);
+    Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) })
 }
 
 fn shows_calls(id: &TaskId) -> String {

@@ -205,3 +205,33 @@ async fn a_run_says_that_it_is_being_stopped_and_what_helps_with_what_was_interr
     assert_eq!(over["nextActions"], json!(helps), "{over}");
     server.wait_for_runs().await;
 }
+
+#[tokio::test]
+async fn what_an_earlier_call_printed_is_not_shown_as_what_the_running_one_prints() {
+    let scene = Scene::new();
+    let server = holding(&scene);
+    let client = connect(&server, ERAS[0]).await;
+    let calls = json!([{"id": "first", "log": {"message": "x"}}, {"id": "second", "hold": {}}]);
+    client.call("task_add", json!({"name": "held", "id": "held", "calls": calls})).await;
+    let read = |call: Option<&str>| {
+        let mut arguments = json!({"id": "held", "part": "stderr"});
+        call.inspect(|call| arguments["call"] = json!(call));
+        client.call("task_get", arguments)
+    };
+    let plans = Taskpawl::open(scene.store().to_str().unwrap()).unwrap();
+    let printed = plans.engine().output().stem(&"held".into(), &"first".into(), 1).with_extension("stderr");
+    std::fs::create_dir_all(printed.parent().unwrap()).unwrap();
+    std::fs::write(&printed, "early").unwrap();
+    let started = client.call("run_ready", json!({})).await;
+    while client.call("task_get", json!({"id": "held"})).await["task"]["calls"][1]["status"] != "running" {}
+    let [first, running] = [read(Some("first")).await, read(None).await];
+    assert_eq!(
+        (&first["text"], &running["text"], &running["totalBytes"]),
+        (&json!("early"), &json!(""), &json!(0))
+    );
+    let cancel = json!({"run_id": started["run_id"], "cancel": true});
+    client.call("run_ready", cancel.clone()).await;
+    client.call("run_ready", cancel).await;
+    server.wait_for_runs().await;
+    assert_eq!(read(None).await["text"], "", "interrupted, and it printed nothing");
+}
