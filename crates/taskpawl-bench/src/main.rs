@@ -66,7 +66,7 @@ struct All {
     /// Only the measurements whose names begin with this; may be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// A million tasks instead of 100,000: hours.
+    /// A million tasks instead of 100,000: three quarters of an hour.
     #[arg(long)]
     full: bool,
     /// How many rounds, in which all subjects of a measurement take turns.
