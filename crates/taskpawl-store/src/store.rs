@@ -68,7 +68,7 @@ impl dyn Store + '_ {
         seen(look, |look| self.read(look))
     }
 
-    /// As [`view`](Self::view), by [`read_briefly`](Store::read_briefly).
+    /// As `view`, by [`read_briefly`](Store::read_briefly).
     ///
     /// # Panics
     /// An implementation of [`read_briefly`](Store::read_briefly) does not look exactly once.
