@@ -445,6 +445,17 @@ mod tests {
     }
 
     #[test]
+    fn what_the_configuration_hides_is_not_left_to_mounts() {
+        let mut scene = Scene::new();
+        let wireguard = PathBuf::from("/etc/wireguard");
+        assert!(scene.plain().administered.contains(&wireguard));
+        scene.settings.hide = vec![wireguard.clone()];
+        let profile = scene.plain();
+        assert!(profile.hidden.contains(&wireguard) && !profile.administered.contains(&wireguard));
+        assert!(profile.administered.contains(&PathBuf::from("/etc/shadow")));
+    }
+
+    #[test]
     fn who_listens_in_the_project_is_hidden_unless_named() {
         let mut scene = Scene::new();
         let bind = |name: &str| std::os::unix::net::UnixListener::bind(scene.at(name)).unwrap();
