@@ -122,7 +122,8 @@ async fn too_much_output_counts_however_fast_it_came() {
     let mut bench = Bench::new();
     bench.limits.output_bytes = 10;
     let outcome = bench.shell("echo 'more than ten bytes'").await;
-    assert_eq!((outcome.end, outcome.code), (End::OutputLimit, 0));
+    // It may have ended by itself before it is ended, or not: how it ended says nothing.
+    assert_eq!(outcome.end, End::OutputLimit);
     assert_eq!(outcome.stdout.text, "more than ");
 }
 
