@@ -68,8 +68,8 @@ fn task(position: usize, needs: Vec<usize>) -> PlanTask {
     let call = CallSpec { tool_name: "nothing".to_owned(), ..CallSpec::default() };
     PlanTask {
         id: Some(format!("t{position}").into()),
-        spec: TaskSpec { name: format!("task {position}"), ..TaskSpec::default() },
-        calls: vec![NewCall { id: None, spec: call }],
+        spec: TaskSpec { name: format!("task {position}"), ..TaskSpec::default() }.into(),
+        calls: vec![NewCall { id: None, spec: call.into() }],
         needs,
         ..PlanTask::default()
     }

@@ -15,7 +15,7 @@ pub(crate) fn manual(store: &str, tasks: usize) -> Result<Sample, Failure> {
     let chains = tasks.div_ceil(10);
     let task = |position: usize| PlanTask {
         id: Some(format!("t{position}").into()),
-        spec: TaskSpec { name: format!("task {position}"), ..TaskSpec::default() },
+        spec: TaskSpec { name: format!("task {position}"), ..TaskSpec::default() }.into(),
         needs: position.checked_sub(chains).into_iter().collect(),
         ..PlanTask::default()
     };

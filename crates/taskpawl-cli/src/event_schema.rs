@@ -272,7 +272,7 @@ mod tests {
                 name: "n".to_owned(),
                 parent: Some(on.clone()),
                 dependencies: vec![on.clone()],
-                plan: Some("p".to_owned()),
+                plan: Some("p".into()),
             },
             EventKind::Updated { fields: BTreeMap::from([("name".to_owned(), change)]) },
             EventKind::Deleted { task: json!({}) },

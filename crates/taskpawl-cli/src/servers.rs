@@ -327,7 +327,8 @@ fn learn(app: &App, names: BTreeSet<String>) -> Result<(), CliError> {
     let plans = app.builder_at(Location::Memory, &root(app)?)?;
     let plans = plans.files(files.path()).tool(Arc::clone(&learner) as Arc<dyn Tool>);
     let plans = app.held(plans, &SandboxArgs::default())?.open()?;
-    let call = NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() } };
+    let call =
+        NewCall { id: None, spec: CallSpec { tool_name: LEARN.to_owned(), ..CallSpec::default() }.into() };
     let spec = TaskSpec { name: LEARN.to_owned(), ..TaskSpec::default() };
     let task = plans.create_task(NewTask { spec, calls: vec![call], ..NewTask::default() })?;
     let runtime =

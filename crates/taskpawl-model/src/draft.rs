@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, KeyMap, Period, RunId, Shared, TaskId, Timestamp, undo};
+use crate::{Key, KeyMap, Period, RunId, Shared, TaskId, Timestamp, key_map, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -138,9 +138,9 @@ impl<'a> Draft<'a> {
     /// Lets every gate that the changes touched take effect, and closes the draft.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
-        self.was_ready.sort_unstable_keys();
-        self.changes.nodes.sort_unstable_keys();
-        self.changes.tasks.sort_unstable_keys();
+        key_map::sort(&mut self.was_ready);
+        key_map::sort(&mut self.changes.nodes);
+        key_map::sort(&mut self.changes.tasks);
         self.answer.ready = self.newly_ready().collect();
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();

@@ -49,7 +49,7 @@ pub enum EventKind {
         dependencies: Vec<TaskId>,
         /// The plan that it came with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<String>,
+        plan: Option<SharedText>,
     },
     /// Fields of a task changed.
     Updated {

@@ -9,13 +9,27 @@ use crate::Key;
 /// A map by key, in the order in which keys came in.
 pub type KeyMap<V> = IndexMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
-/// Spreads keys, which are given one after the other by the store and by nobody from outside, with a single multiplication
-/// (Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, 6.4).
+/// Puts the keys in order. New tasks mostly come in it, and then there is nothing to do.
+pub(crate) fn sort<V>(map: &mut KeyMap<V>) {
+    if !map.keys().is_sorted() {
+        map.sort_unstable_keys();
+    }
+}
+
+/// Gives neighbours neighbouring places, since tasks of one plan have keys one after the other and are touched in that order: the table
+/// is then read from front to back, and not all over memory. Blocks of keys are spread with a multiplication (Fibonacci hashing: Knuth,
+/// The Art of Computer Programming, volume 3, 6.4). Keys are given by the store and by nobody from outside.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct KeyHasher(u64);
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Bits of a key that say where in its block it is.
+const BLOCK: u32 = 10;
+
+/// A table takes places from the low bits, and tells keys at one place apart by so many of the high ones.
+const TAG: u32 = 7;
 
 impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {
@@ -25,12 +39,15 @@ impl Hasher for KeyHasher {
     }
 
     fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0.rotate_left(32) ^ u64::from(number)).wrapping_mul(GOLDEN);
+        self.0 = self.0.rotate_left(32) ^ u64::from(number);
     }
 
-    /// A table takes places from the low bits, and those of a product depend on the low bits of the number alone.
+    /// The high bits of a product depend on all bits of the number, the low ones on its low bits alone.
     fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
+        let block = (self.0 >> BLOCK).wrapping_mul(GOLDEN);
+        let place = block.rotate_left(26).wrapping_add(self.0 & ((1 << BLOCK) - 1));
+        let tag = (block >> (u64::BITS - TAG)) ^ self.0;
+        (place << TAG >> TAG) | (tag << (u64::BITS - TAG))
     }
 }
 
@@ -52,5 +69,12 @@ mod tests {
             let high: BTreeSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
             assert!(low.len() > 2000 && high.len() > 64, "step {step}: {} and {}", low.len(), high.len());
         }
+    }
+
+    #[test]
+    fn neighbours_lie_side_by_side() {
+        let place = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key)) & 0xFFFF;
+        let apart = (0..4096).filter(|key| place(key + 1) != (place(*key) + 1) & 0xFFFF).count();
+        assert_eq!(apart, 4, "once a block");
     }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, Period, TaskId};
+use crate::{CallId, Period, Shared, TaskId};
 
 /// A point in time, in UTC.
 pub type Timestamp = chrono::DateTime<chrono::Utc>;
@@ -285,7 +285,7 @@ pub struct NewCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CallId>,
     /// The call.
-    pub spec: CallSpec,
+    pub spec: Shared<CallSpec>,
 }
 
 word_enum! {

@@ -72,7 +72,7 @@ fn check_args(app: &App, request: Option<ApprovalRequest>, instead: &Map) -> Res
     let calls = request.map(|request| request.calls).unwrap_or_default();
     let [call] = &calls[..] else { return Ok(()) };
     let spec = CallSpec { tool_name: call.tool.clone(), args: instead.clone(), ..CallSpec::default() };
-    calls::check_all(app, &[NewCall { id: None, spec }])
+    calls::check_all(app, &[NewCall { id: None, spec: spec.into() }])
 }
 
 fn answer(args: &Args) -> Option<Value> {

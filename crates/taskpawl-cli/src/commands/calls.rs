@@ -24,13 +24,13 @@ enum Finding {
 /// Checks calls that the command line describes. A tool that is unknown here is worth a warning.
 pub(super) fn check_all(app: &App, calls: &[NewCall]) -> Result<(), CliError> {
     let place = |_: usize, path: &str| (None, Position::default(), path.to_owned());
-    check(app, calls.iter().map(|call| (0, &call.spec)), place)
+    check(app, calls.iter().map(|call| (0, &*call.spec)), place)
 }
 
 /// Checks the calls of a plan that stands in `file`.
 pub(super) fn check_plan(app: &App, plan: &Plan, file: &str) -> Result<(), CliError> {
     let calls = plan.tasks.iter().enumerate();
-    let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &call.spec)));
+    let calls = calls.flat_map(|(index, task)| task.calls.iter().map(move |call| (index, &*call.spec)));
     check(app, calls, |index, path| {
         let task = &plan.tasks[index];
         let name = task.id.as_ref().map_or(task.spec.name.as_str(), TaskId::as_str);

@@ -115,7 +115,7 @@ impl NewTaskArgs {
             let args = self.args.clone().unwrap_or_default();
             calls.push(NewCall {
                 id: None,
-                spec: CallSpec { tool_name: tool.clone(), args, ..CallSpec::default() },
+                spec: CallSpec { tool_name: tool.clone(), args, ..CallSpec::default() }.into(),
             });
         }
         if !calls.is_empty() {
@@ -124,6 +124,7 @@ impl NewTaskArgs {
         let dependencies = self.needs.iter().cloned();
         let dependencies = dependencies.chain(needs_outside.iter().map(ToString::to_string)).collect();
         let parent = parent.map(str::to_owned);
-        Ok(NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan: None })
+        let (id, spec) = (id.unwrap_or_default(), spec.into_inner());
+        Ok(NewTask { id, spec, context, calls, dependencies, parent, plan: None })
     }
 }

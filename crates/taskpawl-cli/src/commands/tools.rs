@@ -281,7 +281,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let known = app.toolbox()?.registry().get(name);
     let is_known = known.is_some();
     let spec = CallSpec { tool_name: name.to_owned(), args, ..CallSpec::default() };
-    let new = NewCall { id: None, spec };
+    let new = NewCall { id: None, spec: spec.into() };
     // One that answers wrong arguments itself is tried with whatever there is: the answer is what somebody wants to see.
     if known.is_some_and(|tool| tool.tool().judged_args().is_none()) {
         calls::check_all(app, std::slice::from_ref(&new))?;

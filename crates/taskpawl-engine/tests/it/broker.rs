@@ -101,7 +101,7 @@ fn task(id: &str) -> NewTask {
 
 fn log() -> NewCall {
     let args = json!({"message": "hello"}).as_object().unwrap().clone();
-    NewCall { id: None, spec: CallSpec { tool_name: "log".to_owned(), args, ..CallSpec::default() } }
+    NewCall { id: None, spec: CallSpec { tool_name: "log".to_owned(), args, ..CallSpec::default() }.into() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]

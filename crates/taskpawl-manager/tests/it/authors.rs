@@ -68,7 +68,8 @@ fn values_that_stand_for_nothing_are_refused_by_the_rules_of_plan_files() {
     }
     let call = parse_call("{exec: {argv: [make]}}").unwrap();
     let retry = serde_json::from_value(json!({"attempts": 2, "retryOn": ["foo"]})).unwrap();
-    let call = taskpawl_model::NewCall { spec: taskpawl_model::CallSpec { retry, ..call.spec }, ..call };
+    let spec = taskpawl_model::CallSpec { retry, ..call.spec.into_inner() };
+    let call = taskpawl_model::NewCall { id: call.id, spec: spec.into() };
     let refused = desk.manager.add_tool_call("a", call).unwrap_err().to_string();
     assert!(refused.contains("unknown class of errors `foo`"), "{refused}");
     assert_eq!(desk.revision(), revision);

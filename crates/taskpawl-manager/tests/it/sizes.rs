@@ -8,7 +8,7 @@ use crate::support::ids;
 
 fn task(id: &str, needs: Vec<usize>, parent: Option<usize>) -> PlanTask {
     let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
-    PlanTask { id: Some(TaskId::from(id)), spec, needs, parent, ..PlanTask::default() }
+    PlanTask { id: Some(TaskId::from(id)), spec: spec.into(), needs, parent, ..PlanTask::default() }
 }
 
 fn apply(tasks: Vec<PlanTask>) -> Manager {

@@ -332,7 +332,7 @@ pub(crate) fn new_task(text: &str) -> NewTask {
     let parsed = parse_task(&task.to_string()).unwrap_or_else(|errors| panic!("{text}: {errors}"));
     NewTask {
         id: TaskId::from(id),
-        spec: TaskSpec { trigger, ..parsed.spec },
+        spec: TaskSpec { trigger, ..parsed.spec.into_inner() },
         context: parsed.context,
         calls: parsed.calls,
         dependencies,

@@ -40,7 +40,12 @@ fn calling(tool: &str) -> NewTask {
     let spec = CallSpec { tool_name: tool.to_owned(), args, ..CallSpec::default() };
     let id = TaskId::from(tool.replace('/', "-"));
     let spec_of_task = TaskSpec { name: tool.to_owned(), ..TaskSpec::default() };
-    NewTask { id, spec: spec_of_task, calls: vec![NewCall { id: None, spec }], ..NewTask::default() }
+    NewTask {
+        id,
+        spec: spec_of_task,
+        calls: vec![NewCall { id: None, spec: spec.into() }],
+        ..NewTask::default()
+    }
 }
 
 fn plans(dir: &Path, server: &Value) -> Taskpawl {

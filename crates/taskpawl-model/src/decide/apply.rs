@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::spec::{CallSpec, Map, NewCall, Origin, TaskSpec, to_map};
 use crate::status::TaskState;
 use crate::view::Query;
-use crate::{CallId, Key, PlanTask, TaskId, check_id};
+use crate::{CallId, Key, PlanTask, Shared, SharedText, TaskId, check_id};
 
 use super::again::How;
 use super::params::Values;
@@ -31,10 +31,10 @@ const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "due
 pub(super) struct Applied<'p> {
     /// Whether the author gave the id; else the name stands for the task.
     pub(super) has_id: bool,
-    pub(super) spec: Cow<'p, TaskSpec>,
+    pub(super) spec: Shared<TaskSpec>,
     #[serde(default, skip_serializing_if = "has_none")]
     pub(super) context: Cow<'p, Map>,
-    pub(super) calls: Vec<(Option<CallId>, Cow<'p, CallSpec>)>,
+    pub(super) calls: Vec<(Option<CallId>, Shared<CallSpec>)>,
     pub(super) needs: BTreeSet<TaskId>,
     pub(super) parent: Option<TaskId>,
 }
@@ -145,7 +145,7 @@ impl<'p> Work<'p> {
             if let Some(applied) = applied(draft, *key)?
                 && !applied.has_id
             {
-                by_name.insert(applied.spec.into_owned().name, *key);
+                by_name.insert(applied.spec.name.clone(), *key);
             }
         }
         Ok(by_name)
@@ -153,6 +153,7 @@ impl<'p> Work<'p> {
 
     fn make_new(&mut self, draft: &mut Draft<'_>) -> Decided<()> {
         let plan = &self.apply.plan;
+        let plan_name = SharedText::from(self.apply.name.as_str());
         let mut new = Vec::new();
         for (position, task) in plan.tasks.iter().enumerate() {
             if self.keys[position].is_some() {
@@ -165,7 +166,8 @@ impl<'p> Work<'p> {
             } else {
                 draft.check_free(id, name)?;
             }
-            let key = draft.insert_free(id, name, &task.spec, &task.context, &task.calls)?;
+            let key =
+                draft.insert_free(id, Some(plan_name.clone()), &task.spec, &task.context, &task.calls)?;
             self.keys[position] = Some(key);
             new.push(position);
         }
@@ -221,7 +223,7 @@ impl<'p> Work<'p> {
         self.write_names(draft, position)?;
         if draft.is_new(key) {
             let parent = draft.node(key)?.parent;
-            draft.emit_created(key, parent, &dependencies, Some(&self.apply.name))?;
+            draft.emit_created(key, parent, &dependencies)?;
             self.write_applied(draft, position)?;
             self.report.created.push(self.ids[position].clone());
         }
@@ -304,7 +306,7 @@ impl<'p> Work<'p> {
         if before.is_none_or(|before| before.calls != after.calls) {
             let calls = after.calls.iter();
             let calls: Vec<NewCall> =
-                calls.map(|(id, spec)| NewCall { id: id.clone(), spec: CallSpec::clone(spec) }).collect();
+                calls.map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() }).collect();
             let calls = draft.new_calls(&[], &calls)?;
             draft.replace_calls(key, calls)?;
         }
@@ -457,9 +459,9 @@ impl<'p> Work<'p> {
         let needs = self.needs(draft, task)?;
         Ok(Applied {
             has_id: task.id.is_some(),
-            spec: Cow::Borrowed(&task.spec),
+            spec: task.spec.clone(),
             context: Cow::Borrowed(&task.context),
-            calls: task.calls.iter().map(|call| (call.id.clone(), Cow::Borrowed(&call.spec))).collect(),
+            calls: task.calls.iter().map(|call| (call.id.clone(), call.spec.clone())).collect(),
             needs: draft.ids_of(&needs)?.into_iter().collect(),
             parent: task.parent.map(|parent| self.ids[parent].clone()),
         })

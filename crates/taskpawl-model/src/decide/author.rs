@@ -13,7 +13,7 @@ use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
 use crate::status::Status;
-use crate::{CallId, Key, SharedText, TaskId, ValueFault, check_id, fault};
+use crate::{CallId, Key, Shared, SharedText, TaskId, ValueFault, check_id, fault};
 
 /// How many dependencies the event of a new task lists.
 const LISTED_DEPENDENCIES: usize = 20;
@@ -88,7 +88,7 @@ impl Draft<'_> {
             self.link(key, *on, parent.is_some())?;
         }
         self.check_references(key)?;
-        self.emit_created(key, parent, &dependencies, plan.as_deref())?;
+        self.emit_created(key, parent, &dependencies)?;
         self.answer.tasks.push(task.id.clone());
         Ok(())
     }
@@ -114,15 +114,16 @@ impl Draft<'_> {
         calls: &[NewCall],
     ) -> Decided<Key> {
         self.check_free(id, plan)?;
-        self.insert_free(id, plan, spec, context, calls)
+        let plan = plan.map(SharedText::from);
+        self.insert_free(id, plan, &spec.clone().into(), context, calls)
     }
 
     /// As [`insert_new`](Self::insert_new), where the id is known to be free.
     pub(super) fn insert_free(
         &mut self,
         id: &TaskId,
-        plan: Option<&str>,
-        spec: &TaskSpec,
+        plan: Option<SharedText>,
+        spec: &Shared<TaskSpec>,
         context: &Map,
         calls: &[NewCall],
     ) -> Decided<Key> {
@@ -138,9 +139,9 @@ impl Draft<'_> {
         }
         let record = TaskRecord {
             id: id.clone(),
-            spec: spec.clone().into(),
+            spec: spec.clone(),
             body,
-            plan: plan.map(SharedText::from),
+            plan,
             created_at: now,
             updated_at: now,
             version: 1,
@@ -185,15 +186,15 @@ impl Draft<'_> {
         key: Key,
         parent: Option<Key>,
         dependencies: &[Key],
-        plan: Option<&str>,
     ) -> Decided<()> {
-        let name = self.look_at(key)?.spec.name.clone();
+        let record = self.look_at(key)?;
+        let (name, plan) = (record.spec.name.clone(), record.plan.clone());
         let listed = &dependencies[..dependencies.len().min(LISTED_DEPENDENCIES)];
         let event = EventKind::Created {
             name,
             parent: parent.map(|parent| self.id(parent)).transpose()?,
             dependencies: self.ids_of(listed)?,
-            plan: plan.map(str::to_owned),
+            plan,
         };
         self.emit(Some(key), event)
     }
@@ -225,7 +226,7 @@ impl Draft<'_> {
                 }
             });
             let (origin, body) = (self.origin, self.fresh.1.clone());
-            records.push(CallRecord { id, spec: call.spec.clone().into(), origin, body });
+            records.push(CallRecord { id, spec: call.spec.clone(), origin, body });
         }
         Ok(records)
     }

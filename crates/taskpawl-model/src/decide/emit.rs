@@ -319,7 +319,7 @@ impl<'e> Emission<'e> {
         super::author::check_trigger(&self.ids[position], &task.spec, !dependencies.is_empty())?;
         if is_new {
             let parent = draft.node(key)?.parent;
-            draft.emit_created(key, parent, &dependencies, self.by.plan.as_deref())?;
+            draft.emit_created(key, parent, &dependencies)?;
         }
         Ok(())
     }

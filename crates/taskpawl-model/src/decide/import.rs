@@ -16,7 +16,7 @@ use crate::event::EventKind;
 use crate::import::{Apart, Import, ImportMode, ImportReport, Kept};
 use crate::record::{CallRecord, Note};
 use crate::refusal::Refusal;
-use crate::spec::{CallSpec, NewCall, Origin};
+use crate::spec::{NewCall, Origin};
 use crate::status::TaskState;
 use crate::view::Query;
 use crate::wire::{Task, TaskParts};
@@ -215,7 +215,7 @@ impl<'i> Importing<'i> {
             let spec = draft.task(key)?.spec;
             super::author::check_trigger(&self.found[position].task.id, &spec, !dependencies.is_empty())?;
             super::author::check_milestone(&spec, !draft.calls(key)?.is_empty())?;
-            draft.emit_created(key, parent, &dependencies, None)?;
+            draft.emit_created(key, parent, &dependencies)?;
             self.report.created.push(self.found[position].task.id.clone());
         }
         Ok(())
@@ -486,10 +486,7 @@ impl<'i> Importing<'i> {
 }
 
 fn new_calls(calls: &[CallRecord]) -> Vec<NewCall> {
-    calls
-        .iter()
-        .map(|call| NewCall { id: Some(call.id.clone()), spec: CallSpec::clone(&call.spec) })
-        .collect()
+    calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() }).collect()
 }
 
 /// Changes a field, or one member of the metadata.

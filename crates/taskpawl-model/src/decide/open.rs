@@ -242,7 +242,7 @@ impl Draft<'_> {
         }
         self.put_items_below(parent, &keys)?;
         for key in keys {
-            self.emit_created(key, Some(parent), &[], template.parent.plan.as_deref())?;
+            self.emit_created(key, Some(parent), &[])?;
         }
         Ok(Ok(true))
     }

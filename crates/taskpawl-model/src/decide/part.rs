@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::apply::Applied;
 use crate::plan::{expand_call, spec_fields};
-use crate::spec::{CallSpec, Map, NewCall};
+use crate::spec::{Map, NewCall};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, TaskId};
 
@@ -111,7 +111,7 @@ impl Known<'_> {
         let mut by_name = BTreeMap::new();
         for key in self.view.find(&Query { plan: Some(self.plan.to_owned()), ..Query::default() })? {
             if let Some(base) = self.base(key)?.filter(|base| !base.applied.has_id) {
-                by_name.insert(base.applied.spec.into_owned().name, key);
+                by_name.insert(base.applied.spec.name.clone(), key);
             }
         }
         Ok(by_name)
@@ -217,8 +217,7 @@ impl Known<'_> {
             fields.insert("id".to_owned(), base.reference.as_str().into());
         }
         let calls = applied.calls.iter();
-        let calls =
-            calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: CallSpec::clone(spec) }));
+        let calls = calls.map(|(id, spec)| expand_call(&NewCall { id: id.clone(), spec: spec.clone() }));
         let calls: Vec<Value> = calls.collect();
         let lists = [
             ("toolCalls", json!(calls)),

@@ -11,7 +11,7 @@ use crate::plan::{Scope, Stage};
 use crate::record::{CallRecord, TaskRecord};
 use crate::refusal::Refusal;
 use crate::secret::has_secret;
-use crate::spec::{CallSpec, ForEach, Map, NewCall, TaskSpec};
+use crate::spec::{ForEach, Map, NewCall};
 use crate::{Key, PlanProblem, PlanTask, TaskId};
 
 /// Expressions of a task, where they stand, and what they name.
@@ -222,10 +222,9 @@ fn sites(record: &TaskRecord, calls: &[CallRecord]) -> Decided<Vec<Site>> {
 
 /// Returns a stored task as a plan would have it.
 fn as_plan_task(record: &TaskRecord, calls: &[CallRecord]) -> PlanTask {
-    let calls =
-        calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: CallSpec::clone(&call.spec) });
+    let calls = calls.iter().map(|call| NewCall { id: Some(call.id.clone()), spec: call.spec.clone() });
     PlanTask {
-        spec: TaskSpec::clone(&record.spec),
+        spec: record.spec.clone(),
         context: record.body.context.clone(),
         calls: calls.collect(),
         ..PlanTask::default()

@@ -390,9 +390,9 @@ impl Undoing {
         let created: BTreeSet<Key> = self.image.created_keys().collect();
         for key in self.own.iter().filter(|key| !created.contains(key)) {
             if back.contains(key) {
-                let (record, parent) = (draft.task(*key)?, draft.node(*key)?.parent);
+                let parent = draft.node(*key)?.parent;
                 let dependencies = draft.dependencies(*key)?;
-                draft.emit_created(*key, parent, &dependencies, record.plan.as_deref())?;
+                draft.emit_created(*key, parent, &dependencies)?;
             } else {
                 write_changes(draft, *key)?;
             }

@@ -12,7 +12,7 @@ use super::reader::{Reader, Segment};
 use super::sites::Stage;
 use super::vocabulary::CALL;
 use super::{PlanProblem, Position};
-use crate::{CallId, CallSpec, Map, NewCall, PlanAccess};
+use crate::{CallId, CallSpec, Map, NewCall, PlanAccess, Shared};
 
 const EXPECTED: &str = "a tool call such as `{run: \"cargo test\"}` or `{TOOL: args}`";
 
@@ -53,7 +53,7 @@ impl<'n> Reader<'n> {
     fn numbered_call(&mut self, node: &'n Node<'n>, number: usize) -> Option<NewCall> {
         let entries = self.entries(node, EXPECTED)?;
         let form = form_of(entries);
-        let mut call = NewCall { id: None, spec: CallSpec::default() };
+        let mut call = NewCall { id: None, spec: Shared::default() };
         let mut tools: Vec<&'n Entry<'n>> = Vec::new();
         let errors = self.errors.len();
         for entry in entries {

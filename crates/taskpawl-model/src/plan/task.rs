@@ -102,7 +102,7 @@ impl<'n> Reader<'n> {
     }
 
     fn new_draft(&self, at: Position, place: Place) -> Draft<'n> {
-        let task = PlanTask { spec: self.defaults.spec.clone(), at, ..PlanTask::default() };
+        let task = PlanTask { spec: self.defaults.spec.clone().into(), at, ..PlanTask::default() };
         Draft { task, place, needs: Vec::new(), subtasks: Vec::new(), marks: Marks::default() }
     }
 
@@ -221,7 +221,7 @@ impl<'n> Reader<'n> {
             let mut spec = CallSpec::default();
             self.run(&mut spec, &entry.value);
             self.args_site(&spec.tool_name, &entry.value, 0);
-            draft.task.calls = vec![NewCall { id: None, spec }];
+            draft.task.calls = vec![NewCall { id: None, spec: spec.into() }];
         } else {
             draft.task.calls = self.calls(&entry.value);
         }

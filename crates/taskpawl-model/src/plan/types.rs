@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::spec::{Map, NewCall, TaskSpec, word_enum};
-use crate::{Period, TaskId};
+use crate::{Period, Shared, TaskId};
 
 /// A plan as its file says it, checked: every id is valid and unique, every reference is to a task of the plan or to an
 /// id that the store must know, and nothing refers to itself in a circle within the file.
@@ -45,7 +45,7 @@ pub struct PlanTask {
     /// The id, where the author gives one. Without one the task is known by its name within the plan.
     pub id: Option<TaskId>,
     /// What the author writes.
-    pub spec: TaskSpec,
+    pub spec: Shared<TaskSpec>,
     /// The first context.
     pub context: Map,
     /// Its tool calls in order, with unique ids where given.

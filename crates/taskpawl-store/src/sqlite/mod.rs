@@ -135,10 +135,8 @@ impl Writer {
         self.check_identity(path)?;
         self.session.execute("BEGIN IMMEDIATE", [])?;
         // Asked behind the lock: nobody else writes from here on.
-        let found = self.session.one(DATA_VERSION, [], |row| row.get(0)).map_err(StoreError::from_view)?;
-        self.data_version = found.unwrap_or_default();
-        let kept = self.kept.take().filter(|kept| kept.data_version == self.data_version);
-        let (counters, known) = if let Some(kept) = kept {
+        self.data_version = self.data_version()?;
+        let (counters, known) = if let Some(kept) = self.kept(self.data_version) {
             (kept.counters, kept.known)
         } else {
             self.check_version(path)?;
@@ -169,24 +167,55 @@ impl Writer {
             let is_undone = matches!(error, StoreError::Full { .. } | StoreError::Busy { .. });
             if is_undone { error } else { StoreError::in_doubt(&self.session.path, error) }
         })?;
+        self.keep(self.data_version);
+        Ok(())
+    }
+
+    /// Shows what is committed to `look`: what the last transaction left is not read again.
+    fn look(&mut self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<(), StoreError> {
+        self.session.execute("BEGIN", [])?;
+        // The answer belongs to the moment that the transaction sees from here on.
+        let data_version = self.data_version()?;
+        self.session.live = self.kept(data_version).map(|kept| Live::new(kept.counters, kept.known));
+        look(&self.session).map_err(StoreError::from_view)?;
+        self.session.execute("COMMIT", [])?;
+        self.keep(data_version);
+        Ok(())
+    }
+
+    /// Asks SQLite for the number that changes when others write.
+    fn data_version(&self) -> Result<i64, StoreError> {
+        let found = self.session.one(DATA_VERSION, [], |row| row.get(0)).map_err(StoreError::from_view)?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Takes out what is known, if nobody else has written since.
+    fn kept(&mut self, data_version: i64) -> Option<Kept> {
+        self.kept.take().filter(|kept| kept.data_version == data_version)
+    }
+
+    /// Keeps what the transaction knew, which has ended well.
+    fn keep(&mut self, data_version: i64) {
         self.kept = self.session.live.take().map(|live| {
-            let (mut known, data_version) = (live.known.into_inner(), self.data_version);
+            let mut known = live.known.into_inner();
             known.trim();
             Kept { data_version, counters: live.counters.get(), known }
         });
-        Ok(())
     }
 
     /// Ends the transaction, if SQLite has not done so itself after an error, and gives the lock back.
     fn rollback(&mut self) -> Result<(), StoreError> {
-        self.session.live = None;
-        let result = if self.session.connection.is_autocommit() {
-            Ok(())
-        } else {
-            self.session.execute("ROLLBACK", []).map(drop)
-        };
+        let result = self.end_transaction();
         self.unlock();
         result
+    }
+
+    fn end_transaction(&mut self) -> Result<(), StoreError> {
+        self.session.live = None;
+        if self.session.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.session.execute("ROLLBACK", []).map(drop)
     }
 
     fn unlock(&mut self) {
@@ -249,16 +278,14 @@ impl Backend for SqliteBackend {
     }
 
     fn read(&mut self, look: &mut dyn FnMut(&dyn View) -> ViewResult<()>) -> Result<bool, StoreError> {
-        let Some(writer) = self.writer.as_ref().filter(|writer| writer.has_log) else { return Ok(false) };
+        let Some(writer) = self.writer.as_mut().filter(|writer| writer.has_log) else { return Ok(false) };
         writer.check_identity(&self.path)?;
-        if let Err(error) = look_at(&writer.session, look) {
-            // The connection is needed again. SQLite ends some transactions itself.
-            if !writer.session.connection.is_autocommit() {
-                writer.session.execute("ROLLBACK", [])?;
-            }
-            return Err(error);
+        let result = writer.look(look);
+        if result.is_err() {
+            // The connection is needed again.
+            writer.end_transaction()?;
         }
-        Ok(true)
+        result.map(|()| true)
     }
 
     fn view(&self) -> &dyn View {

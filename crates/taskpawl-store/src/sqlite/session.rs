@@ -24,7 +24,7 @@ impl Counters {
     }
 }
 
-/// What a writing transaction knows beside the file.
+/// What a transaction of the connection that writes knows beside the file.
 #[derive(Debug)]
 pub(super) struct Live {
     /// As the transaction found them.
@@ -55,7 +55,7 @@ impl Live {
 pub(super) struct Session {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
-    /// Within a writing transaction.
+    /// Within a writing transaction, and within one that looks where nothing has to be read anew.
     pub(super) live: Option<Live>,
 }
 

@@ -337,11 +337,45 @@ fn what_is_kept_from_one_transaction_to_the_next_is_what_others_have_written_mea
         let change = changes.tasks.get_mut(&Key(0)).unwrap();
         (change.is_new, change.record.version) = (false, number);
         scene.write(&changes).unwrap();
+        assert!([None, Some(number)].contains(&looked_at(&mut other)), "what it knew before is not asked");
         other.begin().unwrap();
         let seen = (other.view().task(Key(0)).unwrap().unwrap().version, other.view().revision().unwrap());
         assert_eq!(seen, (number, number + 1));
         other.rollback().unwrap();
+        assert_eq!(looked_at(&mut other), Some(number));
     }
+}
+
+/// Returns the version of the only task as a look by the connection that writes sees it; none where there is no such connection yet.
+fn looked_at(backend: &mut SqliteBackend) -> Option<u64> {
+    let mut version = None;
+    let mut look = |view: &dyn View| {
+        version = view.task(Key(0))?.map(|task| task.version);
+        Ok(())
+    };
+    backend.read(&mut look).unwrap();
+    version
+}
+
+#[test]
+fn what_was_just_written_is_not_read_again_to_be_shown() {
+    let mut scene = Scene::new();
+    let mut changes = new_task(0, "a");
+    scene.write(&changes).unwrap();
+    let mut reads = 0;
+    for number in 1..4 {
+        let change = changes.tasks.get_mut(&Key(0)).unwrap();
+        (change.is_new, change.record.version) = (false, number);
+        scene.write(&changes).unwrap();
+        // Whoever reads it now is told by the file: its own connection changes it behind what is known.
+        let connection = &scene.backend.writer().session.connection;
+        connection.execute("UPDATE bodies SET version = 77", []).unwrap();
+        reads += u32::from(looked_at(&mut scene.backend) == Some(77));
+    }
+    assert_eq!(reads, 0);
+    let failed = scene.backend.read(&mut |_| Err(taskpawl_model::ViewError("no".into())));
+    assert!(failed.is_err());
+    assert_eq!(looked_at(&mut scene.backend), Some(77), "after an error nothing is known");
 }
 
 #[test]

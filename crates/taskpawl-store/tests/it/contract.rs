@@ -156,7 +156,7 @@ fn tools_are_known_with_the_ready_tasks_that_call_them(open: Open<'_>) {
     let store = open();
     let calling = |id: &str, tools: &[&str]| {
         let spec = |tool: &&str| CallSpec { tool_name: (*tool).to_owned(), ..CallSpec::default() };
-        let calls = tools.iter().map(|tool| NewCall { id: None, spec: spec(tool) }).collect();
+        let calls = tools.iter().map(|tool| NewCall { id: None, spec: spec(tool).into() }).collect();
         NewTask { calls, ..task(id) }
     };
     for (id, tools) in [("a", &["log"][..]), ("b", &["x", "log", "x"]), ("c", &["x"]), ("d", &["y"])] {
@@ -315,7 +315,7 @@ fn everything_is_read_back(open: Open<'_>) {
             assert_eq!(record.body.context["k"], "v");
             let calls = view.calls(key)?;
             assert_eq!(calls.len(), 1);
-            assert_eq!(*calls[0].spec, call);
+            assert_eq!(calls[0].spec, call);
             let node = view.node(key)?.unwrap();
             assert_eq!(
                 (node.priority, node.work, node.due),

@@ -28,7 +28,7 @@ pub(crate) fn task(id: &str) -> NewTask {
 /// Returns a task with a call.
 pub(crate) fn task_with_call(id: &str) -> NewTask {
     let spec = CallSpec { tool_name: "log".to_owned(), ..CallSpec::default() };
-    NewTask { calls: vec![NewCall { id: None, spec }], ..task(id) }
+    NewTask { calls: vec![NewCall { id: None, spec: spec.into() }], ..task(id) }
 }
 
 pub(crate) fn create(task: NewTask) -> Request {

@@ -40,7 +40,7 @@ impl RandomPlan {
         let is_there = |on: &usize| self.tasks[*on].made_by.is_none();
         PlanTask {
             id: Some(Self::id(position)),
-            spec: spec(position, task),
+            spec: spec(position, task).into(),
             calls: self.new_calls(position, task),
             needs: task.needs.iter().copied().filter(is_there).collect(),
             parent: task.parent,
@@ -51,7 +51,7 @@ impl RandomPlan {
     fn new_calls(&self, position: usize, task: &RandomTask) -> Vec<NewCall> {
         let new_call = |(number, call): (usize, &RandomCall)| NewCall {
             id: Some(CallId::from(format!("c{number}"))),
-            spec: self.call_spec(position + number, call),
+            spec: self.call_spec(position + number, call).into(),
         };
         task.calls().iter().enumerate().map(new_call).collect()
     }

@@ -311,7 +311,7 @@ impl Draw<'_> {
     fn new_call(&mut self) -> NewCall {
         let tool_name = if self.random.chance(85) { "work" } else { "rare" }.to_owned();
         let id = format!("c{}", self.random.below(12));
-        NewCall { id: Some(CallId::from(id)), spec: CallSpec { tool_name, ..CallSpec::default() } }
+        NewCall { id: Some(CallId::from(id)), spec: CallSpec { tool_name, ..CallSpec::default() }.into() }
     }
 
     fn fields(&mut self) -> Map {

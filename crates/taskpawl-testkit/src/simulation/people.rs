@@ -325,7 +325,7 @@ impl World {
         let mut spec = CallSpec { tool_name, ..CallSpec::default() };
         let fails = if self.random.chance(80) { 0 } else { RandomCall::ALWAYS };
         spec.args.insert("fails".to_owned(), json!(fails));
-        NewCall { id: None, spec }
+        NewCall { id: None, spec: spec.into() }
     }
 
     fn new_task(&mut self, parent: String, on: String) -> NewTask {

@@ -20,7 +20,7 @@ fn new_task(id: &str) -> NewTask {
 fn with_call(id: &str, tool: &str, args: Value) -> NewTask {
     let Value::Object(args) = args else { panic!("arguments are an object") };
     let spec = CallSpec { tool_name: tool.to_owned(), args, ..CallSpec::default() };
-    NewTask { calls: vec![NewCall { id: None, spec }], ..new_task(id) }
+    NewTask { calls: vec![NewCall { id: None, spec: spec.into() }], ..new_task(id) }
 }
 
 fn map(value: Value) -> Map {

@@ -38,7 +38,8 @@ pub(super) fn call(caller: &Caller, mut arguments: Map<String, Value>) -> Result
     check_calls(&caller.plans, calls.iter().map(|call| (spec.name.clone(), call)))?;
     let warnings = warnings_of_task(&caller.means, &spec, &calls);
     let dependencies = needs_outside.iter().map(ToString::to_string).collect();
-    let task = NewTask { id: id.unwrap_or_default(), spec, context, calls, dependencies, parent, plan };
+    let (id, spec) = (id.unwrap_or_default(), spec.into_inner());
+    let task = NewTask { id, spec, context, calls, dependencies, parent, plan };
     let id = caller.manager().create(task)?;
     let task = caller.reads().get(id.as_str())?;
     // Where it waits for others, what is first to be done is said there.

@@ -228,7 +228,7 @@ fn fields_of_a_task_change_one_by_one() {
         name: "a".to_owned(),
         priority: Priority::High,
         trigger: Some(Trigger::AllDone),
-        retry: parse_task("{name: a, retry: 2}").unwrap().spec.retry,
+        retry: parse_task("{name: a, retry: 2}").unwrap().spec.retry.clone(),
         metadata: json!({"l": 2}).as_object().unwrap().clone(),
         extra: json!({"team": "x"}).as_object().unwrap().clone(),
         ..TaskSpec::default()
