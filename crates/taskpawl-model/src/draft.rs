@@ -337,7 +337,23 @@ impl<'a> Draft<'a> {
             self.changes.calls.insert((key, position), change);
         }
         self.calls.insert(key, calls);
-        self.queue.push_back(key);
+        self.queue(key);
+    }
+
+    /// Makes room for so many new tasks.
+    pub(crate) fn expect_new(&mut self, tasks: usize) {
+        self.ids.reserve(tasks);
+        self.was_ready.reserve(tasks);
+        self.calls.reserve(tasks);
+        self.changes.nodes.reserve(tasks);
+        self.changes.tasks.reserve(tasks);
+    }
+
+    /// Has the gate of a task take effect in the end.
+    pub(crate) fn queue(&mut self, key: Key) {
+        if self.queue.back() != Some(&key) {
+            self.queue.push_back(key);
+        }
     }
 
     /// Deletes tasks that nothing else depends on or is below.
@@ -363,11 +379,16 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn update_node(&mut self, key: Key, change: impl FnOnce(&mut Node)) -> Decided<Node> {
-        let mut node = self.node(key)?;
-        self.was_ready.entry(key).or_insert_with(|| node.is_ready().then_some(node.work));
-        change(&mut node);
-        self.changes.nodes.insert(key, node);
-        Ok(node)
+        let node = match self.changes.nodes.entry(key) {
+            indexmap::map::Entry::Occupied(entry) => entry.into_mut(),
+            indexmap::map::Entry::Vacant(entry) => {
+                let node = self.view.node(key)?.ok_or_else(|| missing(key))?;
+                self.was_ready.insert(key, node.is_ready().then_some(node.work));
+                entry.insert(node)
+            }
+        };
+        change(node);
+        Ok(*node)
     }
 
     /// Writes the body of a task, and with it its version and time.
@@ -454,7 +475,7 @@ impl<'a> Draft<'a> {
             let has_subtasks = node.gate.subtasks.total() > 0;
             node.describe(&record.spec, &record.body.progress, &calls, has_subtasks);
         })?;
-        self.queue.push_back(key);
+        self.queue(key);
         Ok(())
     }
 
@@ -503,7 +524,7 @@ impl<'a> Draft<'a> {
         }
         self.changes.edges.push(EdgeChange { task, on, add: true });
         self.update_node(task, |node| *node.gate.dependencies.of(outcome) += 1)?;
-        self.queue.push_back(task);
+        self.queue(task);
         Ok(())
     }
 
@@ -516,7 +537,7 @@ impl<'a> Draft<'a> {
         }
         self.changes.edges.push(EdgeChange { task, on, add: false });
         self.update_node(task, |node| *node.gate.dependencies.of(outcome) -= 1)?;
-        self.queue.push_back(task);
+        self.queue(task);
         Ok(())
     }
 
@@ -546,7 +567,7 @@ impl<'a> Draft<'a> {
             node.parent = parent;
             node.gate.entry = entry;
         })?;
-        self.queue.push_back(key);
+        self.queue(key);
         self.close_approved_above(key)
     }
 
@@ -561,7 +582,7 @@ impl<'a> Draft<'a> {
         let entry = self.node(parent)?.opens;
         for key in keys {
             self.update_node(*key, |node| node.gate.entry = entry)?;
-            self.queue.push_back(*key);
+            self.queue(*key);
         }
         Ok(())
     }
@@ -571,7 +592,7 @@ impl<'a> Draft<'a> {
             let count = subtask_count(node, phase);
             *count = count.checked_add_signed(by).expect("BUG: a subtask was not counted");
         })?;
-        self.queue.push_back(parent);
+        self.queue(parent);
         Ok(())
     }
 
@@ -671,12 +692,12 @@ impl<'a> Draft<'a> {
                     *node.gate.dependencies.of(old) -= 1;
                     *node.gate.dependencies.of(new) += 1;
                 })?;
-                self.queue.push_back(dependent);
+                self.queue(dependent);
             }
         }
         if let Some(parent) = before.parent.filter(|_| before.phase == Phase::InProgress) {
             // It may be an item that had to end before others come in its place.
-            self.queue.push_back(parent);
+            self.queue(parent);
         }
         if let Some(parent) = before.parent
             && before.phase.outcome_above() != phase.outcome_above()
@@ -684,7 +705,7 @@ impl<'a> Draft<'a> {
             self.count_subtask(parent, before.phase, -1)?;
             self.count_subtask(parent, phase, 1)?;
         }
-        self.queue.push_back(key);
+        self.queue(key);
         if phase.outcome() != crate::Outcome::Open || phase == Phase::Cancelled {
             self.note_end(key, phase);
         }

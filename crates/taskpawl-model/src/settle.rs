@@ -47,12 +47,12 @@ impl Draft<'_> {
 
     /// Writes what follows from the counts of a node, and tells its subtasks when their entry changed.
     fn derive(&mut self, key: Key) -> Decided<Node> {
-        let before = self.node(key)?;
+        let mut before = self.node(key)?;
         if has_closed(&before) {
             // What was decided when it opened is decided anew when it does so again.
             self.close(key)?;
+            before = self.node(key)?;
         }
-        let before = self.node(key)?;
         let (gate_state, opens) = (before.gate.state(), before.derive_opens());
         if (gate_state, opens) == (before.gate_state, before.opens) {
             return Ok(before);
@@ -64,7 +64,7 @@ impl Draft<'_> {
         if opens != before.opens {
             for subtask in self.subtasks(key)? {
                 self.update_node(subtask, |node| node.gate.entry = opens)?;
-                self.queue.push_back(subtask);
+                self.queue(subtask);
             }
         }
         Ok(node)

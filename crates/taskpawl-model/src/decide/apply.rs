@@ -155,6 +155,7 @@ impl<'p> Work<'p> {
         let plan = &self.apply.plan;
         let plan_name = SharedText::from(self.apply.name.as_str());
         let mut new = Vec::new();
+        draft.expect_new(self.keys.iter().filter(|key| key.is_none()).count());
         for (position, task) in plan.tasks.iter().enumerate() {
             if self.keys[position].is_some() {
                 continue;

@@ -260,7 +260,7 @@ impl Draft<'_> {
     fn open_left_over(&mut self, key: Key) -> Decided<()> {
         let node = self.node(key)?;
         if node.phase == Phase::Todo && node.gate.is_to_be_opened() {
-            self.queue.push_back(key);
+            self.queue(key);
             self.settle()?;
         }
         Ok(())

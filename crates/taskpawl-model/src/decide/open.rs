@@ -102,7 +102,7 @@ impl Draft<'_> {
         if opened {
             self.update_task(key, |record| record.body.progress.opened = false)?;
             self.update_node(key, |node| node.gate.undecided = true)?;
-            self.queue.push_back(key);
+            self.queue(key);
         }
         Ok(())
     }
