@@ -516,10 +516,13 @@ impl<'a> Draft<'a> {
         self.refresh_node(key)
     }
 
+    /// Adds an edge that the store does not have; one that the draft has added stays as it is.
     pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
         if !self.edges.removed.remove(&(task, on)) {
-            self.edges.dependencies.insert((task, on));
+            if !self.edges.dependencies.insert((task, on)) {
+                return Ok(());
+            }
             self.edges.dependents.insert((on, task));
         }
         self.changes.edges.push(EdgeChange { task, on, add: true });

@@ -101,8 +101,11 @@ impl<'p> Work<'p> {
     /// Finds the tasks of the plan that the store has: by id, and those without by their name.
     fn find_tasks(&mut self, draft: &Draft<'_>) -> Decided<()> {
         let by_name = self.present_by_name(draft)?;
+        // Most plans come into a store of their own: what it never had need not be looked for.
+        let is_first = draft.view.next_key()? == Key(0);
         for (position, task) in self.apply.plan.tasks.iter().enumerate() {
             let (key, id) = match &task.id {
+                Some(id) if is_first => (None, id.clone()),
                 Some(id) => (draft.find_id(id.as_str())?, id.clone()),
                 None => match by_name.get(&task.spec.name) {
                     Some(key) => (Some(*key), draft.id(*key)?),

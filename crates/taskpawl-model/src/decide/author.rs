@@ -245,7 +245,11 @@ impl Draft<'_> {
         if search || key == on {
             self.refuse_cycle(Edge::Dependency { task: key, on })?;
         }
-        if self.depends_on(key, on)? { Ok(()) } else { self.add_edge(key, on) }
+        // Edges that the command itself has added are known to the draft.
+        if !self.is_new(key) && self.dependencies(key)?.contains(&on) {
+            return Ok(());
+        }
+        self.add_edge(key, on)
     }
 
     pub(super) fn refuse_cycle(&self, edge: Edge) -> Decided<()> {
