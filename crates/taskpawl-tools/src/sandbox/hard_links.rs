@@ -67,11 +67,11 @@ fn with_other_names(protected: &[Place]) -> BTreeMap<Id, Opener> {
     protected.iter().flat_map(of).collect()
 }
 
-/// Returns what is known of the files at a place that have several names.
+/// Returns what is known of the files at a place that have several names: of the first [`FILES`], those that lie deepest last.
 fn files(place: &Path) -> Vec<Metadata> {
     let mut found = Vec::new();
-    let (mut waiting, mut left) = (vec![real(place)], FILES);
-    while let Some(path) = waiting.pop() {
+    let (mut waiting, mut left) = (VecDeque::from([real(place)]), FILES);
+    while let Some(path) = waiting.pop_front() {
         let Ok(data) = path.symlink_metadata() else { continue };
         if data.is_dir() {
             let entries = read_dir(&path).into_iter().flatten().flatten().take(left);
@@ -94,6 +94,20 @@ mod tests {
     use std::fs::{create_dir_all, hard_link, write};
 
     use super::*;
+
+    #[test]
+    fn what_lies_deep_does_not_hide_what_lies_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        create_dir_all(at("p/kept/outputs")).unwrap();
+        (0..FILES).for_each(|number| write(at("p/kept/outputs").join(number.to_string()), "").unwrap());
+        for name in ["a", "z"] {
+            write(at("p/kept").join(name), "").unwrap();
+            hard_link(at("p/kept").join(name), at("p").join(name)).unwrap();
+        }
+        let protected = [Place { path: at("p/kept"), opener: Opener::Nobody }];
+        assert_eq!(OtherNames::of(&protected, vec![at("p")]).places.len(), 2);
+    }
 
     #[test]
     fn other_names_are_closed_as_the_protected_one() {
