@@ -26,9 +26,11 @@ const COUNTERS: usize = 5;
 fn p3_sums_are_exact() {
     let mut figures = Figures::of("p3_sums_are_exact", seed());
     let steps = scale(500, 500);
-    let outcome = Contest::new(Home::new(), steps, figures.seed).hold();
-    figures.add(format!("{WORKERS} processes x {steps} operations on a disk: {outcome}"));
-    outcome.assert_fair();
+    assert_fair(|| {
+        let outcome = Contest::new(Home::new(), steps, figures.seed).hold();
+        figures.add(format!("{WORKERS} processes x {steps} operations on a disk: {outcome}"));
+        outcome
+    });
     let control = Contest::new(Home::new().with_fault("DecideBeforeLock"), 40, figures.seed).hold();
     assert!(!control.wrong.is_empty(), "the control: updates of others are overwritten");
 }
@@ -47,13 +49,28 @@ fn p3_sums_are_exact_in_memory() {
     let Some(home) = Home::in_memory() else { return skip("P3 on tmpfs", "there is no /dev/shm") };
     let mut figures = Figures::of("p3_sums_are_exact_in_memory", seed());
     let steps = scale(500, 10_000);
-    let outcome = Contest::new(home, steps, figures.seed).hold();
-    figures.add(format!("{WORKERS} processes x {steps} operations on tmpfs: {outcome}"));
-    outcome.assert_right();
+    let mut hold = |home: Home| {
+        let outcome = Contest::new(home, steps, figures.seed).hold();
+        figures.add(format!("{WORKERS} processes x {steps} operations on tmpfs: {outcome}"));
+        outcome
+    };
     if steps > 500 {
+        assert_fair(|| hold(Home::in_memory().unwrap()));
+    } else {
         // Five hundred take hardly longer than the scheduler needs to give everybody a turn.
-        outcome.assert_fair();
+        hold(home).assert_right();
     }
+}
+
+/// Holds contests until nobody starves in one. Where other programs compute meanwhile, one that is late in one contest says nothing;
+/// one that the lock passes over is late in all of them.
+fn assert_fair(mut hold: impl FnMut() -> Outcome) {
+    let mut is_fair = || {
+        let outcome = hold();
+        outcome.assert_right();
+        outcome.slowest * 3 >= outcome.fastest
+    };
+    assert!((0..3).any(|_| is_fair()), "somebody starves in each of three contests");
 }
 
 /// Several processes that work through scripts on one store.
@@ -266,11 +283,6 @@ impl Outcome {
     fn assert_right(&self) {
         let some: Vec<&String> = self.wrong.iter().take(10).collect();
         assert!(some.is_empty(), "{} complaints, as {some:#?}", self.wrong.len());
-    }
-
-    fn assert_fair(&self) {
-        self.assert_right();
-        assert!(self.slowest * 3 >= self.fastest, "{self}");
     }
 }
 
