@@ -25,8 +25,9 @@ pub struct KeyHasher(u64);
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Bits of a key that say where in its block it is.
-const BLOCK: u32 = 10;
+/// Bits of a key that say where in its block it is: a table looks at sixteen places at once. Where blocks come to lie on each other,
+/// longer ones would push keys further from their place.
+const BLOCK: u32 = 4;
 
 /// A table takes places from the low bits, and tells keys at one place apart by so many of the high ones.
 const TAG: u32 = 7;
@@ -71,10 +72,25 @@ mod tests {
         }
     }
 
+    /// As of large plans, in the tables that they get.
+    #[test]
+    fn blocks_are_spread_over_the_whole_table() {
+        let hash = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key));
+        for (keys, bits) in [(10_000_u32, 14), (57_000, 16), (100_000, 17), (1_000_000, 21)] {
+            let mut parts = vec![0_u32; 1 << (bits - 6)];
+            for key in 0..keys {
+                let place = hash(key) & ((1 << bits) - 1);
+                parts[usize::try_from(place >> 6).unwrap()] += 1;
+            }
+            let most = parts.iter().max().unwrap();
+            assert!(*most <= 96, "{keys} keys: {most} want the same 64 places");
+        }
+    }
+
     #[test]
     fn neighbours_lie_side_by_side() {
         let place = |key| BuildHasherDefault::<KeyHasher>::default().hash_one(Key(key)) & 0xFFFF;
         let apart = (0..4096).filter(|key| place(key + 1) != (place(*key) + 1) & 0xFFFF).count();
-        assert_eq!(apart, 4, "once a block");
+        assert_eq!(apart, 4096 >> super::BLOCK, "once a block");
     }
 }
