@@ -46,7 +46,7 @@ impl Hasher for KeyHasher {
     /// The high bits of a product depend on all bits of the number, the low ones on its low bits alone.
     fn finish(&self) -> u64 {
         let block = (self.0 >> BLOCK).wrapping_mul(GOLDEN);
-        let place = block.rotate_left(26).wrapping_add(self.0 & ((1 << BLOCK) - 1));
+        let place = block.rotate_left(33).wrapping_add(self.0 & ((1 << BLOCK) - 1));
         let tag = (block >> (u64::BITS - TAG)) ^ self.0;
         (place << TAG >> TAG) | (tag << (u64::BITS - TAG))
     }
