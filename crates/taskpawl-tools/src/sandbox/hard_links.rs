@@ -99,11 +99,13 @@ mod tests {
     fn what_lies_deep_does_not_hide_what_lies_above() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        create_dir_all(at("p/kept/outputs")).unwrap();
-        (0..FILES).for_each(|number| write(at("p/kept/outputs").join(number.to_string()), "").unwrap());
         for name in ["a", "z"] {
-            write(at("p/kept").join(name), "").unwrap();
-            hard_link(at("p/kept").join(name), at("p").join(name)).unwrap();
+            let outputs = at("p/kept").join(name).join("outputs");
+            create_dir_all(&outputs).unwrap();
+            (0..FILES).for_each(|number| write(outputs.join(number.to_string()), "").unwrap());
+            let file = at("p/kept").join(name).join("file");
+            write(&file, "").unwrap();
+            hard_link(&file, at("p").join(name)).unwrap();
         }
         let protected = [Place { path: at("p/kept"), opener: Opener::Nobody }];
         assert_eq!(OtherNames::of(&protected, vec![at("p")]).places.len(), 2);
