@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::command::{Answer, Context, DecideError, Decision, Grant, Round, RunRules};
 use crate::decide::Holder;
+use crate::draft_edges::EdgeOverlay;
 use crate::event::EventKind;
 use crate::record::{CallBody, CallRecord, Node, Phase, TaskBody, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
@@ -93,21 +94,6 @@ impl Room {
             *places = places.saturating_sub(1);
         }
     }
-}
-
-/// Edges that the draft added and removed. Each end of an edge is found by the other: pairs begin with what is asked for.
-#[derive(Clone, Default)]
-struct EdgeOverlay {
-    dependencies: BTreeSet<(Key, Key)>,
-    dependents: BTreeSet<(Key, Key)>,
-    subtasks: BTreeSet<(Key, Key)>,
-    removed: BTreeSet<(Key, Key)>,
-    moved_away: BTreeSet<(Key, Key)>,
-}
-
-/// Returns the second halves of the pairs that begin with `key`, in order.
-fn ends(pairs: &BTreeSet<(Key, Key)>, key: Key) -> impl Iterator<Item = Key> + '_ {
-    pairs.range((key, Key(0))..=(key, Key(u32::MAX))).map(|(_, other)| *other)
 }
 
 impl<'a> Draft<'a> {
@@ -261,28 +247,28 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn dependencies(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependencies(key)? };
-        keys.retain(|on| !self.edges.removed.contains(&(key, *on)));
-        keys.extend(ends(&self.edges.dependencies, key));
+        keys.retain(|on| !self.edges.removed.contains(key, *on));
+        keys.extend(self.edges.dependencies.of(key));
         Ok(keys)
     }
 
     /// Returns whether the task depends directly on another, without reading what else a new task depends on.
     pub(crate) fn depends_on(&self, key: Key, on: Key) -> Decided<bool> {
-        let is_added = self.edges.dependencies.contains(&(key, on));
+        let is_added = self.edges.dependencies.contains(key, on);
         Ok(is_added || (!self.is_new(key) && self.dependencies(key)?.contains(&on)))
     }
 
     pub(crate) fn dependents(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.dependents(key)? };
-        keys.retain(|task| !self.edges.removed.contains(&(*task, key)));
-        keys.extend(ends(&self.edges.dependents, key));
+        keys.retain(|task| !self.edges.removed.contains(*task, key));
+        keys.extend(self.edges.dependents.of(key));
         Ok(keys)
     }
 
     pub(crate) fn subtasks(&self, key: Key) -> Decided<Vec<Key>> {
         let mut keys = if self.is_new(key) { Vec::new() } else { self.view.subtasks(key)? };
-        keys.retain(|task| !self.edges.moved_away.contains(&(key, *task)));
-        keys.extend(ends(&self.edges.subtasks, key));
+        keys.retain(|task| !self.edges.moved_away.contains(key, *task));
+        keys.extend(self.edges.subtasks.of(key));
         Ok(keys)
     }
 
@@ -345,8 +331,12 @@ impl<'a> Draft<'a> {
         self.ids.reserve(tasks);
         self.was_ready.reserve(tasks);
         self.calls.reserve(tasks);
+        self.edges.dependencies.reserve(tasks);
+        self.edges.dependents.reserve(tasks);
         self.changes.nodes.reserve(tasks);
         self.changes.tasks.reserve(tasks);
+        // And one for the plan.
+        self.changes.events.reserve(tasks + 1);
     }
 
     /// Has the gate of a task take effect in the end.
@@ -519,11 +509,11 @@ impl<'a> Draft<'a> {
     /// Adds an edge that the store does not have; one that the draft has added stays as it is.
     pub(crate) fn add_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
-        if !self.edges.removed.remove(&(task, on)) {
-            if !self.edges.dependencies.insert((task, on)) {
+        if !self.edges.removed.remove(task, on) {
+            if !self.edges.dependencies.insert(task, on) {
                 return Ok(());
             }
-            self.edges.dependents.insert((on, task));
+            self.edges.dependents.insert(on, task);
         }
         self.changes.edges.push(EdgeChange { task, on, add: true });
         self.update_node(task, |node| *node.gate.dependencies.of(outcome) += 1)?;
@@ -533,10 +523,10 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn remove_edge(&mut self, task: Key, on: Key) -> Decided<()> {
         let outcome = self.node(on)?.phase.outcome();
-        if self.edges.dependencies.remove(&(task, on)) {
-            self.edges.dependents.remove(&(on, task));
+        if self.edges.dependencies.remove(task, on) {
+            self.edges.dependents.remove(on, task);
         } else {
-            self.edges.removed.insert((task, on));
+            self.edges.removed.insert(task, on);
         }
         self.changes.edges.push(EdgeChange { task, on, add: false });
         self.update_node(task, |node| *node.gate.dependencies.of(outcome) -= 1)?;
@@ -551,16 +541,16 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         if let Some(old) = node.parent {
-            if !self.edges.subtasks.remove(&(old, key)) {
-                self.edges.moved_away.insert((old, key));
+            if !self.edges.subtasks.remove(old, key) {
+                self.edges.moved_away.insert(old, key);
             }
             self.count_subtask(old, node.phase, -1)?;
             self.refresh_node(old)?;
         }
         let mut entry = crate::Entry::Open;
         if let Some(new) = parent {
-            if !self.edges.moved_away.remove(&(new, key)) {
-                self.edges.subtasks.insert((new, key));
+            if !self.edges.moved_away.remove(new, key) {
+                self.edges.subtasks.insert(new, key);
             }
             self.count_subtask(new, node.phase, 1)?;
             self.refresh_node(new)?;
@@ -576,8 +566,8 @@ impl<'a> Draft<'a> {
 
     /// Puts new tasks at the top below another one.
     pub(crate) fn put_items_below(&mut self, parent: Key, keys: &[Key]) -> Decided<()> {
-        self.edges.subtasks.extend(keys.iter().map(|key| (parent, *key)));
         for key in keys {
+            self.edges.subtasks.insert(parent, *key);
             self.count_subtask(parent, Phase::Todo, 1)?;
             self.update_node(*key, |node| node.parent = Some(parent))?;
         }

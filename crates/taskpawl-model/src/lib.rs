@@ -6,6 +6,7 @@ mod command;
 mod cycle;
 mod decide;
 mod draft;
+mod draft_edges;
 mod durations;
 mod event;
 mod explain;

@@ -20,6 +20,13 @@ impl<T: Clone> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// Returns whether both hold the very same value, without looking at it.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl<T> Deref for Shared<T> {
     type Target = T;
 

@@ -24,7 +24,8 @@ pub(crate) trait Backend: Send + Debug {
     /// Returns what the transaction sees, its own writes included.
     fn view(&self) -> &dyn View;
 
-    /// Writes `changes` whole, and returns the revision of the last event.
+    /// Writes `changes` whole, and returns the revision of the last event. After an error the transaction is of no use but to be
+    /// forgotten: part of them may stand in it.
     fn apply(&mut self, changes: Changes) -> Result<u64, StoreError>;
 
     /// Makes the transaction durable and gives the lock back, also on an error.

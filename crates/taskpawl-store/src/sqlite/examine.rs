@@ -254,13 +254,12 @@ fn rewrite(session: &mut Session) -> Result<(), StoreError> {
     let before = session.counters().unwrap_or_default();
     session.execute("INSERT OR REPLACE INTO counters VALUES (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", [])?;
     session.live = Some(Live::new(Counters::default(), Known::default()));
-    let mut inserts = session.repeated(sql::INSERT_NODE);
-    for (key, node) in &derived.nodes {
-        if kept.nodes.get(key) != Some(&Some(*node)) {
-            session.execute("DELETE FROM nodes WHERE key = ?1", [key.0])?;
-            session.insert_node(node, &mut inserts)?;
-        }
-    }
+    let is_kept = |node: &&Node| kept.nodes.get(&node.key) == Some(&Some(**node));
+    let wrong: Vec<&Node> = derived.nodes.values().filter(|node| !is_kept(node)).collect();
+    session.execute_each("DELETE FROM nodes WHERE key = ?1", &wrong, |node, values| {
+        values.give(&[&node.key.0])
+    })?;
+    session.insert_nodes(&wrong)?;
     let last = last_revision(session).map_err(StoreError::from_view)?;
     let next = next_key(session).map_err(StoreError::from_view)?;
     session.live.as_ref().expect("BUG: it was put in above").count(|counters| {

@@ -9,7 +9,7 @@ use taskpawl_model::{CallRecord, Key, KeyMap, Node, TaskRecord, TaskState};
 pub(super) const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// More nodes than this are not kept.
-const MOST_NODES: usize = 1 << 16;
+pub(super) const MOST_NODES: usize = 1 << 16;
 
 /// More tasks than this are not kept from one transaction to the next.
 pub(super) const MOST_TASKS: usize = 1 << 10;

@@ -5,6 +5,7 @@ mod examine;
 mod excerpt;
 mod find;
 mod history;
+mod insert;
 mod known;
 mod open;
 mod rows;

@@ -78,11 +78,6 @@ impl Session {
         self.statement(sql).and_then(|mut statement| statement.execute(params)).map_err(|e| self.error(e))
     }
 
-    /// Returns a statement that is executed for many rows.
-    pub(super) fn repeated(&self, sql: &'static str) -> Repeated<'_> {
-        Repeated { session: self, sql, statement: None }
-    }
-
     /// Returns the first row of a query, if there is one.
     pub(super) fn one<T>(
         &self,
@@ -151,22 +146,5 @@ impl Session {
             has_log: true,
         };
         Ok(found.ok_or_else(lost)?)
-    }
-}
-
-/// A statement that is looked up for its first row, and kept for all that follow: looking it up costs as much as a row.
-pub(super) struct Repeated<'s> {
-    session: &'s Session,
-    sql: &'static str,
-    statement: Option<CachedStatement<'s>>,
-}
-
-impl Repeated<'_> {
-    pub(super) fn execute(&mut self, params: impl Params) -> Result<usize, StoreError> {
-        let statement = match &mut self.statement {
-            Some(statement) => statement,
-            none => none.insert(self.session.statement(self.sql).map_err(|error| self.session.error(error))?),
-        };
-        statement.execute(params).map_err(|error| self.session.error(error))
     }
 }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, Command, Context, EventKind, EventQuery, Key, NewEvent, Node, Origin, Priority, Query, Request,
-    Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+    Changes, Command, Context, EdgeChange, EventKind, EventQuery, Key, NewEvent, Node, Origin, Priority,
+    Query, Request, Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
 };
 
 use super::find::statements;
+use super::known::MOST_NODES;
 use super::open::Setup;
 use super::schema::Schema;
 use super::view::sql;
@@ -423,4 +424,69 @@ fn an_index_is_not_written_where_nothing_of_it_changes() {
 fn held() -> taskpawl_model::TaskState {
     let claim = taskpawl_model::Claim { run: None, actor: "ann".into(), lease_until: None, lease: None };
     taskpawl_model::TaskState::InProgress { claim }
+}
+
+/// Returns one change that makes the tasks with these keys.
+fn new_tasks(keys: std::ops::Range<u32>) -> Changes {
+    let mut all = Changes::default();
+    for one in keys.map(|key| new_task(key, "many")) {
+        all.tasks.extend(one.tasks);
+        all.nodes.extend(one.nodes);
+        all.events.extend(one.events);
+    }
+    all
+}
+
+/// The rows before one that is in the way are in the transaction already, with those of other tables.
+#[test]
+fn of_many_rows_none_stays_where_one_of_them_is_in_the_way() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let mut changes = new_tasks(1..40);
+    changes.tasks.get_mut(&Key(20)).unwrap().record.id = "t0".into();
+    assert!(scene.write(&changes).is_err());
+    let tables = ["tasks", "bodies", "nodes", "labels", "events"];
+    let rows = |scene: &mut Scene| {
+        let session = &scene.backend.writer().session;
+        let count =
+            |table| session.one(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, u32>(0));
+        (tables.map(|table| count(table).unwrap().unwrap()), session.counters().unwrap().revision)
+    };
+    assert_eq!(rows(&mut scene), ([1; 5], 1));
+    scene.write(&new_tasks(1..40)).unwrap();
+    assert_eq!(rows(&mut scene), ([40; 5], 40));
+}
+
+#[test]
+fn edges_are_added_and_removed_in_their_order() {
+    let mut scene = Scene::new();
+    scene.write(&new_tasks(0..50)).unwrap();
+    let edge = |on, add| EdgeChange { task: Key(0), on: Key(on), add };
+    let mut changes = Changes { events: new_task(0, "a").events, ..Changes::default() };
+    changes.edges.extend([edge(1, true), edge(1, false), edge(2, true), edge(2, false), edge(2, true)]);
+    changes.edges.extend((3..40).map(|on| edge(on, true)));
+    changes.edges.extend((3..30).map(|on| edge(on, false)));
+    changes.edges.extend((40..50).chain([3]).map(|on| edge(on, true)));
+    scene.write(&changes).unwrap();
+    scene.backend.begin().unwrap();
+    let expected: Vec<Key> = [2, 3].into_iter().chain(30..50).map(Key).collect();
+    assert_eq!(scene.backend.view().dependencies(Key(0)).unwrap(), expected);
+}
+
+/// Of more new nodes than are kept nothing is known, and of those that were there, what was written.
+#[test]
+fn what_is_known_after_a_very_large_plan_is_what_the_file_holds() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let mut changes = new_tasks(1..u32::try_from(MOST_NODES).unwrap() + 2);
+    let mut node = Node::new(Key(0), Trigger::AllDone, Work::Manual);
+    node.gate.dependencies.open = 7;
+    changes.nodes.insert(Key(0), node);
+    scene.write(&changes).unwrap();
+    scene.backend.begin().unwrap();
+    let session = &scene.backend.writer().session;
+    for key in [0, 1, 2, 65_000, 65_537].map(Key) {
+        assert_eq!(session.node(key).unwrap(), session.stored_node(key).unwrap(), "{key}");
+    }
+    assert_eq!(session.stored_node(Key(0)).unwrap(), Some(node));
 }

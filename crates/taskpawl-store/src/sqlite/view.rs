@@ -65,9 +65,6 @@ pub(super) mod sql {
         };
     }
 
-    pub(crate) const INSERT_TASK: &str = "INSERT INTO tasks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    pub(crate) const INSERT_BODY: &str = "INSERT INTO bodies VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    pub(crate) const INSERT_NODE: &str = "INSERT INTO nodes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     pub(crate) const TASK: &str = "SELECT id, plan, created, spec, version, updated, body FROM tasks CROSS JOIN bodies USING (key) WHERE key = ?1";
     pub(crate) const CALLS: &str =
         "SELECT id, origin, spec, body FROM calls WHERE slot >= ?1 AND slot < ?2 ORDER BY slot";

@@ -2,14 +2,15 @@
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallChange, CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, Node, PlanRecord, RunRecord,
-    TaskChange, TaskId, TaskRecord, View,
+    CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, Node, PlanRecord, RunRecord, Shared, TaskChange,
+    TaskId, TaskRecord, View,
 };
 
 use super::excerpt::{self, OfBody};
-use super::known::MOST_TASKS;
+use super::insert::{Values, one};
+use super::known::{MOST_NODES, MOST_TASKS};
 use super::rows::{Time, to_json};
-use super::session::{Live, Repeated, Session};
+use super::session::{Live, Session};
 use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
 use crate::words::Code;
@@ -41,7 +42,8 @@ macro_rules! node_params {
 }
 
 impl Session {
-    /// Writes `changes` into the transaction and returns the revision of the last event.
+    /// Writes `changes` into the transaction and returns the revision of the last event. After an error the transaction can only be
+    /// taken back.
     pub(super) fn apply(&self, changes: &Changes) -> Result<u64, StoreError> {
         self.put_tasks(&changes.tasks)?;
         self.put_nodes(changes)?;
@@ -94,11 +96,14 @@ impl Session {
     }
 
     fn put_tasks(&self, tasks: &KeyMap<TaskChange>) -> Result<(), StoreError> {
-        let (mut specs, mut bodies) = (self.repeated(sql::INSERT_TASK), self.repeated(sql::INSERT_BODY));
+        let new: Vec<(Key, &TaskRecord)> = tasks
+            .iter()
+            .filter(|(_, change)| change.is_new)
+            .map(|(key, change)| (*key, &change.record))
+            .collect();
+        self.insert_tasks(&new)?;
         for (key, change) in tasks {
-            if change.is_new {
-                self.insert_task(*key, &change.record, [&mut specs, &mut bodies])?;
-            } else {
+            if !change.is_new {
                 self.update_task(*key, change)?;
             }
             // Of many new ones none would be kept.
@@ -109,24 +114,28 @@ impl Session {
         Ok(())
     }
 
-    fn insert_task(
-        &self,
-        key: Key,
-        record: &TaskRecord,
-        [specs, bodies]: [&mut Repeated<'_>; 2],
-    ) -> Result<(), StoreError> {
-        let (id, created) = (record.id.as_str(), Time(record.created_at));
-        let (spec, estimate) = (self.json(&record.spec)?, excerpt::estimate(&record.spec));
-        let (plan, assignee) = (record.plan.as_deref(), record.spec.assignee.as_deref());
-        specs.execute(params![key.0, id, plan, assignee, created, spec, estimate])?;
-        let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
-        let (version, updated) = (integer(record.version), Time(record.updated_at));
-        bodies.execute(params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
-        if self.has_deleted().map_err(StoreError::from_view)? {
-            self.execute("DELETE FROM deleted_ids WHERE id = ?1", [id])?;
+    fn insert_tasks(&self, new: &[(Key, &TaskRecord)]) -> Result<(), StoreError> {
+        self.insert(one::TASK, new, |(key, record), values| {
+            let (id, created) = (record.id.as_str(), Time(record.created_at));
+            let (spec, estimate) = (self.json(&record.spec)?, excerpt::estimate(&record.spec));
+            let (plan, assignee) = (record.plan.as_deref(), record.spec.assignee.as_deref());
+            values.give(params![key.0, id, plan, assignee, created, spec, estimate])
+        })?;
+        let mut bodies = LastJson::default();
+        self.insert(one::BODY, new, |(key, record), values| {
+            let (body, excerpt) = (bodies.of(self, &record.body)?, OfBody::new(&record.body));
+            let (version, updated) = (integer(record.version), Time(record.updated_at));
+            values.give(params![key.0, version, updated, body, excerpt.holder, excerpt.took])
+        })?;
+        if !new.is_empty() && self.has_deleted().map_err(StoreError::from_view)? {
+            for (_, record) in new {
+                self.execute("DELETE FROM deleted_ids WHERE id = ?1", [record.id.as_str()])?;
+            }
         }
-        self.put_labels(key, record)?;
-        self.live().count(|counters| counters.next_key = counters.next_key.max(key.0 + 1));
+        let labels: Vec<(Key, &str)> = new.iter().flat_map(|(key, record)| labels(*key, record)).collect();
+        self.put_labels(&labels)?;
+        let next = new.iter().map(|(key, _)| key.0 + 1).max().unwrap_or_default();
+        self.live().count(|counters| counters.next_key = counters.next_key.max(next));
         Ok(())
     }
 
@@ -163,32 +172,33 @@ impl Session {
             return Ok(());
         }
         self.execute("DELETE FROM labels WHERE task = ?1", [key.0])?;
-        self.put_labels(key, record)
+        self.put_labels(&labels(key, record).collect::<Vec<_>>())
     }
 
-    fn put_labels(&self, key: Key, record: &TaskRecord) -> Result<(), StoreError> {
-        for label in &record.spec.labels {
-            self.execute("INSERT OR IGNORE INTO labels VALUES (?1, ?2)", params![key.0, label])?;
-        }
-        Ok(())
+    fn put_labels(&self, labels: &[(Key, &str)]) -> Result<(), StoreError> {
+        self.insert(one::LABEL, labels, |(key, label), values| values.give(params![key.0, label]))
     }
 
     fn put_nodes(&self, changes: &Changes) -> Result<(), StoreError> {
-        let mut inserts = self.repeated(sql::INSERT_NODE);
-        for node in changes.nodes.values() {
-            if is_new(changes, node.key) {
-                self.insert_node(node, &mut inserts)?;
-            } else {
-                self.put_node(node, &mut inserts)?;
+        let (new, present): (Vec<&Node>, Vec<&Node>) =
+            changes.nodes.values().partition(|node| is_new(changes, node.key));
+        self.insert_nodes(&new)?;
+        // Of so many most would be let go at once. A node that is new is not known yet: then nothing of it is.
+        if new.len() <= MOST_NODES {
+            for node in new {
+                self.live().known.borrow_mut().note_node(*node);
             }
+        }
+        for node in present {
+            self.put_node(node)?;
             self.live().known.borrow_mut().note_node(*node);
         }
         Ok(())
     }
 
-    fn put_node(&self, node: &Node, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
+    fn put_node(&self, node: &Node) -> Result<(), StoreError> {
         match self.node(node.key).map_err(StoreError::from_view)? {
-            None => self.insert_node(node, inserts),
+            None => self.insert_nodes(&[node]),
             Some(old) if old == *node => Ok(()),
             Some(old) if has_same_place(&old, node) => self.update_counts(node),
             Some(old) => {
@@ -203,11 +213,12 @@ impl Session {
         }
     }
 
-    pub(super) fn insert_node(&self, node: &Node, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
-        let Node { gate, .. } = node;
-        inserts.execute(node_params!(node, gate))?;
-        self.live().count(|counters| *counters.of(node.phase.status()) += 1);
-        Ok(())
+    pub(super) fn insert_nodes(&self, nodes: &[&Node]) -> Result<(), StoreError> {
+        self.insert(one::NODE, nodes, |node, values| {
+            let Node { gate, .. } = node;
+            self.live().count(|counters| *counters.of(node.phase.status()) += 1);
+            values.give(node_params!(node, gate))
+        })
     }
 
     /// Writes the columns that no index knows.
@@ -242,41 +253,46 @@ impl Session {
         self.execute(sql, node_params!(node, gate)).map(drop)
     }
 
-    /// Of a new task nothing can be in the way: SQLite then need not be ready to take back half of a statement.
     fn put_calls(&self, changes: &Changes) -> Result<(), StoreError> {
-        let mut inserts = self.repeated("INSERT INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
-        let mut puts = self.repeated("INSERT OR REPLACE INTO calls VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+        let (mut new, mut in_place) = (Vec::new(), Vec::new());
         for ((key, position), change) in &changes.calls {
-            let puts = if is_new(changes, *key) { &mut inserts } else { &mut puts };
-            self.put_call(*key, *position, change, puts)?;
+            match &change.record {
+                Some(call) if !change.spec_changed => self.update_call(*key, *position, call)?,
+                Some(call) if is_new(changes, *key) => new.push((*key, *position, call)),
+                Some(call) => in_place.push((*key, *position, call)),
+                None => self.delete_call(*key, *position)?,
+            }
+        }
+        self.insert_calls(one::CALL, &new)?;
+        self.insert_calls(one::CALL_IN_PLACE, &in_place)
+    }
+
+    fn insert_calls(&self, sql: &str, calls: &[(Key, u32, &CallRecord)]) -> Result<(), StoreError> {
+        let mut bodies = LastJson::default();
+        self.insert(sql, calls, |(key, position, call), values| {
+            let CallRecord { id, spec, origin, body } = call;
+            let (slot, tool, is_running) =
+                (self.slot(*key, *position)?, spec.tool_name.as_str(), excerpt::is_running(body));
+            let (text, body) = (self.json(spec)?, bodies.of(self, body)?);
+            values.give(params![slot, id.as_str(), origin.as_str(), text, body, is_running, tool])
+        })?;
+        let mut known = self.live().known.borrow_mut();
+        for (key, ..) in calls {
+            known.forget_calls(*key);
         }
         Ok(())
     }
 
-    fn put_call(
-        &self,
-        key: Key,
-        position: u32,
-        change: &CallChange,
-        puts: &mut Repeated<'_>,
-    ) -> Result<(), StoreError> {
-        let slot = self.slot(key, position)?;
-        let mut known = self.live().known.borrow_mut();
-        match &change.record {
-            Some(call) if !change.spec_changed => known.note_call(key, call),
-            Some(_) | None => known.forget_calls(key),
-        }
-        let Some(CallRecord { id, spec, origin, body }) = &change.record else {
-            return self.execute("DELETE FROM calls WHERE slot = ?1", [slot]).map(drop);
-        };
-        let is_running = excerpt::is_running(body);
-        let body = self.json(body)?;
-        if !change.spec_changed {
-            let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
-            return self.execute(sql, params![slot, body, is_running]).map(drop);
-        }
-        let (text, tool) = (self.json(spec)?, spec.tool_name.as_str());
-        puts.execute(params![slot, id.as_str(), origin.as_str(), text, body, is_running, tool]).map(drop)
+    fn update_call(&self, key: Key, position: u32, call: &CallRecord) -> Result<(), StoreError> {
+        self.live().known.borrow_mut().note_call(key, call);
+        let (body, is_running) = (self.json(&call.body)?, excerpt::is_running(&call.body));
+        let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
+        self.execute(sql, params![self.slot(key, position)?, body, is_running]).map(drop)
+    }
+
+    fn delete_call(&self, key: Key, position: u32) -> Result<(), StoreError> {
+        self.live().known.borrow_mut().forget_calls(key);
+        self.execute("DELETE FROM calls WHERE slot = ?1", [self.slot(key, position)?]).map(drop)
     }
 
     fn slot(&self, key: Key, position: u32) -> Result<i64, StoreError> {
@@ -288,24 +304,29 @@ impl Session {
     }
 
     fn put_edges(&self, edges: &[EdgeChange]) -> Result<(), StoreError> {
-        let mut adds = self.repeated("INSERT OR IGNORE INTO dependencies VALUES (?1, ?2)");
-        let mut removes = self.repeated("DELETE FROM dependencies WHERE task = ?1 AND dependency = ?2");
-        for EdgeChange { task, on, add } in edges {
-            let statement = if *add { &mut adds } else { &mut removes };
-            statement.execute([task.0, on.0])?;
+        const REMOVE: &str = "DELETE FROM dependencies WHERE task = ?1 AND dependency = ?2";
+        // In order: one that was removed may have come back.
+        for alike in edges.chunk_by(|edge, next| edge.add == next.add) {
+            let bind =
+                |edge: &EdgeChange, values: &mut Values<'_, '_>| values.give(params![edge.task.0, edge.on.0]);
+            if alike.first().is_some_and(|edge| edge.add) {
+                self.insert(one::DEPENDENCY, alike, bind)?;
+            } else {
+                self.execute_each(REMOVE, alike, bind)?;
+            }
         }
         Ok(())
     }
 
     fn put_applied(&self, changes: &Changes) -> Result<(), StoreError> {
-        let mut inserts = self.repeated("INSERT INTO applied VALUES (?1, ?2)");
-        let sql = "INSERT INTO applied VALUES (?1, ?2) ON CONFLICT DO UPDATE SET spec = excluded.spec";
-        let mut puts = self.repeated(sql);
-        for (key, spec) in &changes.applied {
-            let statement = if is_new(changes, *key) { &mut inserts } else { &mut puts };
-            statement.execute(params![key.0, spec])?;
-        }
-        Ok(())
+        const PUT: &str =
+            "INSERT INTO applied VALUES (?1, ?2) ON CONFLICT DO UPDATE SET spec = excluded.spec";
+        let (new, present): (Vec<_>, Vec<_>) =
+            changes.applied.iter().partition(|(key, _)| is_new(changes, **key));
+        let bind =
+            |(key, spec): &(&Key, &String), values: &mut Values<'_, '_>| values.give(params![key.0, spec]);
+        self.insert(one::APPLIED, &new, bind)?;
+        self.execute_each(PUT, &present, bind)
     }
 
     fn delete(&self, key: Key, id: &TaskId, plan: Option<&String>) -> Result<(), StoreError> {
@@ -346,22 +367,15 @@ impl Session {
     }
 
     fn put_events(&self, events: &[NewEvent]) -> Result<(), StoreError> {
-        let mut inserts = self.repeated("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
-        for event in events {
+        self.insert(one::EVENT, events, |event, values| {
             self.live().count(|counters| counters.revision += 1);
-            self.put_event(event, &mut inserts)?;
-        }
-        Ok(())
-    }
-
-    fn put_event(&self, event: &NewEvent, inserts: &mut Repeated<'_>) -> Result<(), StoreError> {
-        let revision = integer(self.live().counters.get().revision);
-        let ready = if event.ready.is_empty() { None } else { Some(self.json(&event.ready)?) };
-        let data = self.json(&event.kind)?;
-        let run = event.run.as_ref().map(taskpawl_model::RunId::as_str);
-        let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
-        let params = params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready];
-        inserts.execute(params).map(drop)
+            let revision = integer(self.live().counters.get().revision);
+            let ready = if event.ready.is_empty() { None } else { Some(self.json(&event.ready)?) };
+            let data = self.json(&event.kind)?;
+            let run = event.run.as_ref().map(taskpawl_model::RunId::as_str);
+            let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
+            values.give(params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready])
+        })
     }
 
     /// Keeps what the command changed, as it was before.
@@ -395,6 +409,27 @@ impl Session {
             params![revision, next_key, todo, in_progress, blocked, done, failed, cancelled, skipped];
         self.execute(sql, params).map(drop)
     }
+}
+
+/// The JSON text of a value that many share: the bodies of new tasks and calls mostly are the same one.
+#[derive(Default)]
+struct LastJson<T> {
+    last: Option<(Shared<T>, String)>,
+}
+
+impl<T: Clone + serde::Serialize> LastJson<T> {
+    fn of(&mut self, session: &Session, value: &Shared<T>) -> Result<&str, StoreError> {
+        let last = self.last.take().filter(|(last, _)| last.is_same_as(value));
+        let last = match last {
+            Some(last) => last,
+            None => (value.clone(), session.json(value)?),
+        };
+        Ok(&self.last.insert(last).1)
+    }
+}
+
+fn labels(key: Key, record: &TaskRecord) -> impl Iterator<Item = (Key, &str)> {
+    record.spec.labels.iter().map(move |label| (key, label.as_str()))
 }
 
 fn is_new(changes: &Changes, key: Key) -> bool {

@@ -3,26 +3,28 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use taskpawl_model::{
-    BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key, NewCall,
-    NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status, TaskId,
-    TaskSpec, TaskState, View, ViewResult, Work,
+    Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key,
+    NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status,
+    TaskId, TaskSpec, TaskState, View, ViewResult, Work, parse_plan,
 };
-use taskpawl_store::{Location, Store, open};
+use taskpawl_store::{Location, Store, open, open as open_store};
 
-use crate::support::{accept, after, at, create, done, one, request, task, task_with_call};
+use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
 
 /// A way to open handles on one store, each as if by another process.
 type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 19] = [
+    let cases: [Case; 20] = [
         ("requests", what_a_request_did_is_not_done_again),
         ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
         ("round trip", everything_is_read_back),
         ("edges", edges_are_seen_from_both_sides),
+        ("large", a_large_plan_comes_in_goes_and_comes_back_whole),
         ("ids", ids_are_found_by_prefix),
         ("ready", ready_tasks_are_ordered),
         ("find", filters_combine),
@@ -351,6 +353,44 @@ fn edges_are_seen_from_both_sides(open: Open<'_>) {
     assert_eq!(edges(&store).unwrap(), (true, true));
     accept(&store, request(Command::RemoveDependency { id: "c".to_owned(), on: "a".to_owned() }));
     assert_eq!(edges(&store).unwrap(), (false, false));
+}
+
+/// So many that a store which takes several rows at once has whole groups of every kind of row and something left of each.
+fn a_large_plan_comes_in_goes_and_comes_back_whole(open: Open<'_>) {
+    const TASKS: usize = 35;
+    let (store, memory) = (open(), open_store(&Location::Memory));
+    let tasks: Vec<_> = (0..TASKS).map(planned).collect();
+    let plan = parse_plan(&json!({"name": "p", "tasks": tasks}).to_string()).unwrap();
+    let fresh_ids = vec![TaskId::from("unused"); TASKS];
+    let apply =
+        Apply { name: "p".to_owned(), fresh_ids, prune: false, fresh: false, keeps_approvals: false, plan };
+    let ids = |step| (0..TASKS).rev().step_by(step).map(|number| format!("t{number}")).collect();
+    let commands = [
+        Command::Apply(Arc::new(apply)),
+        Command::RemoveDependency { id: "t34".to_owned(), on: "t33".to_owned() },
+        Command::Delete { ids: ids(1) },
+        Command::Undo { revision: None },
+        Command::Cancel { ids: ids(2), reason: None },
+    ];
+    for (step, command) in commands.into_iter().enumerate() {
+        let (answer, expected) =
+            (accept(&store, request(command.clone())), accept(&memory, request(command)));
+        assert_eq!(answer, expected, "step {step}");
+        assert_eq!(content(&open_again(&store, open)), content(&memory), "step {step}");
+    }
+    assert_eq!(find(&store, &Query { labels: vec!["odd".to_owned()], ..Query::default() }).len(), TASKS / 2);
+}
+
+/// Returns a task of a plan; its neighbours are of another kind.
+fn planned(number: usize) -> Value {
+    let mut task = json!({"id": format!("t{number}"), "name": format!("number {number}"), "call": {"log": {"n": number}}});
+    let needs = (1..4).filter_map(|before| number.checked_sub(before)).map(|before| format!("t{before}"));
+    task["needs"] = json!(needs.collect::<Vec<_>>());
+    if number % 2 == 1 {
+        task["labels"] = json!(["odd", format!("label {number}")]);
+        task["context"] = json!({"number": number});
+    }
+    task
 }
 
 fn ids_are_found_by_prefix(open: Open<'_>) {

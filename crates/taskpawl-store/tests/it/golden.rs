@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
-use taskpawl_model::{Status, read_task};
+use taskpawl_model::Status;
 use taskpawl_store::{Location, Store, examine, open};
 
-use crate::support::{accept, create, done, task};
+use crate::support::{accept, content, create, done, task};
 
 const SCHEMAS: [&str; 1] = ["schema-1"];
 
@@ -30,28 +29,6 @@ fn database(schema: &str, directory: &Path) -> PathBuf {
 fn version(path: &Path) -> i64 {
     let connection = Connection::open(path).unwrap();
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
-}
-
-/// Returns all that a store shows.
-fn content(store: &Arc<dyn Store>) -> Value {
-    let content = store.view(|view| {
-        let mut keys = Vec::new();
-        view.each_node(&mut |node| keys.push(node.key))?;
-        let mut tasks = Vec::new();
-        for key in keys {
-            tasks.push(json!({"task": read_task(view, key)?, "applied": view.applied(key)?}));
-        }
-        Ok(json!({
-            "tasks": tasks,
-            "counts": view.counts()?.into_iter().map(|(status, n)| (status.to_string(), n.into())).collect::<serde_json::Map<_, _>>(),
-            "runs": view.runs(0)?,
-            "events": view.events(0, None, 0)?,
-            "plan": view.plan("golden")?,
-            "deleted": view.deleted_id("gone")?,
-            "nextKey": view.next_key()?,
-        }))
-    });
-    content.unwrap()
 }
 
 /// Checks that `store` has all of it, and takes a write.

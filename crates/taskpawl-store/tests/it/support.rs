@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use taskpawl_model::{
     Answer, CallSpec, Command, Context, NewCall, NewTask, Origin, Refusal, Request, TaskId, TaskSpec,
-    Timestamp,
+    Timestamp, read_task,
 };
 use taskpawl_store::Store;
 
@@ -53,4 +54,26 @@ pub(crate) fn one(store: &Arc<dyn Store>, request: Request) -> Result<Answer, Bo
     let mut outcomes = store.write(vec![request]).unwrap();
     assert_eq!(outcomes.len(), 1);
     outcomes.remove(0)
+}
+
+/// Returns all that a store shows.
+pub(crate) fn content(store: &Arc<dyn Store>) -> Value {
+    let content = store.view(|view| {
+        let mut keys = Vec::new();
+        view.each_node(&mut |node| keys.push(node.key))?;
+        let mut tasks = Vec::new();
+        for key in keys {
+            tasks.push(json!({"task": read_task(view, key)?, "applied": view.applied(key)?}));
+        }
+        Ok(json!({
+            "tasks": tasks,
+            "counts": view.counts()?.into_iter().map(|(status, n)| (status.to_string(), n.into())).collect::<serde_json::Map<_, _>>(),
+            "runs": view.runs(0)?,
+            "events": view.events(0, None, 0)?,
+            "plan": view.plan("golden")?,
+            "deleted": view.deleted_id("gone")?,
+            "nextKey": view.next_key()?,
+        }))
+    });
+    content.unwrap()
 }
