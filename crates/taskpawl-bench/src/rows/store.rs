@@ -9,9 +9,9 @@ use crate::shape::Shape;
 use crate::stores::{Applied, remove};
 use crate::strace;
 
-/// One change after the other, each durable.
-pub(crate) fn update(context: &Context) -> Result<Group, Failure> {
-    const TIMES: usize = 200;
+/// One change after the other, each durable, from the first of a store on. The first 142 make its log longer, as each of the floor
+/// does; after a checkpoint the log is written over.
+pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure> {
     const UPDATE: &str = "taskpawl, one update";
     const TRACED: &str = "taskpawl, one update, traced";
     const APPEND: &str = "raw append of 4 KiB and fdatasync";
@@ -19,16 +19,16 @@ pub(crate) fn update(context: &Context) -> Result<Group, Failure> {
     let (of_append, of_trace) = (context.scratch().join("append"), context.scratch().to_owned());
     let (first, second) = (applied.clone(), applied);
     let mut subjects = vec![
-        Subject::new(UPDATE, TIMES, move || {
+        Subject::new(UPDATE, times, move || {
             let store = first.copy("update.db")?;
-            spawned(&["updates", &store.to_string_lossy(), &TIMES.to_string()])
+            spawned(&["updates", &store.to_string_lossy(), &times.to_string()])
         }),
-        Subject::new(APPEND, TIMES, move || {
-            spawned(&["append", &of_append.to_string_lossy(), &TIMES.to_string()])
+        Subject::new(APPEND, times, move || {
+            spawned(&["append", &of_append.to_string_lossy(), &times.to_string()])
         }),
     ];
     subjects.push(if strace::is_there() {
-        Subject::new(TRACED, TIMES, move || {
+        Subject::new(TRACED, times, move || {
             // The difference of two runs is free of what it takes to open a store.
             let syncs = |times: usize| -> Result<usize, Failure> {
                 let store = second.copy("traced.db")?;
@@ -38,7 +38,7 @@ pub(crate) fn update(context: &Context) -> Result<Group, Failure> {
                     &["updates", &store.to_string_lossy(), &times.to_string()],
                 )
             };
-            let (twice, once) = (syncs(2 * TIMES)?, syncs(TIMES)?);
+            let (twice, once) = (syncs(2 * times)?, syncs(times)?);
             Ok(Sample::default().with(Metric::Syncs, twice as f64 - once as f64))
         })
     } else {
@@ -48,7 +48,13 @@ pub(crate) fn update(context: &Context) -> Result<Group, Failure> {
         Goal::at_most(UPDATE, 1.3, APPEND).in_metric(Metric::Wall),
         Goal::figure_at_most(TRACED, Metric::Syncs, 1.0),
     ];
-    Ok(Group { title: "One durable change".to_owned(), unit: "change", subjects, goals, is_fixed: false })
+    Ok(Group {
+        title: format!("One durable change, the first {times} of a store"),
+        unit: "change",
+        subjects,
+        goals,
+        is_fixed: false,
+    })
 }
 
 /// A plan of 100,000 tasks.
