@@ -39,9 +39,18 @@ struct Call {
 
 #[derive(Debug)]
 struct Adopted {
-    /// The call that it comes from; `None` for what hides, which lives until the end of the run.
-    call: Option<u64>,
+    origin: Origin,
     is_killed: bool,
+}
+
+/// Where an adopted process comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Call(u64),
+    /// It was at its end when it was adopted, and showed nothing any more. Each call may have been its own.
+    Ending,
+    /// It hides, and lives until the end of the run.
+    Hidden,
 }
 
 impl Calls {
@@ -85,7 +94,7 @@ impl Calls {
         // Looked at before the first of them is gone: what a parent has started is known only by it.
         let descendants = kin::descendants(leader);
         self.adopt();
-        let adopted = self.adopted.iter().filter(|(_, adopted)| adopted.call == Some(id));
+        let adopted = self.adopted.iter().filter(|(_, adopted)| adopted.origin == Origin::Call(id));
         let adopted: Vec<Pid> = adopted.map(|(process, _)| *process).collect();
         let is_outside = |process| getpgid(Some(process)).is_ok_and(|group| group != leader);
         // Failures are of no interest: they say that nobody is left to hear the signal.
@@ -128,19 +137,23 @@ impl Calls {
 
     fn settle(&mut self) -> Vec<Reply> {
         let mut unsettled = HashSet::new();
+        let mut is_any_ending = false;
         for (process, adopted) in &mut self.adopted {
-            let Some(id) = adopted.call else { continue };
+            is_any_ending |= adopted.origin == Origin::Ending;
+            let Origin::Call(id) = adopted.origin else { continue };
             if self.by_id.get(&id).is_some_and(|call| call.status.is_none()) {
                 continue;
             }
             if !std::mem::replace(&mut adopted.is_killed, true) && !kill_with_descendants(*process) {
                 // It has become somebody else's user. Nobody can wait for it.
-                adopted.call = None;
+                adopted.origin = Origin::Hidden;
                 continue;
             }
             unsettled.insert(id);
         }
-        let is_over = |id: &u64, call: &mut Call| call.status.is_some() && !unsettled.contains(id);
+        // It takes the time of a few instructions until its end is heard, and this is called again.
+        let is_over =
+            |id: &u64, call: &mut Call| call.status.is_some() && !unsettled.contains(id) && !is_any_ending;
         let over: Vec<(u64, Call)> = self.by_id.extract_if(is_over).collect();
         let mut replies = Vec::with_capacity(over.len());
         for (id, Call { leader, status, .. }) in over {
@@ -157,8 +170,8 @@ impl Calls {
     fn adopt(&mut self) {
         for process in self.children.list() {
             if !self.is_leader(process) && !self.adopted.contains_key(&process) {
-                let call = self.call_of(process);
-                self.adopted.insert(process, Adopted { call, is_killed: false });
+                let origin = self.origin_of(process);
+                self.adopted.insert(process, Adopted { origin, is_killed: false });
             }
         }
     }
@@ -166,6 +179,15 @@ impl Calls {
     fn is_leader(&self, process: Pid) -> bool {
         let call = self.leaders.get(&process).and_then(|id| self.by_id.get(id));
         call.is_some_and(|call| call.status.is_none())
+    }
+
+    fn origin_of(&self, process: Pid) -> Origin {
+        match self.call_of(process) {
+            Some(call) => Origin::Call(call),
+            // Asked afterwards: what has come to its end by now may have done so before it was looked at.
+            None if kin::is_ending(process) => Origin::Ending,
+            None => Origin::Hidden,
+        }
     }
 
     /// Returns the call that an adopted process comes from. It may be one that was over long ago.
@@ -237,5 +259,37 @@ fn has_children() -> bool {
             Ok(None) => return true,
             Err(_) => return false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_not_over_while_something_ends_that_may_have_been_its_own() {
+        let mut hidden = Command::new("sleep");
+        hidden.arg("1000").env_clear().stdout(Stdio::null()).stderr(Stdio::null());
+        let mut hidden = hidden.spawn().unwrap();
+        let process = Pid::from_child(&hidden);
+        let mut calls = Calls::new("mark.".to_owned(), None).unwrap();
+        let mut settle_one = |origin| {
+            calls.by_id.insert(1, Call { leader: process, outputs: Vec::new(), status: Some(0) });
+            calls.adopted.insert(process, Adopted { origin, is_killed: false });
+            calls.settle().len()
+        };
+        let origin_of = |process| Calls::new("mark.".to_owned(), None).unwrap().origin_of(process);
+        let while_it_lives = origin_of(process);
+        hidden.kill().unwrap();
+        // It has ended, and nobody has asked how.
+        waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        let at_its_end = origin_of(process);
+        hidden.wait().unwrap();
+        assert_eq!((while_it_lives, at_its_end), (Origin::Hidden, Origin::Ending));
+        assert_eq!((settle_one(while_it_lives), settle_one(at_its_end)), (1, 0));
     }
 }

@@ -78,10 +78,8 @@ fn all() -> Vec<Pid> {
 }
 
 fn parent_of(process: Pid) -> Option<Pid> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
-    // The name before it may hold anything.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    Pid::from_raw(fields.split(' ').nth(1)?.parse().ok()?)
+    let [parent] = fields_of(&format!("/proc/{}/stat", process.as_raw_pid()), [4])?;
+    Pid::from_raw(parent.parse().ok()?)
 }
 
 /// Returns whether a supervisor is among the processes that this one descends from, so that it belongs to a program of a run.
@@ -154,13 +152,32 @@ fn environment_of(process: Pid) -> Option<Vec<u8>> {
 /// Tells whether an environment that was read as empty is: there is no memory, as in a kernel thread or in a process that has
 /// ended, or the program is set up and the place for it has no length (`proc_pid_stat(5)`, fields 23, 26, 50 and 51).
 fn has_empty_environment(process: Pid) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else {
+    let numbers = [23, 26, 50, 51];
+    let Some([memory, code, from, to]) = fields_of(&format!("/proc/{}/stat", process.as_raw_pid()), numbers)
+    else {
         return true;
     };
-    let Some((_, fields)) = stat.rsplit_once(") ") else { return true };
+    memory == "0" || (code != "0" && from == to)
+}
+
+/// Returns fields of a file `stat` by their numbers in `proc_pid_stat(5)`, from the third on; `None` if there is no such file.
+fn fields_of<const N: usize>(file: &str, numbers: [usize; N]) -> Option<[String; N]> {
+    let stat = std::fs::read_to_string(file).ok()?;
+    // The name before it may hold anything.
+    let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    let [memory, code, from, to] = [23, 26, 50, 51].map(|number| fields.get(number - 3).copied());
-    memory == Some("0") || (code != Some("0") && from == to)
+    Some(numbers.map(|number| fields.get(number - 3).copied().unwrap_or_default().to_owned()))
+}
+
+/// Returns whether a process that is not reaped yet is at its end: none of its threads has memory, so that it runs nothing any
+/// more. From then on it shows neither its environment nor, soon, its files. One that may not be looked at is not said to be.
+pub(super) fn is_ending(process: Pid) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid())) else { return false };
+    threads.flatten().all(|thread| {
+        let stat = thread.path().join("stat");
+        // A thread that has just gone has no memory either.
+        fields_of(&stat.to_string_lossy(), [23]).is_none_or(|[memory]| memory == "0")
+    })
 }
 
 /// Returns the files that a process has open.
@@ -215,6 +232,8 @@ fn wait_for_end(pidfd: impl AsFd) {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -232,9 +251,13 @@ mod tests {
             );
             assert!(children_by_scan(getpid()).contains(&id));
             assert!(open_files(id).contains(&file_of(&file).unwrap()));
+            assert!(!is_ending(id));
             child.kill().unwrap();
+            waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+            // It is not reaped yet.
+            assert!(is_ending(id) && mark_of(id).is_none() && parent_of(id) == Some(getpid()));
             child.wait().unwrap();
-            assert!(mark_of(id).is_none() && parent_of(id).is_none());
+            assert!(parent_of(id).is_none());
         }
     }
 

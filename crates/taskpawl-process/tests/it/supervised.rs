@@ -171,6 +171,29 @@ async fn a_killed_call_takes_along_what_it_started() {
     }
 }
 
+/// Those who are just ending when the call ends show nothing any more of where they come from.
+#[tokio::test]
+async fn a_killed_call_is_not_over_before_all_that_it_started_is_gone() {
+    const MANY: usize = 100;
+    let bench = Bench::new();
+    let script = format!(
+        "for i in $(seq {MANY}); do setsid sh -c \"echo \\$\\$ > $i; exec sleep 1000\" > /dev/null 2>&1 & done; exec sleep 1000"
+    );
+    let all =
+        || (1..=MANY).map(|name| std::fs::read_to_string(bench.path(&name.to_string())).unwrap_or_default());
+    let mut run = pin!(bench.shell(&script));
+    let outcome = tokio::select! {
+        outcome = &mut run => outcome,
+        () = until("all are there", || all().all(|id| id.ends_with('\n'))) => {
+            bench.cancel.cancel();
+            run.await
+        }
+    };
+    assert_eq!(outcome.end, End::Cancelled);
+    let left: Vec<String> = all().filter(|id| !is_gone(id.trim().parse().unwrap())).collect();
+    assert!(left.is_empty(), "{left:?} survived");
+}
+
 #[tokio::test]
 async fn a_call_leaves_the_background_of_others_alone() {
     let bench = Bench::new();
