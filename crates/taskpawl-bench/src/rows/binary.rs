@@ -19,8 +19,9 @@ pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
     const SIZE: &str = "size of the program";
     const SYMBOLS: &str = "sections with symbols of its own";
     const LIBRARIES: &str = "shared libraries beside libc";
+    const ADDRESSES: &str = "addresses that the loader puts in place at each start";
     let program = Product::find(context.scratch())?.program().to_owned();
-    let (of_size, of_symbols) = (program.clone(), program.clone());
+    let (of_size, of_symbols, of_addresses) = (program.clone(), program.clone(), program.clone());
     let subjects = vec![
         Subject::new(SIZE, 1, move || {
             Ok(Sample::default().with(Metric::Memory, std::fs::metadata(&of_size)?.len() as f64))
@@ -29,6 +30,9 @@ pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
             Ok(counted(lines_with(&of_symbols, "readelf", "-SW", " .symtab ")?))
         }),
         Subject::new(LIBRARIES, 1, move || Ok(counted(libraries(&program)?))),
+        Subject::new(ADDRESSES, 1, move || {
+            Ok(counted(lines_with(&of_addresses, "readelf", "-rW", "_RELATIVE ")?))
+        }),
     ];
     let goals = vec![
         Goal::figure_at_most(SIZE, Metric::Memory, f64::from(25 << 20)),

@@ -26,6 +26,7 @@ mod placement;
 mod plans;
 mod policy;
 mod prime;
+mod program;
 mod prune;
 mod reading;
 mod running;
