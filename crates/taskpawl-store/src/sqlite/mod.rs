@@ -7,6 +7,7 @@ mod find;
 mod history;
 mod insert;
 mod known;
+mod log;
 mod open;
 mod rows;
 mod schema;
@@ -26,6 +27,7 @@ use taskpawl_model::{Changes, View, ViewResult};
 
 pub(crate) use self::examine::{examine, mend};
 use self::known::{DATA_VERSION, Known};
+use self::log::Log;
 use self::open::{ReadOnly, Setup};
 use self::session::{Counters, Live, Session};
 use crate::StoreError;
@@ -70,6 +72,7 @@ struct Writer {
     version: i64,
     /// Whether there is a write-ahead log, so that nobody waits for who reads.
     has_log: bool,
+    log: Log,
     /// What SQLite said when the transaction began.
     data_version: i64,
     /// What the last transaction left, if it was committed.
@@ -114,6 +117,7 @@ impl SqliteBackend {
             identity,
             version,
             has_log,
+            log: Log::new(&self.path),
             data_version: 0,
             kept: None,
             is_sound: true,
@@ -161,6 +165,9 @@ impl Writer {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         self.session.put_counters()?;
+        if self.has_log {
+            self.log.make_room();
+        }
         let done = self.session.execute("COMMIT", []);
         done.map_err(|error| {
             // Then the last page of the transaction, which says that it is whole, was not written. Else it may have been; and a

@@ -269,6 +269,29 @@ fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
     assert_eq!(store.view(|view| view.counts()).unwrap().values().sum::<u64>(), 3_000);
 }
 
+/// Each new length is a new sync of the file's length and blocks.
+#[test]
+fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
+    let mut scene = Scene::new();
+    let log = crate::files::with_suffix(&scene.path, "-wal");
+    let mut lengths = Vec::new();
+    for key in 0..60 {
+        scene.write(&new_task(key, "a")).unwrap();
+        lengths.push(std::fs::metadata(&log).unwrap().len());
+    }
+    let changes = |lengths: &[u64]| lengths.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(changes(&lengths[..8]), 7, "who writes little leaves a short one");
+    assert!((1..25).contains(&changes(&lengths[8..])), "of 51 commits: {lengths:?}");
+    assert!(lengths.is_sorted());
+    // Somebody who finds the files as a crash leaves them: frames, and zeros behind them.
+    let copy = scene.path.with_file_name("copy.db");
+    std::fs::copy(&scene.path, &copy).unwrap();
+    std::fs::copy(&log, crate::files::with_suffix(&copy, "-wal")).unwrap();
+    let mut found = SqliteBackend { path: copy, setup: Setup::REAL, writer: None };
+    found.begin().unwrap();
+    assert_eq!(found.view().counts().unwrap()[&Status::Todo], 60);
+}
+
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     use taskpawl_model::{Command, Context, NewTask, Origin, Request, TaskSpec, Timestamp};
     let context = Context {
