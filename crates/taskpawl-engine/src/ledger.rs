@@ -1,5 +1,6 @@
 //! What a run may use up, what it has used, and when enough is enough.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -252,13 +253,12 @@ impl Ledger {
         Some((task, spec))
     }
 
+    /// Leaves those that used up most, in any order.
     fn cut(&mut self) {
-        let weight = |task: &TaskSpent| (task.usage.as_ref().map_or(0.0, cost), task.millis);
-        self.most.sort_by(|one, other| {
-            let ((cost, millis), (other_cost, other_millis)) = (weight(one), weight(other));
-            other_cost.total_cmp(&cost).then(other_millis.cmp(&millis)).then(one.task.cmp(&other.task))
-        });
-        self.most.truncate(LISTED);
+        if self.most.len() > LISTED {
+            self.most.select_nth_unstable_by(LISTED, most_first);
+            self.most.truncate(LISTED);
+        }
     }
 
     fn accounts(&mut self, plan: Option<&str>, change: impl Fn(&mut Account)) {
@@ -287,10 +287,18 @@ impl Ledger {
     pub(crate) fn close_books(mut self) -> (Vec<EndedEarly>, Spent) {
         self.most.extend(std::mem::take(&mut self.open).into_values().map(|task| task.spent));
         self.cut();
+        self.most.sort_unstable_by(most_first);
         let plans = self.plans.iter().filter_map(|(name, plan)| plan.ended_early(Some(name.clone())));
         let ended = self.run.ended_early(None).into_iter().chain(plans);
         let millis = u64::try_from(self.run.time.as_millis()).unwrap_or(u64::MAX);
         let spent = Spent { calls: self.run.calls, millis, usage: self.usage, tasks: self.most };
         (ended.collect(), spent)
     }
+}
+
+/// The order of what tasks used up: most cost, then most time; no two are equal.
+fn most_first(one: &TaskSpent, other: &TaskSpent) -> Ordering {
+    let weight = |task: &TaskSpent| task.usage.as_ref().map_or(0.0, cost);
+    let by_cost = weight(other).total_cmp(&weight(one));
+    by_cost.then(other.millis.cmp(&one.millis)).then_with(|| one.task.cmp(&other.task))
 }

@@ -124,10 +124,10 @@ impl<'a> Draft<'a> {
     /// Lets every gate that the changes touched take effect, and closes the draft.
     pub(crate) fn finish(mut self) -> Decided<Decision> {
         self.settle()?;
-        key_map::sort(&mut self.was_ready);
         key_map::sort(&mut self.changes.nodes);
         key_map::sort(&mut self.changes.tasks);
         self.answer.ready = self.newly_ready().collect();
+        self.answer.ready.sort_unstable_by_key(|node| node.key);
         if let Some(event) = self.changes.events.last_mut() {
             event.ready = self.answer.ready.iter().map(|node| node.key).collect();
         }
@@ -337,6 +337,18 @@ impl<'a> Draft<'a> {
         self.changes.tasks.reserve(tasks);
         // And one for the plan.
         self.changes.events.reserve(tasks + 1);
+    }
+
+    /// Makes room for what calls bring that end, and those that start: the task of each, and two events.
+    pub(crate) fn expect_steps(&mut self, ends: usize, starts: usize) {
+        let steps = ends + starts;
+        self.was_ready.reserve(steps);
+        self.calls.reserve(steps);
+        self.changes.nodes.reserve(steps);
+        self.changes.tasks.reserve(steps);
+        self.changes.events.reserve(2 * steps);
+        self.answer.started.reserve(starts);
+        self.answer.tasks.reserve(starts);
     }
 
     /// Has the gate of a task take effect in the end.

@@ -90,7 +90,8 @@ impl Draft<'_> {
     /// Ends a task well, and records that where it may stand for the next time.
     pub(super) fn succeed(&mut self, key: Key) -> Decided<()> {
         let now = self.now();
-        if let Some(fingerprint) = self.task(key)?.body.progress.fingerprint.clone() {
+        let fingerprint = self.look_at(key)?.body.progress.fingerprint.clone();
+        if let Some(fingerprint) = fingerprint {
             let calls = self.calls(key)?.iter();
             let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
             let results: BTreeMap<_, _> =

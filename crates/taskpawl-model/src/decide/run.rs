@@ -51,6 +51,8 @@ impl Draft<'_> {
 
     pub(super) fn round(&mut self, round: &Round) -> Decided<()> {
         self.room = Room::of(round);
+        // In the place of each that ends another may start.
+        self.expect_steps(round.reports.len(), round.claims.len().max(round.reports.len()));
         for report in &round.reports {
             leave_out_refused(self.report(report))?;
         }
@@ -142,10 +144,11 @@ impl Draft<'_> {
 
     /// The time of a task begins with its claim.
     fn set_deadline(&mut self, key: Key) -> Decided<()> {
-        let (now, timeout) = (self.now(), self.task(key)?.spec.timeout.or(self.room.rules.timeout));
+        let record = self.look_at(key)?;
+        let timeout = record.spec.timeout.or(self.room.rules.timeout);
         let end = timeout.and_then(|timeout| chrono::TimeDelta::from_std(timeout.0).ok());
-        let deadline = end.and_then(|end| now.checked_add_signed(end));
-        if deadline == self.task(key)?.body.progress.deadline {
+        let deadline = end.and_then(|end| self.now().checked_add_signed(end));
+        if deadline == record.body.progress.deadline {
             return Ok(());
         }
         self.update_task(key, |record| record.body.progress.deadline = deadline)

@@ -327,10 +327,11 @@ impl Draft<'_> {
 
     /// Ends a task whose calls are all settled, or begins another round.
     fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
-        let record = self.task(key)?;
-        let Some(repeat) = &record.spec.repeat else {
+        if self.look_at(key)?.spec.repeat.is_none() {
             return self.succeed(key);
-        };
+        }
+        let record = self.task(key)?;
+        let Some(repeat) = &record.spec.repeat else { return self.succeed(key) };
         let calls = self.known_calls(key)?;
         let round = record.body.progress.round + 1;
         self.update_task(key, |record| record.body.progress.round = round)?;
