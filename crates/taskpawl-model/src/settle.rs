@@ -61,7 +61,8 @@ impl Draft<'_> {
             node.gate_state = gate_state;
             node.opens = opens;
         })?;
-        if opens != before.opens {
+        // Most tasks have none: a count says so for less than a look.
+        if opens != before.opens && node.gate.subtasks.total() > 0 {
             for subtask in self.subtasks(key)? {
                 self.update_node(subtask, |node| node.gate.entry = opens)?;
                 self.queue(subtask);

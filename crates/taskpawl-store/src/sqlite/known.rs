@@ -37,8 +37,8 @@ impl Known {
         self.nodes.insert(node.key, node);
     }
 
-    pub(super) fn task(&self, key: Key) -> Option<TaskRecord> {
-        self.tasks.get(&key).cloned()
+    pub(super) fn task(&self, key: Key) -> Option<&TaskRecord> {
+        self.tasks.get(&key)
     }
 
     pub(super) fn note_task(&mut self, key: Key, record: TaskRecord) {

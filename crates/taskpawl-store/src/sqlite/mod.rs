@@ -8,6 +8,7 @@ mod history;
 mod insert;
 mod known;
 mod log;
+mod nodes;
 mod open;
 mod rows;
 mod schema;

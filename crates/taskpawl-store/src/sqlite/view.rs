@@ -10,7 +10,7 @@ use taskpawl_model::{
 };
 
 use super::find::Statement;
-use super::session::Session;
+use super::session::{Live, Session};
 use super::{history, rows};
 use crate::words::Code as _;
 
@@ -117,8 +117,9 @@ impl View for Session {
     }
 
     fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
-        if let Some(task) = self.live.as_ref().and_then(|live| live.known.borrow().task(key)) {
-            return Ok(Some(task.id));
+        let known = |live: &Live| live.known.borrow().task(key).map(|task| task.id.clone());
+        if let Some(id) = self.live.as_ref().and_then(known) {
+            return Ok(Some(id));
         }
         self.one("SELECT id FROM tasks WHERE key = ?1", [key.0], |row| Ok(TaskId::new(rows::text(row, 0)?)))
     }
@@ -155,7 +156,7 @@ impl View for Session {
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
         let Some(live) = &self.live else { return self.stored_task(key) };
-        let known = live.known.borrow().task(key);
+        let known = live.known.borrow().task(key).cloned();
         if known.is_some() {
             return Ok(known);
         }

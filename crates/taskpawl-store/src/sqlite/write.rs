@@ -2,44 +2,17 @@
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, Node, PlanRecord, RunRecord, Shared, TaskChange,
+    CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, PlanRecord, RunRecord, Shared, TaskChange,
     TaskId, TaskRecord, View,
 };
 
 use super::excerpt::{self, OfBody};
 use super::insert::{Values, one};
-use super::known::{MOST_NODES, MOST_TASKS};
+use super::known::MOST_TASKS;
 use super::rows::{Time, to_json};
 use super::session::{Live, Session};
 use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
-use crate::words::Code;
-
-/// The columns of a node in their order.
-macro_rules! node_params {
-    ($node:ident, $gate:ident) => {
-        params![
-            $node.key.0,
-            $node.parent.map(|key| key.0),
-            $node.phase.code(),
-            $node.work.code(),
-            $node.gate_state.code(),
-            $node.opens.code(),
-            $gate.trigger.code(),
-            $gate.entry.code(),
-            $node.priority.code(),
-            $node.due,
-            $gate.dependencies.open,
-            $gate.dependencies.done,
-            $gate.dependencies.skipped,
-            $gate.dependencies.failed,
-            $gate.subtasks.open,
-            $gate.subtasks.finished,
-            $gate.subtasks.failed,
-            $gate.undecided,
-        ]
-    };
-}
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event. After an error the transaction can only be
@@ -86,7 +59,7 @@ impl Session {
         Ok(self.live().counters.get().revision)
     }
 
-    fn live(&self) -> &Live {
+    pub(super) fn live(&self) -> &Live {
         self.live.as_ref().expect("BUG: changes are applied within a transaction")
     }
 
@@ -96,21 +69,18 @@ impl Session {
     }
 
     fn put_tasks(&self, tasks: &KeyMap<TaskChange>) -> Result<(), StoreError> {
-        let new: Vec<(Key, &TaskRecord)> = tasks
-            .iter()
-            .filter(|(_, change)| change.is_new)
-            .map(|(key, change)| (*key, &change.record))
-            .collect();
-        self.insert_tasks(&new)?;
-        for (key, change) in tasks {
-            if !change.is_new {
-                self.update_task(*key, change)?;
-            }
-            // Of many new ones none would be kept.
-            if !change.is_new || tasks.len() <= MOST_TASKS {
-                self.live().known.borrow_mut().note_task(*key, change.record.clone());
-            }
+        let all = tasks.iter().map(|(key, change)| (*key, change));
+        let (new, present): (Vec<(Key, &TaskChange)>, Vec<_>) = all.partition(|(_, change)| change.is_new);
+        self.insert_tasks(&new.iter().map(|(key, change)| (*key, &change.record)).collect::<Vec<_>>())?;
+        self.update_bodies(&present)?;
+        for (key, change) in present.iter().filter(|(_, change)| change.spec_changed) {
+            let before = self.live().known.borrow().task(*key).cloned();
+            self.update_spec(*key, &change.record, before.as_ref())?;
         }
+        let mut known = self.live().known.borrow_mut();
+        // Of many new ones none would be kept.
+        let new = new.into_iter().take_while(|_| tasks.len() <= MOST_TASKS);
+        present.into_iter().chain(new).for_each(|(key, change)| known.note_task(key, change.record.clone()));
         Ok(())
     }
 
@@ -140,18 +110,24 @@ impl Session {
     }
 
     /// Writes what changed; where it is known that a column did not which an index knows, the index stays as it is.
-    fn update_task(&self, key: Key, change: &TaskChange) -> Result<(), StoreError> {
-        let (record, before) = (&change.record, self.live().known.borrow().task(key));
-        let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
-        let (version, updated) = (integer(record.version), Time(record.updated_at));
-        if before.as_ref().is_some_and(|before| OfBody::new(&before.body) == excerpt) {
-            let sql = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
-            self.execute(sql, params![key.0, version, updated, body])?;
-        } else {
-            let sql = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
-            self.execute(sql, params![key.0, version, updated, body, excerpt.holder, excerpt.took])?;
-        }
-        if change.spec_changed { self.update_spec(key, record, before.as_ref()) } else { Ok(()) }
+    fn update_bodies(&self, present: &[(Key, &TaskChange)]) -> Result<(), StoreError> {
+        const TEXT: &str = "UPDATE bodies SET version = ?2, updated = ?3, body = ?4 WHERE key = ?1";
+        const ALL: &str =
+            "UPDATE bodies SET version = ?2, updated = ?3, body = ?4, holder = ?5, took = ?6 WHERE key = ?1";
+        let is_known = |(key, change): &&(Key, &TaskChange)| {
+            let excerpt = OfBody::new(&change.record.body);
+            self.live().known.borrow().task(*key).is_some_and(|before| OfBody::new(&before.body) == excerpt)
+        };
+        let (known, other): (Vec<&(Key, &TaskChange)>, Vec<_>) = present.iter().partition(is_known);
+        self.execute_each(TEXT, &known, |(key, TaskChange { record, .. }), values| {
+            let (version, updated) = (integer(record.version), Time(record.updated_at));
+            values.give(params![key.0, version, updated, self.json(&record.body)?])
+        })?;
+        self.execute_each(ALL, &other, |(key, TaskChange { record, .. }), values| {
+            let (version, updated) = (integer(record.version), Time(record.updated_at));
+            let (body, excerpt) = (self.json(&record.body)?, OfBody::new(&record.body));
+            values.give(params![key.0, version, updated, body, excerpt.holder, excerpt.took])
+        })
     }
 
     fn update_spec(
@@ -179,90 +155,17 @@ impl Session {
         self.insert(one::LABEL, labels, |(key, label), values| values.give(params![key.0, label]))
     }
 
-    fn put_nodes(&self, changes: &Changes) -> Result<(), StoreError> {
-        let (new, present): (Vec<&Node>, Vec<&Node>) =
-            changes.nodes.values().partition(|node| is_new(changes, node.key));
-        self.insert_nodes(&new)?;
-        // Of so many most would be let go at once. A node that is new is not known yet: then nothing of it is.
-        if new.len() <= MOST_NODES {
-            for node in new {
-                self.live().known.borrow_mut().note_node(*node);
-            }
-        }
-        for node in present {
-            self.put_node(node)?;
-            self.live().known.borrow_mut().note_node(*node);
-        }
-        Ok(())
-    }
-
-    fn put_node(&self, node: &Node) -> Result<(), StoreError> {
-        match self.node(node.key).map_err(StoreError::from_view)? {
-            None => self.insert_nodes(&[node]),
-            Some(old) if old == *node => Ok(()),
-            Some(old) if has_same_place(&old, node) => self.update_counts(node),
-            Some(old) => {
-                self.update_node(node)?;
-                self.live().count(|counters| {
-                    let count = counters.of(old.phase.status());
-                    *count = count.saturating_sub(1);
-                    *counters.of(node.phase.status()) += 1;
-                });
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn insert_nodes(&self, nodes: &[&Node]) -> Result<(), StoreError> {
-        self.insert(one::NODE, nodes, |node, values| {
-            let Node { gate, .. } = node;
-            self.live().count(|counters| *counters.of(node.phase.status()) += 1);
-            values.give(node_params!(node, gate))
-        })
-    }
-
-    /// Writes the columns that no index knows.
-    fn update_counts(&self, node: &Node) -> Result<(), StoreError> {
-        let Node { gate, .. } = node;
-        let sql = "UPDATE nodes SET opens = ?2, entry = ?3, dependencies_open = ?4, dependencies_done = ?5, \
-             dependencies_skipped = ?6, dependencies_failed = ?7, subtasks_open = ?8, subtasks_finished = ?9, \
-             subtasks_failed = ?10, undecided = ?11 WHERE key = ?1";
-        let params = params![
-            node.key.0,
-            node.opens.code(),
-            gate.entry.code(),
-            gate.dependencies.open,
-            gate.dependencies.done,
-            gate.dependencies.skipped,
-            gate.dependencies.failed,
-            gate.subtasks.open,
-            gate.subtasks.finished,
-            gate.subtasks.failed,
-            gate.undecided,
-        ];
-        self.execute(sql, params).map(drop)
-    }
-
-    /// Writes everything.
-    fn update_node(&self, node: &Node) -> Result<(), StoreError> {
-        let Node { gate, .. } = node;
-        let sql = "UPDATE nodes SET parent = ?2, phase = ?3, work = ?4, gate_state = ?5, opens = ?6, gate_trigger = ?7, \
-             entry = ?8, priority = ?9, due = ?10, dependencies_open = ?11, dependencies_done = ?12, \
-             dependencies_skipped = ?13, dependencies_failed = ?14, subtasks_open = ?15, subtasks_finished = ?16, \
-             subtasks_failed = ?17, undecided = ?18 WHERE key = ?1";
-        self.execute(sql, node_params!(node, gate)).map(drop)
-    }
-
     fn put_calls(&self, changes: &Changes) -> Result<(), StoreError> {
-        let (mut new, mut in_place) = (Vec::new(), Vec::new());
+        let (mut new, mut in_place, mut present) = (Vec::new(), Vec::new(), Vec::new());
         for ((key, position), change) in &changes.calls {
             match &change.record {
-                Some(call) if !change.spec_changed => self.update_call(*key, *position, call)?,
+                Some(call) if !change.spec_changed => present.push((*key, *position, call)),
                 Some(call) if is_new(changes, *key) => new.push((*key, *position, call)),
                 Some(call) => in_place.push((*key, *position, call)),
                 None => self.delete_call(*key, *position)?,
             }
         }
+        self.update_calls(&present)?;
         self.insert_calls(one::CALL, &new)?;
         self.insert_calls(one::CALL_IN_PLACE, &in_place)
     }
@@ -283,11 +186,13 @@ impl Session {
         Ok(())
     }
 
-    fn update_call(&self, key: Key, position: u32, call: &CallRecord) -> Result<(), StoreError> {
-        self.live().known.borrow_mut().note_call(key, call);
-        let (body, is_running) = (self.json(&call.body)?, excerpt::is_running(&call.body));
-        let sql = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
-        self.execute(sql, params![self.slot(key, position)?, body, is_running]).map(drop)
+    fn update_calls(&self, calls: &[(Key, u32, &CallRecord)]) -> Result<(), StoreError> {
+        const BODY: &str = "UPDATE calls SET body = ?2, is_running = ?3 WHERE slot = ?1";
+        self.execute_each(BODY, calls, |(key, position, call), values| {
+            self.live().known.borrow_mut().note_call(*key, call);
+            let (body, is_running) = (self.json(&call.body)?, excerpt::is_running(&call.body));
+            values.give(params![self.slot(*key, *position)?, body, is_running])
+        })
     }
 
     fn delete_call(&self, key: Key, position: u32) -> Result<(), StoreError> {
@@ -432,7 +337,7 @@ fn labels(key: Key, record: &TaskRecord) -> impl Iterator<Item = (Key, &str)> {
     record.spec.labels.iter().map(move |label| (key, label.as_str()))
 }
 
-fn is_new(changes: &Changes, key: Key) -> bool {
+pub(super) fn is_new(changes: &Changes, key: Key) -> bool {
     changes.tasks.get(&key).is_some_and(|change| change.is_new)
 }
 
@@ -440,14 +345,6 @@ fn is_new(changes: &Changes, key: Key) -> bool {
 fn has_same_columns(old: &TaskRecord, new: &TaskRecord) -> bool {
     let (before, after) = (&old.spec, &new.spec);
     old.plan == new.plan && before.assignee == after.assignee && before.estimate == after.estimate
-}
-
-/// Returns whether the nodes differ at most in columns that no index knows.
-fn has_same_place(old: &Node, new: &Node) -> bool {
-    let place = |node: &Node| {
-        (node.parent, node.phase, node.work, node.gate_state, node.gate.trigger, node.priority, node.due)
-    };
-    place(old) == place(new)
 }
 
 /// SQLite has signed numbers only; ours never come near the difference.

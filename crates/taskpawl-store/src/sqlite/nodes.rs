@@ -1,0 +1,245 @@
+//! Writing nodes: of one that was there what has changed.
+
+use rusqlite::params;
+use taskpawl_model::{Changes, Gate, Node, View};
+
+use super::insert::{Values, one};
+use super::known::MOST_NODES;
+use super::session::Session;
+use super::write::is_new;
+use crate::StoreError;
+use crate::words::Code;
+
+/// The columns of a node in their order.
+macro_rules! node_params {
+    ($node:ident, $gate:ident) => {
+        params![
+            $node.key.0,
+            $node.parent.map(|key| key.0),
+            $node.phase.code(),
+            $node.work.code(),
+            $node.gate_state.code(),
+            $node.opens.code(),
+            $gate.trigger.code(),
+            $gate.entry.code(),
+            $node.priority.code(),
+            $node.due,
+            $gate.dependencies.open,
+            $gate.dependencies.done,
+            $gate.dependencies.skipped,
+            $gate.dependencies.failed,
+            $gate.subtasks.open,
+            $gate.subtasks.finished,
+            $gate.subtasks.failed,
+            $gate.undecided,
+        ]
+    };
+}
+
+/// What is written of a node that was there: an index that knows nothing of it stays as it is, and a value that is not given costs
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// What a dependency that ends changes in a task that waits for others, too.
+    Dependencies,
+    /// What the last one changes.
+    Gate,
+    /// What a task changes in itself when it starts or ends.
+    Phase,
+    /// The same, where the last dependency ends in the same commit.
+    Turn,
+    /// What no index knows.
+    Counts,
+    Whole,
+}
+
+impl Part {
+    const ALL: [Self; 6] =
+        [Self::Dependencies, Self::Gate, Self::Phase, Self::Turn, Self::Counts, Self::Whole];
+
+    /// Returns the least that makes `old` to `new`; nothing where they are the same.
+    fn between(old: &Node, new: &Node) -> Option<Self> {
+        if old == new {
+            return None;
+        }
+        let Node { phase, gate_state, opens, .. } = *new;
+        let counted = Node { gate: Gate { dependencies: new.gate.dependencies, ..old.gate }, ..*old };
+        if counted == *new {
+            Some(Self::Dependencies)
+        } else if (Node { gate_state, opens, ..counted }) == *new {
+            Some(Self::Gate)
+        } else if (Node { phase, gate_state, opens, ..*old }) == *new {
+            Some(Self::Phase)
+        } else if (Node { phase, gate_state, opens, ..counted }) == *new {
+            Some(Self::Turn)
+        } else if has_same_place(old, new) {
+            Some(Self::Counts)
+        } else {
+            Some(Self::Whole)
+        }
+    }
+
+    fn sql(self) -> &'static str {
+        match self {
+            Self::Dependencies => {
+                "UPDATE nodes SET dependencies_open = ?2, dependencies_done = ?3, dependencies_skipped = ?4, \
+                 dependencies_failed = ?5 WHERE key = ?1"
+            }
+            Self::Gate => {
+                "UPDATE nodes SET dependencies_open = ?2, dependencies_done = ?3, dependencies_skipped = ?4, \
+                 dependencies_failed = ?5, gate_state = ?6, opens = ?7 WHERE key = ?1"
+            }
+            Self::Phase => "UPDATE nodes SET phase = ?2, gate_state = ?3, opens = ?4 WHERE key = ?1",
+            Self::Turn => {
+                "UPDATE nodes SET dependencies_open = ?2, dependencies_done = ?3, dependencies_skipped = ?4, \
+                 dependencies_failed = ?5, gate_state = ?6, opens = ?7, phase = ?8 WHERE key = ?1"
+            }
+            Self::Counts => {
+                "UPDATE nodes SET opens = ?2, entry = ?3, dependencies_open = ?4, dependencies_done = ?5, \
+                 dependencies_skipped = ?6, dependencies_failed = ?7, subtasks_open = ?8, subtasks_finished = ?9, \
+                 subtasks_failed = ?10, undecided = ?11 WHERE key = ?1"
+            }
+            Self::Whole => {
+                "UPDATE nodes SET parent = ?2, phase = ?3, work = ?4, gate_state = ?5, opens = ?6, gate_trigger = ?7, \
+                 entry = ?8, priority = ?9, due = ?10, dependencies_open = ?11, dependencies_done = ?12, \
+                 dependencies_skipped = ?13, dependencies_failed = ?14, subtasks_open = ?15, subtasks_finished = ?16, \
+                 subtasks_failed = ?17, undecided = ?18 WHERE key = ?1"
+            }
+        }
+    }
+
+    fn give(self, node: &Node, values: &mut Values<'_, '_>) -> Result<(), StoreError> {
+        let Node { key, gate, gate_state, opens, phase, .. } = node;
+        let (on, below) = (gate.dependencies, gate.subtasks);
+        let (key, gate_state, opens, phase) = (key.0, gate_state.code(), opens.code(), phase.code());
+        match self {
+            Self::Dependencies => values.give(params![key, on.open, on.done, on.skipped, on.failed]),
+            Self::Gate => {
+                values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens])
+            }
+            Self::Phase => values.give(params![key, phase, gate_state, opens]),
+            Self::Turn => {
+                values.give(params![key, on.open, on.done, on.skipped, on.failed, gate_state, opens, phase])
+            }
+            Self::Counts => values.give(params![
+                key,
+                opens,
+                gate.entry.code(),
+                on.open,
+                on.done,
+                on.skipped,
+                on.failed,
+                below.open,
+                below.finished,
+                below.failed,
+                gate.undecided,
+            ]),
+            Self::Whole => values.give(node_params!(node, gate)),
+        }
+    }
+}
+
+/// Returns whether the nodes differ at most in columns that no index knows.
+fn has_same_place(old: &Node, new: &Node) -> bool {
+    let place = |node: &Node| {
+        (node.parent, node.phase, node.work, node.gate_state, node.gate.trigger, node.priority, node.due)
+    };
+    place(old) == place(new)
+}
+
+impl Session {
+    pub(super) fn put_nodes(&self, changes: &Changes) -> Result<(), StoreError> {
+        let (mut new, mut present) = (Vec::new(), Vec::new());
+        for node in changes.nodes.values() {
+            if is_new(changes, node.key) {
+                new.push(node);
+                continue;
+            }
+            match self.node(node.key).map_err(StoreError::from_view)? {
+                None => new.push(node),
+                Some(old) => {
+                    present.extend(Part::between(&old, node).map(|part| (part, node)));
+                    self.move_count(&old, node);
+                }
+            }
+        }
+        self.insert_nodes(&new)?;
+        self.update_nodes(&present)?;
+        let mut known = self.live().known.borrow_mut();
+        // Of so many most would be let go at once. A node that is new is not known yet: then nothing of it is.
+        if new.len() > MOST_NODES {
+            new.clear();
+        }
+        new.into_iter()
+            .chain(present.into_iter().map(|(_, node)| node))
+            .for_each(|node| known.note_node(*node));
+        Ok(())
+    }
+
+    pub(super) fn insert_nodes(&self, nodes: &[&Node]) -> Result<(), StoreError> {
+        self.insert(one::NODE, nodes, |node, values| {
+            let Node { gate, .. } = node;
+            self.live().count(|counters| *counters.of(node.phase.status()) += 1);
+            values.give(node_params!(node, gate))
+        })
+    }
+
+    fn update_nodes(&self, nodes: &[(Part, &Node)]) -> Result<(), StoreError> {
+        for part in Part::ALL {
+            let alike: Vec<&Node> =
+                nodes.iter().filter(|(of, _)| *of == part).map(|(_, node)| *node).collect();
+            self.execute_each(part.sql(), &alike, |node, values| part.give(node, values))?;
+        }
+        Ok(())
+    }
+
+    /// Counts a task in another state where it has come to one.
+    fn move_count(&self, old: &Node, new: &Node) {
+        if old.phase != new.phase {
+            self.live().count(|counters| {
+                let count = counters.of(old.phase.status());
+                *count = count.saturating_sub(1);
+                *counters.of(new.phase.status()) += 1;
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taskpawl_model::{Entry, Gate, GateState, Key, Node, Phase, Priority, Trigger, Work};
+
+    use super::Part;
+
+    /// What a part does not write is the same on both sides.
+    #[test]
+    fn the_least_is_written() {
+        let old = Node::new(Key(1), Trigger::AllDone, Work::Calls);
+        let mut counted = old;
+        counted.gate.dependencies.open += 1;
+        let gate = |change: fn(&mut Gate)| {
+            let mut node = counted;
+            change(&mut node.gate);
+            node
+        };
+        let cases = [
+            (old, None),
+            (counted, Some(Part::Dependencies)),
+            (Node { gate_state: GateState::Block, opens: Entry::Waiting, ..counted }, Some(Part::Gate)),
+            (Node { phase: Phase::Done, ..old }, Some(Part::Phase)),
+            (Node { phase: Phase::InProgress, gate_state: GateState::Ready, ..counted }, Some(Part::Turn)),
+            (Node { phase: Phase::Done, priority: Priority::Low, ..old }, Some(Part::Whole)),
+            (gate(|gate| gate.undecided = true), Some(Part::Counts)),
+            (gate(|gate| gate.entry = Entry::Waiting), Some(Part::Counts)),
+            (gate(|gate| gate.subtasks.failed = 1), Some(Part::Counts)),
+            (gate(|gate| gate.trigger = Trigger::AnyDone), Some(Part::Whole)),
+            (Node { parent: Some(Key(0)), ..old }, Some(Part::Whole)),
+            (Node { work: Work::Manual, ..old }, Some(Part::Whole)),
+            (Node { priority: Priority::Low, ..old }, Some(Part::Whole)),
+            (Node { due: 1, ..old }, Some(Part::Whole)),
+        ];
+        for (new, part) in cases {
+            assert_eq!(Part::between(&old, &new), part, "{new:?}");
+        }
+    }
+}
