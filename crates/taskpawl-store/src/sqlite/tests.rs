@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, Command, Context, EdgeChange, EventKind, EventQuery, Key, NewEvent, Node, Origin, Priority,
-    Query, Request, Status, TaskChange, TaskId, TaskRecord, Trigger, View, Work,
+    Changes, Command, Context, DependencyCounts, EdgeChange, Entry, EventKind, EventQuery, GateState, Key,
+    NewEvent, Node, Origin, Phase, Priority, Query, Request, Status, SubtaskCounts, TaskChange, TaskId,
+    TaskRecord, Trigger, View, Work,
 };
 
 use super::find::statements;
 use super::known::MOST_NODES;
+use super::log::{COMMITS, MOST, STEP};
 use super::open::Setup;
 use super::schema::Schema;
 use super::view::sql;
@@ -269,6 +271,10 @@ fn a_long_log_is_emptied_when_a_writer_closes_and_a_short_one_stays() {
     assert_eq!(store.view(|view| view.counts()).unwrap().values().sum::<u64>(), 3_000);
 }
 
+fn length(path: &std::path::Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
+}
+
 /// Each new length is a new sync of the file's length and blocks.
 #[test]
 fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
@@ -277,12 +283,12 @@ fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
     let mut lengths = Vec::new();
     for key in 0..60 {
         scene.write(&new_task(key, "a")).unwrap();
-        lengths.push(std::fs::metadata(&log).unwrap().len());
+        lengths.push(length(&log));
     }
     let changes = |lengths: &[u64]| lengths.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert_eq!(changes(&lengths[..8]), 7, "who writes little leaves a short one");
-    assert!((1..25).contains(&changes(&lengths[8..])), "of 51 commits: {lengths:?}");
-    assert!(lengths.is_sorted());
+    let (few, many) = lengths.split_at(usize::try_from(COMMITS).unwrap());
+    assert_eq!(changes(few), few.len() - 1, "who writes little leaves a short one");
+    assert!((1..25).contains(&changes(many)), "of {} commits: {lengths:?}", many.len());
     // Somebody who finds the files as a crash leaves them: frames, and zeros behind them.
     let copy = scene.path.with_file_name("copy.db");
     std::fs::copy(&scene.path, &copy).unwrap();
@@ -290,6 +296,66 @@ fn the_log_of_who_commits_often_grows_in_steps_and_holds_what_was_committed() {
     let mut found = SqliteBackend { path: copy, setup: Setup::REAL, writer: None };
     found.begin().unwrap();
     assert_eq!(found.view().counts().unwrap()[&Status::Todo], 60);
+}
+
+#[test]
+fn two_who_commit_in_turn_do_not_make_the_log_longer_without_end() {
+    let mut one = Scene::new();
+    let path = one.path.clone();
+    let other = SqliteBackend { path: path.clone(), setup: Setup::REAL, writer: None };
+    let mut other = Scene { _directory: tempfile::tempdir().unwrap(), path: path.clone(), backend: other };
+    for key in 0..100 {
+        one.write(&new_task(2 * key, "a")).unwrap();
+        other.write(&new_task(2 * key + 1, "b")).unwrap();
+    }
+    let log = length(&crate::files::with_suffix(&path, "-wal"));
+    assert!(log <= MOST + STEP, "{log} bytes");
+    assert!(log > MOST / 2, "the control: {log} bytes, as both have made it longer");
+}
+
+/// Whatever part of a node is written: another connection reads all of it from the file.
+#[test]
+fn what_changes_in_a_node_is_in_the_file_and_the_rest_stays() {
+    let mut scene = Scene::new();
+    let mut changes = new_task(1, "a");
+    let mut node = changes.nodes[&Key(1)];
+    node.work = Work::Calls;
+    node.gate.dependencies = DependencyCounts { open: 11, done: 12, skipped: 13, failed: 14 };
+    node.gate.subtasks = SubtaskCounts { open: 15, finished: 16, failed: 17 };
+    changes.nodes.insert(Key(1), node);
+    scene.write(&changes).unwrap();
+    let steps: [fn(&mut Node); 8] = [
+        |node| node.gate.dependencies = DependencyCounts { open: 21, done: 22, skipped: 23, failed: 24 },
+        |node| {
+            node.gate.dependencies = DependencyCounts { open: 31, done: 32, skipped: 33, failed: 34 };
+            (node.gate_state, node.opens) = (GateState::Ready, Entry::Open);
+        },
+        |node| (node.phase, node.gate_state, node.opens) = (Phase::Done, GateState::Skip, Entry::Shut),
+        |node| {
+            node.gate.dependencies = DependencyCounts { open: 41, done: 42, skipped: 43, failed: 44 };
+            (node.phase, node.gate_state, node.opens) = (Phase::Failed, GateState::Block, Entry::Waiting);
+        },
+        |node| {
+            node.gate.dependencies = DependencyCounts { open: 51, done: 52, skipped: 53, failed: 54 };
+            node.gate.subtasks = SubtaskCounts { open: 55, finished: 56, failed: 57 };
+            (node.opens, node.gate.entry, node.gate.undecided) = (Entry::Open, Entry::Shut, true);
+        },
+        |node| (node.parent, node.due) = (Some(Key(1)), 7),
+        |node| {
+            (node.priority, node.work, node.gate.trigger) = (Priority::Low, Work::Manual, Trigger::AnyDone)
+        },
+        |node| node.phase = Phase::Todo,
+    ];
+    for (number, step) in steps.into_iter().enumerate() {
+        step(&mut node);
+        let mut changes = Changes::default();
+        changes.nodes.insert(Key(1), node);
+        scene.write(&changes).unwrap();
+        let mut other = SqliteBackend { path: scene.path.clone(), setup: Setup::REAL, writer: None };
+        other.begin().unwrap();
+        assert_eq!(other.view().node(Key(1)).unwrap(), Some(node), "step {number}");
+        other.rollback().unwrap();
+    }
 }
 
 fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
