@@ -342,7 +342,7 @@ fn what_changes_in_a_node_is_in_the_file_and_the_rest_stays() {
         },
         |node| (node.parent, node.due) = (Some(Key(1)), 7),
         |node| {
-            (node.priority, node.work, node.gate.trigger) = (Priority::Low, Work::Manual, Trigger::AnyDone)
+            (node.priority, node.work, node.gate.trigger) = (Priority::Low, Work::Manual, Trigger::AnyDone);
         },
         |node| node.phase = Phase::Todo,
     ];
