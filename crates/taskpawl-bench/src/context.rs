@@ -19,7 +19,8 @@ impl Context {
             Some(path) => tempfile::tempdir_in(path)?,
             None => tempfile::tempdir()?,
         };
-        Ok(Self { peers: Peers::at(peers), scratch, is_full })
+        // Some of them are started in another directory.
+        Ok(Self { peers: Peers::at(std::path::absolute(peers)?), scratch, is_full })
     }
 
     pub(crate) fn peers(&self) -> &Peers {
