@@ -5,7 +5,7 @@ use std::process::Command;
 
 use clap::Subcommand;
 
-use crate::floor::{append, bare_loop, insert, spawn, sqlite};
+use crate::floor::{append, bare_loop, insert, spawn, sqlite, update};
 use crate::measure::{print, reported_by};
 use crate::sample::Sample;
 use crate::shape::Shape;
@@ -50,6 +50,8 @@ pub(crate) enum Once {
     Manual { store: String, tasks: usize },
     /// taskpawl changes one task often.
     Updates { store: PathBuf, times: usize },
+    /// Bare rusqlite writes what changes of one task write into a store.
+    BareUpdates { store: PathBuf, times: usize },
     /// A file grows by pages.
     Append { path: PathBuf, times: usize },
     /// Bare rusqlite inserts the rows of a store.
@@ -82,6 +84,7 @@ pub(crate) fn run(once: Once) -> Result<(), Failure> {
         }
         Once::Manual { store, tasks } => single::manual(&store, tasks)?,
         Once::Updates { store, times } => single::updates(&store, times)?,
+        Once::BareUpdates { store, times } => update::run(&store, times)?,
         Once::Append { path, times } => append::run(&path, times)?,
         Once::Insert { from, to } => insert::run(&from, &to)?,
         Once::Graph { shape, tasks } => order::graph(shape, tasks)?,

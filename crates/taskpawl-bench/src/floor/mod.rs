@@ -5,3 +5,4 @@ pub(crate) mod bare_loop;
 pub(crate) mod insert;
 pub(crate) mod spawn;
 pub(crate) mod sqlite;
+pub(crate) mod update;

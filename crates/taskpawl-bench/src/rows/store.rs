@@ -13,15 +13,22 @@ use crate::strace;
 /// does; after a checkpoint the log is written over.
 pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure> {
     const UPDATE: &str = "taskpawl, one update";
+    const BARE: &str = "bare rusqlite, the same rows";
     const TRACED: &str = "taskpawl, one update, traced";
     const APPEND: &str = "raw append of 4 KiB and fdatasync";
     let applied = Applied::make(context, Shape::Chain, 1_000)?;
     let (of_append, of_trace) = (context.scratch().join("append"), context.scratch().to_owned());
-    let (first, second) = (applied.clone(), applied);
+    let (first, second, third) = (applied.clone(), applied.clone(), applied);
     let mut subjects = vec![
         Subject::new(UPDATE, times, move || {
             let store = first.copy("update.db")?;
             spawned(&["updates", &store.to_string_lossy(), &times.to_string()])
+        }),
+        Subject::new(BARE, times, move || {
+            let store = second.copy("bare.db")?;
+            // A change to take the words from.
+            spawned(&["updates", &store.to_string_lossy(), "1"])?;
+            spawned(&["bare-updates", &store.to_string_lossy(), &times.to_string()])
         }),
         Subject::new(APPEND, times, move || {
             spawned(&["append", &of_append.to_string_lossy(), &times.to_string()])
@@ -31,7 +38,7 @@ pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure>
         Subject::new(TRACED, times, move || {
             // The difference of two runs is free of what it takes to open a store.
             let syncs = |times: usize| -> Result<usize, Failure> {
-                let store = second.copy("traced.db")?;
+                let store = third.copy("traced.db")?;
                 strace::count(
                     &of_trace,
                     strace::SYNCS,

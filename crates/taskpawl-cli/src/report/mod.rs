@@ -53,8 +53,11 @@ pub(crate) struct Options {
 /// Text that waits to be written: beyond this the run waits for whoever reads, as every program does that writes to a pipe.
 const MOST_PENDING: usize = 1 << 20;
 
-/// How often a bar is drawn at most.
+/// How often a bar is drawn at most: more often would show nothing more.
 const FRAME: Duration = Duration::from_millis(100);
+
+/// How often lines are written at most: at once where none came just before.
+const BREATH: Duration = Duration::from_millis(10);
 
 /// Shows a run. It is told events as an observer; [`finish`](Self::finish) ends it.
 #[derive(Debug)]
@@ -67,7 +70,10 @@ pub(crate) struct Reporter {
 struct Shared {
     options: Options,
     state: Mutex<State>,
-    changed: Condvar,
+    /// Rung for the writer: there is something to write, or it is over.
+    work: Condvar,
+    /// Rung by the writer: there is room again, or nothing is drawn any more.
+    written: Condvar,
 }
 
 /// What is known of a run: written by the observer, read by the writer.
@@ -79,6 +85,8 @@ struct State {
     started: u64,
     progress: bar::Progress,
     is_over: bool,
+    /// Whether the writer waits to be told that there is something to write. Else it looks by itself before long.
+    is_idle: bool,
     curtain: Drawn,
     /// Nobody reads any more.
     is_deaf: bool,
@@ -114,10 +122,12 @@ impl Reporter {
             started: 0,
             progress,
             is_over: false,
+            is_idle: false,
             curtain: Drawn::Open,
             is_deaf: false,
         };
-        let shared = Arc::new(Shared { options, state: Mutex::new(state), changed: Condvar::new() });
+        let (state, work, written) = (Mutex::new(state), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { options, state, work, written });
         let writer = Arc::clone(&shared);
         let writer =
             std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
@@ -151,7 +161,8 @@ impl Reporter {
     /// Writes what is left, takes the bar away and ends the thread.
     pub(crate) fn finish(&mut self) {
         self.shared.lock().is_over = true;
-        self.shared.changed.notify_all();
+        self.shared.work.notify_all();
+        self.shared.written.notify_all();
         if let Some(writer) = self.writer.take() {
             // A panic there was a bug in showing the run; the run itself is over and recorded.
             let _ = writer.join();
@@ -168,16 +179,16 @@ impl Curtain {
     pub(crate) fn close(&self) {
         let mut state = self.0.lock();
         state.curtain = Drawn::Closing;
-        self.0.changed.notify_all();
+        self.0.work.notify_all();
         while state.curtain == Drawn::Closing && !(state.is_over || state.is_deaf) {
-            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.0.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Shows what has come meanwhile, and the bar.
     pub(crate) fn open(&self) {
         self.0.lock().curtain = Drawn::Open;
-        self.0.changed.notify_all();
+        self.0.work.notify_all();
     }
 }
 
@@ -264,11 +275,13 @@ impl Shared {
 
     fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
         while state.pending.len() > MOST_PENDING && !state.is_deaf {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !state.is_deaf {
             state.pending.push_str(text);
-            self.changed.notify_all();
+            if std::mem::take(&mut state.is_idle) || state.pending.len() > MOST_PENDING {
+                self.work.notify_all();
+            }
         }
     }
 
@@ -284,7 +297,7 @@ impl Shared {
             let mut state = self.lock();
             state.is_deaf = true;
             state.pending.clear();
-            self.changed.notify_all();
+            self.written.notify_all();
         }
     }
 
@@ -296,18 +309,18 @@ impl Shared {
             }
             if state.pending.is_empty() && state.curtain == Drawn::Closing {
                 state.curtain = Drawn::Closed;
-                self.changed.notify_all();
+                self.written.notify_all();
             }
             if state.pending.is_empty() || state.is_quiet() {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait_for_work(state);
                 continue;
             }
             let text = std::mem::take(&mut state.pending);
-            self.changed.notify_all();
+            self.written.notify_all();
             drop(state);
             to.write_all(text.as_bytes())?;
             to.flush()?;
-            state = self.lock();
+            state = self.wait_pause(self.lock(), BREATH);
         }
     }
 
@@ -318,31 +331,33 @@ impl Shared {
             if state.pending.is_empty() && state.curtain == Drawn::Closing {
                 screen.clear()?;
                 state.curtain = Drawn::Closed;
-                self.changed.notify_all();
+                self.written.notify_all();
             }
             if state.is_quiet() {
-                drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
+                drop(self.wait_for_work(state));
                 continue;
             }
             let text = std::mem::take(&mut state.pending);
             let (is_over, progress) = (state.is_over, state.progress);
             let running = bar::shown(&state.running);
             drop(state);
-            self.changed.notify_all();
+            self.written.notify_all();
             if is_over && text.is_empty() {
                 return screen.clear();
             }
             screen.draw(&text, &running, &progress)?;
-            let state = self.lock();
-            if !state.is_over {
-                // Drawing more often would show nothing more, so what wakes this thread meanwhile is not looked at.
-                drop(self.wait_frame(state));
-            }
+            drop(self.wait_pause(self.lock(), FRAME));
         }
     }
 
-    fn wait_frame<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let end = Instant::now() + FRAME;
+    fn wait_for_work<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.is_idle = true;
+        self.work.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets more come together before the writer looks again: waking it for each line would cost the run more than the line.
+    fn wait_pause<'a>(&self, mut state: MutexGuard<'a, State>, pause: Duration) -> MutexGuard<'a, State> {
+        let end = Instant::now() + pause;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero()
@@ -352,7 +367,7 @@ impl Shared {
             {
                 return state;
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -41,6 +41,14 @@ impl Known {
         self.tasks.get(&key)
     }
 
+    /// Returns the task of this id, if it is among few: many are not looked through.
+    pub(super) fn key(&self, id: &str) -> Option<Key> {
+        if self.tasks.len() > FEW_TASKS {
+            return None;
+        }
+        self.tasks.iter().find(|(_, task)| task.id.as_str() == id).map(|(key, _)| *key)
+    }
+
     pub(super) fn note_task(&mut self, key: Key, record: TaskRecord) {
         if self.tasks.len() >= MOST_NODES {
             self.tasks.clear();

@@ -472,6 +472,22 @@ fn what_was_just_written_is_not_read_again_to_be_shown() {
 }
 
 #[test]
+fn the_id_of_a_task_that_is_known_is_not_looked_up_and_that_of_a_deleted_one_is_gone() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    scene.backend.begin().unwrap();
+    scene.backend.writer().session.connection.execute("UPDATE tasks SET id = 'behind'", []).unwrap();
+    assert_eq!(scene.backend.view().key("t0").unwrap(), Some(Key(0)));
+    assert_eq!(scene.backend.view().key("behind").unwrap(), Some(Key(0)), "what is not known is looked up");
+    let deleted = [(Key(0), TaskId::from("t0"), None)].into_iter().collect();
+    scene.backend.apply(Changes { deleted, ..Changes::default() }).unwrap();
+    assert_eq!(scene.backend.view().key("t0").unwrap(), None);
+    scene.backend.rollback().unwrap();
+    scene.backend.begin().unwrap();
+    assert_eq!(scene.backend.view().key("t0").unwrap(), Some(Key(0)), "it was not deleted after all");
+}
+
+#[test]
 fn a_task_that_is_in_progress_is_read_once() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "a");

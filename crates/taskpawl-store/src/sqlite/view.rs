@@ -113,6 +113,10 @@ pub(super) mod sql {
 
 impl View for Session {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
+        let known = |live: &Live| live.known.borrow().key(id);
+        if let Some(key) = self.live.as_ref().and_then(known) {
+            return Ok(Some(key));
+        }
         self.one("SELECT key FROM tasks WHERE id = ?1", [id], |row| Ok(Key(row.get(0)?)))
     }
 

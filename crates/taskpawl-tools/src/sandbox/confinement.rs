@@ -24,6 +24,8 @@ pub struct Confinement {
     /// The links in what decides about programs: what one of them leads to decides as a file there would.
     leading: Vec<PathBuf>,
     made: Mutex<HashMap<Widening, CallSandbox>>,
+    /// Held by whoever makes one: the first calls of a run start at once, and only one of them is to search the project.
+    making: Mutex<()>,
     watch: Arc<Watch>,
 }
 
@@ -86,7 +88,7 @@ impl Confinement {
             let Way { links, end, .. } = follow(link);
             places.kept.extend([link.clone()].into_iter().chain(links).chain([end]));
         }
-        Self { settings, places, leading, made: Mutex::default(), watch }
+        Self { settings, places, leading, made: Mutex::default(), making: Mutex::default(), watch }
     }
 
     /// Returns what programs are held to that ask for nothing.
@@ -130,12 +132,19 @@ impl Confinement {
     /// # Errors
     /// A path of the widening does not exist, or belongs to taskpawl.
     pub fn of_call(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
+        let made = self.make(widening)?;
+        self.lock().insert(widening.clone(), made.clone());
+        Ok(made)
+    }
+
+    fn make(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
         let mut rules = self.rules(widening)?;
         let root = &self.places.root;
-        let made = if self.settings.mode == SandboxMode::Off {
+        Ok(if self.settings.mode == SandboxMode::Off {
             CallSandbox { closed: ClosedPlaces::new(root, rules, None, None), ..CallSandbox::default() }
         } else {
             self.make_own(&rules.may_write);
@@ -156,9 +165,7 @@ impl Confinement {
                 environment: Arc::new(Environment::Exactly(variables)),
                 closed: ClosedPlaces::new(root, rules, Some(found.secrets), Some(Arc::clone(&self.watch))),
             }
-        };
-        self.lock().insert(widening.clone(), made.clone());
-        Ok(made)
+        })
     }
 
     /// Makes the directories and files of taskpawl that lie in places which programs may write: what is there is covered.
@@ -369,7 +376,7 @@ mod tests {
             self.dir.path().join(name)
         }
 
-        fn profile(&self, widening: &Widening) -> Result<Arc<Profile>, SandboxError> {
+        fn confinement(&self) -> Confinement {
             let places = SandboxPlaces {
                 root: self.at("project"),
                 temporary: Some(self.at("tmp")),
@@ -380,16 +387,39 @@ mod tests {
                 granted: Vec::new(),
                 variables: [("HOME".into(), self.at("home").into())].into(),
             };
-            let made = Confinement::new(self.settings.clone(), places).of_call(widening)?;
-            match made.sandbox {
-                Sandbox::On(profile) => Ok(profile),
-                Sandbox::Off => panic!("there is a sandbox"),
-            }
+            Confinement::new(self.settings.clone(), places)
+        }
+
+        fn profile(&self, widening: &Widening) -> Result<Arc<Profile>, SandboxError> {
+            self.confinement().of_call(widening).map(profile_of)
         }
 
         fn plain(&self) -> Arc<Profile> {
             self.profile(&Widening::default()).unwrap()
         }
+    }
+
+    fn profile_of(held: CallSandbox) -> Arc<Profile> {
+        match held.sandbox {
+            Sandbox::On(profile) => profile,
+            Sandbox::Off => panic!("there is a sandbox"),
+        }
+    }
+
+    #[test]
+    fn calls_that_start_at_once_look_through_the_project_once() {
+        const CALLS: usize = 16;
+        let scene = Scene::new();
+        let (confinement, start) = (scene.confinement(), std::sync::Barrier::new(CALLS));
+        let profiles = std::thread::scope(|scope| {
+            let first = || {
+                start.wait();
+                profile_of(confinement.plain())
+            };
+            let calls: Vec<_> = (0..CALLS).map(|_| scope.spawn(first)).collect();
+            calls.into_iter().map(|call| call.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(profiles.iter().all(|profile| Arc::ptr_eq(profile, &profiles[0])), "each has its own");
     }
 
     #[test]
