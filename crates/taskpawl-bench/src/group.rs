@@ -1,18 +1,27 @@
 //! Things that are measured in turns, and what is expected of how they compare.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use crate::Failure;
 use crate::sample::{Metric, Sample, Spread};
 
 /// How one measurement of a subject is taken. Its figures are those of all that it counts.
 pub(crate) type Measure = Box<dyn FnMut() -> Result<Sample, Failure>>;
 
-/// One thing that is measured.
+/// One thing that is measured, or was.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) name: String,
     /// How many tasks (programs, commands) each measurement consists of.
     pub(crate) count: usize,
-    measure: Result<Measure, String>,
+    #[serde(skip)]
+    measure: Option<Measure>,
+    /// Why there are no figures, if it cannot be measured here.
+    missing: Option<String>,
     /// The figures of a task, one of each round.
+    #[serde(rename = "rounds")]
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -22,17 +31,19 @@ impl Subject {
         count: usize,
         measure: impl FnMut() -> Result<Sample, Failure> + 'static,
     ) -> Self {
-        Self { name: name.into(), count, measure: Ok(Box::new(measure)), samples: Vec::new() }
+        let measure: Measure = Box::new(measure);
+        Self { name: name.into(), count, measure: Some(measure), missing: None, samples: Vec::new() }
     }
 
     /// Returns one that cannot be measured here.
     pub(crate) fn missing(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), count: 0, measure: Err(why.into()), samples: Vec::new() }
+        let missing = Some(why.into());
+        Self { name: name.into(), count: 0, measure: None, missing, samples: Vec::new() }
     }
 
     /// Returns why there are no figures, if it cannot be measured here.
     pub(crate) fn why_missing(&self) -> Option<&str> {
-        self.measure.as_ref().err().map(String::as_str)
+        self.missing.as_deref()
     }
 
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
@@ -40,7 +51,7 @@ impl Subject {
     }
 
     fn take(&mut self) -> Result<(), Failure> {
-        let Ok(measure) = &mut self.measure else { return Ok(()) };
+        let Some(measure) = &mut self.measure else { return Ok(()) };
         let sample = measure().map_err(|error| format!("{}: {error}", self.name))?;
         self.samples.push(sample.each(self.count));
         Ok(())
@@ -48,7 +59,8 @@ impl Subject {
 }
 
 /// What a subject is held against.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Beside {
     /// Another subject of the group, measured in the same round.
     Subject(String),
@@ -57,7 +69,8 @@ pub(crate) enum Beside {
 }
 
 /// How two figures are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Reading {
     /// That of the subject divided by the other: at most the limit.
     Cost,
@@ -68,7 +81,7 @@ pub(crate) enum Reading {
 }
 
 /// What is expected of a metric of a subject, beside what it is held against.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) of: String,
     pub(crate) metric: Metric,
@@ -149,14 +162,16 @@ impl Goal {
 }
 
 /// Subjects that take turns.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Group {
     /// As it stands in the heading.
     pub(crate) title: String,
     /// What the figures are of.
-    pub(crate) unit: &'static str,
+    pub(crate) unit: Cow<'static, str>,
     pub(crate) subjects: Vec<Subject>,
     pub(crate) goals: Vec<Goal>,
     /// Whether the figures are the same each time, so that one round is enough.
+    #[serde(skip)]
     pub(crate) is_fixed: bool,
 }
 
@@ -190,7 +205,7 @@ mod tests {
         };
         let subjects = vec![subject("mine", mine), subject("other", other)];
         let mut group =
-            Group { title: String::new(), unit: "task", subjects, goals: Vec::new(), is_fixed: false };
+            Group { title: String::new(), unit: "task".into(), subjects, goals: Vec::new(), is_fixed: false };
         group.take(3).unwrap();
         group
     }

@@ -28,13 +28,13 @@ mod strace;
 mod supervised;
 mod table;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
 use crate::context::Context;
-use crate::group::Group;
-use crate::report::Report;
+use crate::report::{Report, Taken};
 use crate::rows::ROWS;
 
 /// What can go wrong: anything outside the program, or a figure that cannot be taken.
@@ -75,8 +75,9 @@ struct All {
     /// Where the other programs are.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
-    /// Writes `docs/benchmarks` and the table of the README beneath this directory.
-    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    /// Writes `docs/benchmarks` and the table of the README beneath this directory. With `--only`, what was written there of other
+    /// measurements stays, and the table says which are of another run.
+    #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// Where stores are put while they are measured: a directory on the disk that is to be measured.
     #[arg(long, value_name = "DIR")]
@@ -100,14 +101,22 @@ fn run(all: &All) -> Result<(), Failure> {
     let context = Context::new(all.peers.clone(), all.scratch.as_deref(), all.full)?;
     let is_wanted = |name: &str| all.only.is_empty() || all.only.iter().any(|only| name.starts_with(only));
     let facts = machine::facts(&context);
-    let mut groups: Vec<(&str, Group)> = Vec::new();
-    for row in ROWS.iter().filter(|row| is_wanted(row.name)) {
+    let mut written = match &all.write {
+        Some(root) if !all.only.is_empty() => report::written(root)?,
+        Some(_) | None => BTreeMap::new(),
+    };
+    let mut groups = Vec::new();
+    for row in ROWS {
+        if !is_wanted(row.name) {
+            groups.extend(written.remove(row.name).map(|taken| (row.name, taken)));
+            continue;
+        }
         let mut group = (row.group)(&context)?;
         group.take(all.rounds)?;
         say(&table::subjects(&group));
-        groups.push((row.name, group));
+        groups.push((row.name, Taken { group, machine: facts.clone(), rounds: all.rounds }));
     }
-    let report = Report { groups, facts, rounds: all.rounds };
+    let report = Report { groups };
     say(&report.goals());
     all.write.as_ref().map_or(Ok(()), |root| report.write(root))
 }

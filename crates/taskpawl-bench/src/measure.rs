@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::sample::{Metric, Sample};
@@ -57,22 +56,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
 pub(crate) fn reported_by(command: &mut Command) -> Result<Sample, Failure> {
     let text = output(command)?;
     let line = text.lines().last().ok_or_else(|| format!("{command:?} printed nothing"))?;
-    let value: Value = serde_json::from_str(line)?;
-    let number = |name: &str| value.get(name).and_then(Value::as_f64);
-    let mut sample = Sample::default();
-    for metric in Metric::ALL {
-        if let Some(number) = number(metric.key()) {
-            sample = sample.with(metric, number);
-        }
-    }
-    Ok(sample)
+    Ok(serde_json::from_str(line)?)
 }
 
 /// Prints a sample as one line.
 #[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
-pub(crate) fn print(sample: &Sample) {
-    let fields = sample.figures().map(|(metric, figure)| (metric.key().to_owned(), json!(figure))).collect();
-    println!("{}", Value::Object(fields));
+pub(crate) fn print(sample: &Sample) -> Result<(), Failure> {
+    println!("{}", serde_json::to_string(sample)?);
+    Ok(())
 }
 
 /// Returns the memory that this process has in use, and the most that it ever had, in bytes.

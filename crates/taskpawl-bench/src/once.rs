@@ -90,8 +90,7 @@ pub(crate) fn run(once: Once) -> Result<(), Failure> {
         Once::Graph { shape, tasks } => order::graph(shape, tasks)?,
         Once::Ranks { shape, tasks, is_rehearsed } => order::ranks(shape, tasks, is_rehearsed)?,
     };
-    print(&sample);
-    Ok(())
+    print(&sample)
 }
 
 /// Has a measurement taken by a process of its own: `words` as on the command line.

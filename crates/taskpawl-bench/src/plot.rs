@@ -97,8 +97,13 @@ mod tests {
             Subject::new(format!("a<{figure}"), 1, move || Ok(Sample::default().with(Metric::Cpu, figure)))
         };
         let subjects = figures.iter().map(subject).collect();
-        let mut group =
-            Group { title: "t".to_owned(), unit: "task", subjects, goals: Vec::new(), is_fixed: false };
+        let mut group = Group {
+            title: "t".to_owned(),
+            unit: "task".into(),
+            subjects,
+            goals: Vec::new(),
+            is_fixed: false,
+        };
         group.take(3).unwrap();
         group
     }

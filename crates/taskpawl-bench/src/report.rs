@@ -1,12 +1,16 @@
 //! What is written: a page with all tables, the figures as JSON, the pictures, and the table of the README.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::group::{Goal, Group, Subject};
-use crate::sample::{Metric, Spread};
-use crate::{Failure, plot, table};
+use crate::group::Group;
+use crate::sample::Metric;
+use crate::{Failure, machine, plot, table};
 
 /// The lines of the README between which the table stands.
 const BEGIN: &str = "<!-- benchmarks: written by scripts/bench -->";
@@ -15,11 +19,42 @@ const END: &str = "<!-- benchmarks end -->";
 /// The groups of which the README shows pictures.
 const SHOWN: [&str; 3] = ["memory-layered", "sqlite-layered", "spawn"];
 
-/// The measurements that were taken, by name, and on what.
+/// Where the figures stand, beneath the directory of the project.
+const FIGURES: &str = "docs/benchmarks/figures.json";
+
+/// The measurements that there are, by name, in the order in which they are shown.
 pub(crate) struct Report {
-    pub(crate) groups: Vec<(&'static str, Group)>,
-    pub(crate) facts: Map<String, Value>,
+    pub(crate) groups: Vec<(&'static str, Taken)>,
+}
+
+/// A group that was taken, and on what.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Taken {
+    #[serde(flatten)]
+    pub(crate) group: Group,
+    pub(crate) machine: Map<String, Value>,
     pub(crate) rounds: usize,
+}
+
+impl Taken {
+    fn is_of_the_run_of(&self, other: &Self) -> bool {
+        (&self.machine, self.rounds) == (&other.machine, other.rounds)
+    }
+}
+
+/// Returns what was written beneath `root` before, by name; nothing where nothing was.
+pub(crate) fn written(root: &Path) -> Result<BTreeMap<String, Taken>, Failure> {
+    #[derive(Deserialize)]
+    struct Written {
+        groups: BTreeMap<String, Taken>,
+    }
+    let path = root.join(FIGURES);
+    if !path.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let written: Result<Written, _> = serde_json::from_str(&std::fs::read_to_string(&path)?);
+    let old = |error| format!("{}: {error}: without `--only` all of it is taken anew", path.display());
+    Ok(written.map_err(old)?.groups)
 }
 
 impl Report {
@@ -27,9 +62,9 @@ impl Report {
     pub(crate) fn write(&self, root: &Path) -> Result<(), Failure> {
         let directory = root.join("docs/benchmarks");
         std::fs::create_dir_all(&directory)?;
-        std::fs::write(directory.join("figures.json"), serde_json::to_string_pretty(&self.json())? + "\n")?;
-        for (name, group) in &self.groups {
-            if let Some(svg) = plot::svg(group, Metric::Cpu) {
+        std::fs::write(root.join(FIGURES), serde_json::to_string_pretty(&self.json()?)? + "\n")?;
+        for (name, taken) in &self.groups {
+            if let Some(svg) = plot::svg(&taken.group, Metric::Cpu) {
                 std::fs::write(directory.join(format!("{name}.svg")), svg)?;
             }
         }
@@ -43,7 +78,7 @@ impl Report {
     fn in_short(&self) -> String {
         let is_shown = |name: &&str| {
             let group = self.groups.iter().find(|(other, _)| other == name);
-            group.is_some_and(|(_, group)| plot::svg(group, Metric::Cpu).is_some())
+            group.is_some_and(|(_, taken)| plot::svg(&taken.group, Metric::Cpu).is_some())
         };
         let pictures: Vec<String> = SHOWN
             .into_iter()
@@ -55,63 +90,70 @@ impl Report {
 
     /// Returns the table of the goals, with what it was taken on.
     pub(crate) fn goals(&self) -> String {
-        let groups = self.groups.iter().map(|(_, group)| group);
-        format!("{}\n{}\n", table::goals(groups), self.conditions())
+        format!("{}\n{}\n", table::goals(self.all()), self.conditions())
     }
 
+    fn all(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().map(|(_, taken)| &taken.group)
+    }
+
+    /// Returns on what the figures were taken: most of them, and what was otherwise with those that were taken in another run.
     fn conditions(&self) -> String {
-        let facts = crate::machine::in_words(&self.facts);
-        format!("Medians of {} rounds in which all take turns. {facts}", self.rounds)
+        let mut runs: Vec<(&Taken, Vec<&str>)> = Vec::new();
+        for (name, taken) in &self.groups {
+            match runs.iter_mut().find(|(other, _)| other.is_of_the_run_of(taken)) {
+                Some((_, names)) => names.push(name),
+                None => runs.push((taken, vec![name])),
+            }
+        }
+        runs.sort_by_key(|(_, names)| Reverse(names.len()));
+        let Some(((most, _), others)) = runs.split_first() else { return String::new() };
+        let facts = machine::in_words(&most.machine);
+        let mut text = format!("Medians of {} rounds in which all take turns. {facts}", most.rounds);
+        for (taken, names) in others {
+            let is_other = |(name, fact): &(&String, &Value)| most.machine.get(*name) != Some(*fact);
+            let facts = taken.machine.iter().filter(is_other);
+            let facts: Map<_, _> = facts.map(|(name, fact)| (name.clone(), fact.clone())).collect();
+            let (names, facts) = (names.join("`, `"), machine::in_words(&facts));
+            let _ = write!(text, "\n\nTaken in another run, of {} rounds: `{names}`. {facts}", taken.rounds);
+        }
+        text
     }
 
     fn page(&self) -> String {
         let intro = "# Benchmarks\n\nWritten by `scripts/bench`; [CONTRIBUTING](../../CONTRIBUTING.md) says how figures are taken. CPU is user and \
                      system time of the process and of what it started. Quote ratios of one run: machines differ. \
                      [What limits each row](limits.md), with profiles. [What the parts take by themselves](inside.txt): model, graph, expressions, stores.\n";
-        let sections: Vec<String> = self.groups.iter().map(|(name, group)| section(name, group)).collect();
+        let sections = self.groups.iter().map(|(name, taken)| section(name, &taken.group));
         format!(
             "{intro}\n{}\n\n## Goals\n\n{}\n## Figures\n\n{}",
             self.conditions(),
-            table::goals(self.groups.iter().map(|(_, group)| group)),
-            sections.join("\n")
+            table::goals(self.all()),
+            sections.collect::<Vec<_>>().join("\n")
         )
     }
 
-    fn json(&self) -> Value {
-        let groups: Map<String, Value> =
-            self.groups.iter().map(|(name, group)| ((*name).to_owned(), group_json(group))).collect();
-        json!({"machine": self.facts, "rounds": self.rounds, "groups": groups})
+    /// Returns the figures, and beside each goal what it is in words and whether it is met.
+    fn json(&self) -> Result<Value, Failure> {
+        let mut groups = Map::new();
+        for (name, taken) in &self.groups {
+            let mut json = serde_json::to_value(taken)?;
+            let shown = json["goals"].as_array_mut().into_iter().flatten();
+            for (shown, goal) in shown.zip(&taken.group.goals) {
+                let found = goal.found(&taken.group);
+                shown["goal"] = table::aim(goal).into();
+                shown["found"] = json!(found);
+                shown["verdict"] = table::verdict(goal, found).into();
+            }
+            groups.insert((*name).to_owned(), json);
+        }
+        Ok(json!({"groups": groups}))
     }
 }
 
 fn section(name: &str, group: &Group) -> String {
     let table = table::subjects(group);
     if plot::svg(group, Metric::Cpu).is_some() { format!("{table}\n![{name}]({name}.svg)\n") } else { table }
-}
-
-fn group_json(group: &Group) -> Value {
-    let subjects: Vec<Value> = group.subjects.iter().map(subject_json).collect();
-    let goals: Vec<Value> = group.goals.iter().map(|goal| goal_json(group, goal)).collect();
-    json!({"title": group.title, "unit": group.unit, "subjects": subjects, "goals": goals})
-}
-
-fn subject_json(subject: &Subject) -> Value {
-    let rounds: Vec<Value> = subject
-        .samples
-        .iter()
-        .map(|sample| {
-            sample.figures().map(|(metric, figure)| (metric.key().to_owned(), json!(figure))).collect()
-        })
-        .map(Value::Object)
-        .collect();
-    json!({"name": subject.name, "count": subject.count, "missing": subject.why_missing(), "rounds": rounds})
-}
-
-fn goal_json(group: &Group, goal: &Goal) -> Value {
-    let found = goal.found(group);
-    let spread =
-        found.map(|Spread { median, least, most }| json!({"median": median, "least": least, "most": most}));
-    json!({"of": goal.of, "goal": table::aim(goal), "found": spread, "verdict": table::verdict(goal, found)})
 }
 
 /// Returns `text` with `table` between the two lines for it.
@@ -124,7 +166,9 @@ fn replaced(text: &str, table: &str) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGIN, END, replaced};
+    use super::{BEGIN, END, Report, Taken, replaced, written};
+    use crate::group::{Goal, Group, Subject};
+    use crate::sample::{Metric, Sample};
 
     #[test]
     fn the_table_of_the_readme_is_replaced_and_nothing_else() {
@@ -133,5 +177,61 @@ mod tests {
         assert_eq!(new, format!("before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"));
         assert_eq!(replaced(&new, "| new |\n").unwrap(), new);
         assert!(replaced("nothing", "").is_err());
+    }
+
+    fn taken(title: &str, commit: &str) -> Taken {
+        let mine = || Ok(Sample::default().with(Metric::Cpu, 12.5).with(Metric::Wall, 20.0));
+        let subjects = vec![
+            Subject::new("mine", 10, mine),
+            Subject::new("other", 10, mine),
+            Subject::missing("peer", "not here"),
+        ];
+        let goals = vec![
+            Goal::at_most("mine", 2.0, "other").stretch(0.5),
+            Goal::figure_at_most("mine", Metric::Wall, 1.0),
+            Goal::rate("mine", 1.0, "peer"),
+        ];
+        let mut group =
+            Group { title: title.to_owned(), unit: "task".into(), subjects, goals, is_fixed: false };
+        group.take(2).unwrap();
+        let facts = serde_json::json!({"commit": commit, "cores": "2"});
+        Taken { group, machine: facts.as_object().unwrap().clone(), rounds: 2 }
+    }
+
+    #[test]
+    fn what_was_written_is_written_again_beside_what_is_taken_anew() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("README.md"), format!("{BEGIN}\n{END}\n")).unwrap();
+        let files = || {
+            let read = |name| std::fs::read_to_string(root.path().join(name)).unwrap();
+            [
+                "README.md",
+                "docs/benchmarks/README.md",
+                "docs/benchmarks/figures.json",
+                "docs/benchmarks/b.svg",
+            ]
+            .map(read)
+        };
+        assert!(written(root.path()).unwrap().is_empty());
+        let groups = vec![("a", taken("A", "one")), ("b", taken("B", "one")), ("c", taken("C", "one"))];
+        Report { groups }.write(root.path()).unwrap();
+        let before = files();
+        assert!(before[0].contains("commit: one") && !before[0].contains("another run"), "{}", before[0]);
+
+        let mut kept = written(root.path()).unwrap();
+        let mut keep = |name: &'static str| (name, kept.remove(name).unwrap());
+        Report { groups: vec![keep("a"), keep("b"), keep("c")] }.write(root.path()).unwrap();
+        assert_eq!(files(), before);
+
+        let mut kept = written(root.path()).unwrap();
+        let mut keep = |name: &'static str| (name, kept.remove(name).unwrap());
+        Report { groups: vec![("a", taken("new", "two")), keep("b"), keep("c")] }.write(root.path()).unwrap();
+        let [readme, ..] = files();
+        assert!(readme.contains("rounds in which all take turns. commit: one · cores: 2\n"), "{readme}");
+        assert!(readme.contains("\n\nTaken in another run, of 2 rounds: `a`. commit: two\n"), "{readme}");
+        assert!(readme.contains("| new: mine |") && readme.contains("| B: mine |"), "{readme}");
+        std::fs::write(root.path().join("docs/benchmarks/figures.json"), "{}").unwrap();
+        let error = written(root.path()).err().unwrap().to_string();
+        assert!(error.contains("figures.json") && error.contains("without `--only`"), "{error}");
     }
 }

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum Metric {
     /// User and system time, in microseconds.
+    #[serde(rename = "cpuMicros")]
     Cpu,
     /// In microseconds.
+    #[serde(rename = "wallMicros")]
     Wall,
     /// In bytes.
+    #[serde(rename = "memoryBytes")]
     Memory,
     /// How often something was made durable.
     Syncs,
@@ -20,17 +26,6 @@ pub(crate) enum Metric {
 impl Metric {
     /// All of them, in the order in which they are shown.
     pub(crate) const ALL: [Self; 5] = [Self::Cpu, Self::Wall, Self::Memory, Self::Syncs, Self::Count];
-
-    /// Returns its name in JSON.
-    pub(crate) fn key(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpuMicros",
-            Self::Wall => "wallMicros",
-            Self::Memory => "memoryBytes",
-            Self::Syncs => "syncs",
-            Self::Count => "count",
-        }
-    }
 
     /// Returns its name in a table.
     pub(crate) fn title(self) -> &'static str {
@@ -45,7 +40,7 @@ impl Metric {
 }
 
 /// The figures of one measurement, by what they measure.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
 impl Sample {
@@ -58,10 +53,6 @@ impl Sample {
         self.0.get(&metric).copied()
     }
 
-    pub(crate) fn figures(&self) -> impl Iterator<Item = (Metric, f64)> {
-        self.0.iter().map(|(metric, figure)| (*metric, *figure))
-    }
-
     /// Returns the figures of one of `count` equal parts.
     pub(crate) fn each(self, count: usize) -> Self {
         Self(self.0.into_iter().map(|(metric, figure)| (metric, figure / count as f64)).collect())
@@ -69,7 +60,7 @@ impl Sample {
 }
 
 /// The middle of some figures, and how far they lie apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) least: f64,

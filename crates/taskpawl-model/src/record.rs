@@ -78,7 +78,7 @@ pub struct Progress {
     pub former_items: bool,
     /// Of an item of a `forEach`: which.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub item: Option<Item>,
+    pub item: Option<Box<Item>>,
     /// How many rounds of `repeat` are over.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub round: u32,
@@ -90,10 +90,10 @@ pub struct Progress {
     pub took: Option<Period>,
     /// The decision that lets it start.
     #[serde(rename = "granted", skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Granted>,
+    pub approval: Option<Box<Granted>>,
     /// What its last success may stand for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cached: Option<Cached>,
+    pub cached: Option<Box<Cached>>,
     /// What a success of this attempt will depend on, where it is to be recorded: a SHA-256 in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
@@ -202,7 +202,7 @@ pub struct CallBody {
     pub due: Option<Timestamp>,
     /// The decision that lets it start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Granted>,
+    pub approval: Option<Box<Granted>>,
     /// The tasks that it returned since it last began from the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emitted: Vec<TaskId>,
@@ -532,5 +532,17 @@ impl PlanNotify {
         let args = Map::from_iter([("argv".to_owned(), Value::from(self.argv.clone()))]);
         let call = Proposed { tool: "exec", args: &args, origin: self.origin, sandbox: None };
         gatekeeper.map_or(Judgement::Allow, |gatekeeper| gatekeeper.judge(&call))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallBody, TaskBody};
+
+    /// Each task that a run in memory has ended keeps one of each: what few tasks have stands behind a pointer.
+    #[test]
+    fn what_every_task_of_a_run_keeps_is_small() {
+        let sizes = (size_of::<TaskBody>(), size_of::<CallBody>());
+        assert!(sizes.0 <= 432 && sizes.1 <= 224, "{sizes:?} bytes");
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn program(context: &Context) -> Result<Group, Failure> {
         Goal::figure_at_most(SYMBOLS, Metric::Count, 0.0),
         Goal::figure_at_most(LIBRARIES, Metric::Count, 0.0),
     ];
-    Ok(Group { title: "The release binary".to_owned(), unit: "file", subjects, goals, is_fixed: true })
+    Ok(Group { title: "The release binary".to_owned(), unit: "file".into(), subjects, goals, is_fixed: true })
 }
 
 pub(crate) fn crates() -> Group {
@@ -53,7 +53,7 @@ pub(crate) fn crates() -> Group {
         Goal::figure_at_most(LIBRARY, Metric::Count, 60.0),
         Goal::figure_at_most(WITHOUT_HTTP, Metric::Count, 60.0),
     ];
-    Group { title: "The library".to_owned(), unit: "tree", subjects, goals, is_fixed: true }
+    Group { title: "The library".to_owned(), unit: "tree".into(), subjects, goals, is_fixed: true }
 }
 
 fn counted(count: usize) -> Sample {

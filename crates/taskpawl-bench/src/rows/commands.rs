@@ -52,7 +52,7 @@ pub(crate) fn start(context: &Context) -> Result<Group, Failure> {
         }),
     ];
     let goals = vec![Goal::at_most(VERSION, 2.0, NOTHING)];
-    Ok(Group { title: "Start".to_owned(), unit: "start", subjects, goals, is_fixed: false })
+    Ok(Group { title: "Start".to_owned(), unit: "start".into(), subjects, goals, is_fixed: false })
 }
 
 fn group(context: &Context, name: &str, args: fn(usize) -> Vec<String>) -> Result<Group, Failure> {
@@ -68,7 +68,13 @@ fn group(context: &Context, name: &str, args: fn(usize) -> Vec<String>) -> Resul
         Goal::figure_at_most(&many, Metric::Cpu, LIMIT),
         Goal::at_most(&many, 1.5, &few),
     ];
-    Ok(Group { title: format!("`taskpawl {name}`"), unit: "command", subjects, goals, is_fixed: false })
+    Ok(Group {
+        title: format!("`taskpawl {name}`"),
+        unit: "command".into(),
+        subjects,
+        goals,
+        is_fixed: false,
+    })
 }
 
 /// Each round goes on with the numbers after those of the one before: what is done is not done again.

@@ -28,7 +28,7 @@ pub(crate) fn memory(context: &Context, shape: Shape) -> Group {
     subjects.push(python(context, LANGGRAPH, "langgraph_peer.py", shape, 500));
     Group {
         title: format!("{tasks} tasks that do nothing, {}, nothing kept", shape.name()),
-        unit: "task",
+        unit: "task".into(),
         subjects,
         goals: vec![
             Goal::at_most(TASKPAWL, 6.0, TWO_WORKERS).stretch(3.0),

@@ -46,7 +46,7 @@ pub(crate) fn programs(context: &Context) -> Result<Group, Failure> {
     }
     Ok(Group {
         title: format!("{CALLS} × `{PROGRAM}`, at most 4 at once"),
-        unit: "program",
+        unit: "program".into(),
         subjects,
         goals,
         is_fixed: false,
@@ -67,7 +67,7 @@ pub(crate) fn supervisor() -> Group {
         }
     }
     let title = format!("{CALLS} × `{PROGRAM}`, one at a time, without engine and store");
-    Group { title, unit: "program", subjects, goals, is_fixed: false }
+    Group { title, unit: "program".into(), subjects, goals, is_fixed: false }
 }
 
 fn plan(tasks: usize) -> Result<String, Failure> {

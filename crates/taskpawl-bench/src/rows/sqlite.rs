@@ -55,7 +55,7 @@ fn in_batches(context: &Context, shape: Shape) -> Result<Group, Failure> {
 fn group(context: &Context, shape: Shape, tasks: usize) -> Result<Group, Failure> {
     Ok(Group {
         title: format!("{tasks} tasks that do nothing, {}, durable", shape.name()),
-        unit: "task",
+        unit: "task".into(),
         subjects: vec![
             taskpawl(context, TASKPAWL, shape, tasks)?,
             python(context, DASK, "dask_peer.py", shape, 10_000),

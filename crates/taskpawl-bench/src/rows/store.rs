@@ -57,7 +57,7 @@ pub(crate) fn updates(context: &Context, times: usize) -> Result<Group, Failure>
     ];
     Ok(Group {
         title: format!("One durable change, the first {times} of a store"),
-        unit: "change",
+        unit: "change".into(),
         subjects,
         goals,
         is_fixed: false,
@@ -83,7 +83,7 @@ pub(crate) fn apply(context: &Context) -> Result<Group, Failure> {
     ];
     let goals = vec![Goal::at_most(APPLY, 1.5, INSERT)];
     let title = format!("A plan of {TASKS} tasks is applied");
-    Ok(Group { title, unit: "task", subjects, goals, is_fixed: false })
+    Ok(Group { title, unit: "task".into(), subjects, goals, is_fixed: false })
 }
 
 /// The graph by itself, in memory.
@@ -94,7 +94,7 @@ pub(crate) fn graph(context: &Context) -> Group {
     let goals = vec![Goal::figure_at_most(GRAPH, Metric::Memory, 150.0)];
     Group {
         title: format!("Memory, {tasks} tasks, layered"),
-        unit: "task",
+        unit: "task".into(),
         subjects: vec![subject],
         goals,
         is_fixed: false,
@@ -109,7 +109,7 @@ pub(crate) fn order(context: &Context) -> Group {
     };
     Group {
         title: format!("The order of a run, found at its start, {tasks} tasks, layered"),
-        unit: "task",
+        unit: "task".into(),
         subjects: vec![subject("longest ways", "false"), subject("with rehearsals", "true")],
         goals: Vec::new(),
         is_fixed: false,
@@ -129,5 +129,5 @@ pub(crate) fn join() -> Group {
     let subjects = vec![subject(JOIN, Shape::Wide), subject(CHAIN, Shape::Chain)];
     let goals = vec![Goal::at_most(JOIN, 1.0, CHAIN)];
     let title = format!("A join of {TASKS} tasks");
-    Group { title, unit: "task", subjects, goals, is_fixed: false }
+    Group { title, unit: "task".into(), subjects, goals, is_fixed: false }
 }

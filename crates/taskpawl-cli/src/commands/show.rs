@@ -113,7 +113,7 @@ impl<'a> Sheet<'a> {
         self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
         self.options(&task.options);
-        self.field("approved", task.progress.approval.as_ref().map(decided));
+        self.field("approved", task.progress.approval.as_deref().map(decided));
         self.field("plan", task.plan.clone());
         self.field("tells", told.map(Told::line));
         self.field("parent", task.parent.as_ref().map(ToString::to_string));

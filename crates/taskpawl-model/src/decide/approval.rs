@@ -102,8 +102,18 @@ impl Draft<'_> {
     /// Of a task it is asked when everything else lets it start, before its list is known; of a call when its arguments are
     /// known and none of the calls of its task runs. Where other arguments were approved, the call has them after this.
     pub(crate) fn ask_approval(&mut self, key: Key, call: Option<usize>) -> Decided<bool> {
+        let why = self.rules_ask(key, &self.task(key)?, call)?;
+        self.ask_unless_granted(key, call, why)
+    }
+
+    /// As [`ask_approval`](Self::ask_approval), where it is known why the rules ask, if they do.
+    pub(super) fn ask_unless_granted(
+        &mut self,
+        key: Key,
+        call: Option<usize>,
+        why: Option<String>,
+    ) -> Decided<bool> {
         let record = self.task(key)?;
-        let why = self.rules_ask(key, &record, call)?;
         let author_asks = self.author_asks(key, &record, call)?;
         let has_args = !author_asks && self.take_args_of_task(key, &record, call)?;
         if has_args || (why.is_none() && !author_asks) {
@@ -137,12 +147,6 @@ impl Draft<'_> {
         call.body.approval.is_none() && question_of(record, Some(call)).is_some()
     }
 
-    /// Returns whether a call asks, as its author or the rules say.
-    pub(super) fn asks(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
-        let call = Some(position);
-        Ok(self.author_asks(key, record, call)? || self.rules_ask(key, record, call)?.is_some())
-    }
-
     /// Returns whether who approved gave a call other arguments: those that it has until then do not count.
     pub(super) fn has_other_args(&mut self, key: Key, record: &TaskRecord, position: usize) -> Decided<bool> {
         let of_task = record.body.progress.approval.as_ref().filter(|_| record.spec.approval.is_some());
@@ -150,7 +154,12 @@ impl Draft<'_> {
         Ok(of_call.into_iter().chain(of_task).any(|granted| granted.args.is_some()))
     }
 
-    fn author_asks(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<bool> {
+    pub(super) fn author_asks(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<usize>,
+    ) -> Decided<bool> {
         Ok(match call {
             Some(position) => self.calls(key)?[position].spec.approval.is_some(),
             None => record.spec.approval.is_some(),
@@ -166,7 +175,12 @@ impl Draft<'_> {
         Ok(true)
     }
 
-    fn granted(&mut self, key: Key, record: &TaskRecord, call: Option<usize>) -> Decided<Option<Granted>> {
+    fn granted(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        call: Option<usize>,
+    ) -> Decided<Option<Box<Granted>>> {
         Ok(match call {
             Some(position) => self.calls(key)?[position].body.approval.clone(),
             None => record.body.progress.approval.clone(),
@@ -256,7 +270,7 @@ impl Draft<'_> {
         let keeps = is_plain && position.is_some() && record.body.context.contains_key(ANSWER);
         let answer = granted.answer.clone().unwrap_or(Value::Bool(true));
         if let Some(position) = position {
-            let granted = granted.clone();
+            let granted = Box::new(granted.clone());
             self.update_call(key, position, |call| call.body.approval = Some(granted))?;
         }
         self.update_task(key, |record| {
@@ -264,7 +278,7 @@ impl Draft<'_> {
                 record.body.context.insert(ANSWER.to_owned(), answer);
             }
             if position.is_none() {
-                record.body.progress.approval = Some(granted);
+                record.body.progress.approval = Some(Box::new(granted));
             }
         })
     }

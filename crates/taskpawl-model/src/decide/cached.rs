@@ -98,7 +98,7 @@ impl Draft<'_> {
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
             self.update_task(key, |record| {
                 record.body.progress.fingerprint = None;
-                record.body.progress.cached = Some(Cached { fingerprint, at: now, results });
+                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results }));
             })?;
         }
         self.set_state(key, TaskState::Done, Cause::Report, None)

@@ -41,31 +41,14 @@ impl Draft<'_> {
         })
     }
 
-    /// Returns why a call never starts with the arguments that it is to start with now.
-    pub(super) fn denial(
-        &mut self,
-        key: Key,
-        record: &TaskRecord,
-        position: usize,
-    ) -> Decided<Option<String>> {
-        if self.context.gatekeeper.is_none() {
-            return Ok(None);
-        }
-        let call = self.calls(key)?[position].clone();
-        Ok(match self.judge(record, &call, args_now(&call)) {
-            Judgement::Deny { why } => Some(why),
-            Judgement::Allow | Judgement::Ask { .. } => None,
-        })
+    /// Returns what the gatekeeper says about a call with the arguments that it is to start with now.
+    pub(super) fn judge_now(&self, key: Key, record: &TaskRecord, position: usize) -> Decided<Judgement> {
+        let calls = self.look_at_calls(key)?;
+        Ok(self.judge(record, &calls[position], args_now(&calls[position])))
     }
 
-    /// Returns why somebody is asked about a call although its author does not say so.
     fn why_asked(&self, record: &TaskRecord, call: &CallRecord, args: &Map) -> Option<String> {
-        match self.judge(record, call, args) {
-            Judgement::Ask { why } => Some(why),
-            // It fails, and nobody is asked.
-            Judgement::Deny { .. } => None,
-            Judgement::Allow => asks_by_itself(call.origin, &call.spec).map(str::to_owned),
-        }
+        why_asked(self.judge(record, call, args), call)
     }
 
     /// Returns why the rules ask: about a call with the arguments that it is to start with now, or about the list of a task.
@@ -76,8 +59,8 @@ impl Draft<'_> {
         call: Option<usize>,
     ) -> Decided<Option<String>> {
         let Some(position) = call else { return self.list_asks(key, record) };
-        let call = self.calls(key)?[position].clone();
-        Ok(self.why_asked(record, &call, args_now(&call)))
+        let judgement = self.judge_now(key, record, position)?;
+        Ok(why_asked(judgement, &self.calls(key)?[position]))
     }
 
     /// Returns why the rules ask about what is asked about already. Where nobody knows the policy what it said before stands.
@@ -109,7 +92,7 @@ impl Draft<'_> {
         for call in calls.iter().filter(|call| call.spec.approval.is_none()) {
             let is_same = !call.spec.args.values().any(flow::has_expression);
             for (index, value) in (0..).zip(&list).take(if is_same { 1 } else { list.len() }) {
-                item.body.progress.item = Some(Item { index, value: value.clone() });
+                item.body.progress.item = Some(Box::new(Item { index, value: value.clone() }));
                 let (args, _) = flow::known_args(self, &item, &calls, call)?;
                 if let Some(why) = self.why_asked(&item, call, &args) {
                     return Ok(Some(why));
@@ -129,7 +112,7 @@ impl Draft<'_> {
         let mut item = unanswered(record);
         let mut found = Vec::with_capacity(calls.len() * list.len());
         for (index, value) in (0..).zip(list) {
-            item.body.progress.item = Some(Item { index, value: value.clone() });
+            item.body.progress.item = Some(Box::new(Item { index, value: value.clone() }));
             for call in calls {
                 found.push(flow::known_args(self, &item, calls, call)?.0);
             }
@@ -203,10 +186,20 @@ impl Draft<'_> {
             let hash = hash(&record.id, &subject, policy.as_deref());
             if call.body.approval.as_ref().is_none_or(|before| before.hash != hash) {
                 let granted = Granted { hash, policy, answer: None, args: None, ..granted.clone() };
-                self.update_call(key, position, |call| call.body.approval = Some(granted))?;
+                self.update_call(key, position, |call| call.body.approval = Some(Box::new(granted)))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Returns why somebody is asked about a call of which that is said, although its author does not say so.
+pub(super) fn why_asked(judgement: Judgement, call: &CallRecord) -> Option<String> {
+    match judgement {
+        Judgement::Ask { why } => Some(why),
+        // It fails, and nobody is asked.
+        Judgement::Deny { .. } => None,
+        Judgement::Allow => asks_by_itself(call.origin, &call.spec).map(str::to_owned),
     }
 }
 

@@ -366,8 +366,8 @@ fn is_forged(old: (&TaskRecord, &[CallRecord]), new: (&TaskRecord, &[CallRecord]
     let is_given = |before: Option<&Granted>, after: Option<&Granted>| after.is_some() && before != after;
     let call_is_given = |call: &CallRecord| {
         let same = old.1.iter().find(|other| other.id == call.id);
-        let before = same.and_then(|same| same.body.approval.as_ref());
-        call.spec.approval.is_some() && is_given(before, call.body.approval.as_ref())
+        let before = same.and_then(|same| same.body.approval.as_deref());
+        call.spec.approval.is_some() && is_given(before, call.body.approval.as_deref())
     };
     let asks = |(record, calls): (&TaskRecord, &[CallRecord])| {
         record.spec.approval.is_some() || calls.iter().any(|call| call.spec.approval.is_some())
@@ -375,6 +375,6 @@ fn is_forged(old: (&TaskRecord, &[CallRecord]), new: (&TaskRecord, &[CallRecord]
     let (before, after) = (old.0.body.context.get(ANSWER), new.0.body.context.get(ANSWER));
     let has_other_answer = after.is_some() && before != after && (asks(old) || asks(new));
     has_other_answer
-        || is_given(old.0.body.progress.approval.as_ref(), new.0.body.progress.approval.as_ref())
+        || is_given(old.0.body.progress.approval.as_deref(), new.0.body.progress.approval.as_deref())
         || new.1.iter().any(call_is_given)
 }

@@ -169,7 +169,7 @@ impl Draft<'_> {
         let Some(wanted) = wanted else { return Ok(false) };
         let record = self.task(key)?;
         let calls = template_calls(&self.known_calls(key)?);
-        Ok(record.body.progress.item.as_ref() == Some(wanted)
+        Ok(record.body.progress.item.as_deref() == Some(wanted)
             && record.body.context == template.parent.body.context
             && work_of(&record.spec) == work_of(&template.spec(wanted.index))
             && specs(&calls).eq(specs(&template.calls)))
@@ -183,7 +183,7 @@ impl Draft<'_> {
             return if is_back { self.start_one_again(key, How::Reopen) } else { Ok(()) };
         }
         // Who cancelled or skipped it meant that element, whatever is done with it.
-        let is_other = record.body.progress.item.as_ref() != Some(&item);
+        let is_other = record.body.progress.item.as_deref() != Some(&item);
         match self.node(key)?.phase {
             Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
             Phase::Cancelled | Phase::Skipped if is_back || is_other => {
@@ -200,7 +200,7 @@ impl Draft<'_> {
             record.spec = spec.into();
             record.body.context.clone_from(&parent.context);
             record.body.names.clone_from(&parent.names);
-            record.body.progress.item = Some(item);
+            record.body.progress.item = Some(Box::new(item));
         })
     }
 
@@ -255,7 +255,7 @@ impl Draft<'_> {
             body: TaskBody {
                 context: parent.body.context.clone(),
                 names: parent.body.names.clone(),
-                progress: Progress { item: Some(item), ..Progress::default() },
+                progress: Progress { item: Some(Box::new(item)), ..Progress::default() },
                 ..TaskBody::default()
             }
             .into(),

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::approval::ANSWER;
+use super::judged::why_asked;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::failure::{used_up, without_value};
 use crate::flow;
-use crate::gatekeeper::requested;
+use crate::gatekeeper::{Judgement, requested};
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
@@ -174,17 +175,19 @@ impl Draft<'_> {
     ) -> Decided<Step> {
         let is_running = self.calls(key)?.iter().any(|call| call.body.status == CallStatus::Running);
         let has_other_args = self.has_other_args(key, record, position)?;
-        if !has_other_args && let Some(why) = self.denial(key, record, position)? {
+        let judgement = self.judge_now(key, record, position)?;
+        if !has_other_args && let Judgement::Deny { why } = judgement {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
-        if is_running && self.asks(key, record, position)? {
+        let why = why_asked(judgement, &calls[position]);
+        if is_running && (why.is_some() || self.author_asks(key, record, Some(position))?) {
             return Ok(Step::Later);
         }
-        if !self.ask_approval(key, Some(position))? {
+        if !self.ask_unless_granted(key, Some(position), why)? {
             return Ok(Step::Blocked);
         }
         // Who approved may have given it other arguments.
-        if has_other_args && let Some(why) = self.denial(key, record, position)? {
+        if has_other_args && let Judgement::Deny { why } = self.judge_now(key, record, position)? {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
         let tool = &calls[position].spec.tool_name;
@@ -327,11 +330,9 @@ impl Draft<'_> {
 
     /// Ends a task whose calls are all settled, or begins another round.
     fn complete(&mut self, key: Key, go_on: bool) -> Decided<()> {
-        if self.look_at(key)?.spec.repeat.is_none() {
-            return self.succeed(key);
-        }
+        let spec = self.look_at(key)?.spec.clone();
+        let Some(repeat) = &spec.repeat else { return self.succeed(key) };
         let record = self.task(key)?;
-        let Some(repeat) = &record.spec.repeat else { return self.succeed(key) };
         let calls = self.known_calls(key)?;
         let round = record.body.progress.round + 1;
         self.update_task(key, |record| record.body.progress.round = round)?;
