@@ -1,6 +1,7 @@
 //! What a policy makes of calls: those that ask although nobody wrote so, and those that never start.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use taskpawl_manager::Approving;
@@ -44,6 +45,21 @@ impl Gatekeeper for Open {
     }
 }
 
+/// Counts how often it is asked.
+#[derive(Debug, Default)]
+struct Counting(AtomicU32);
+
+impl Gatekeeper for Counting {
+    fn judge(&self, _: &Proposed<'_>) -> Judgement {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Judgement::Allow
+    }
+
+    fn version(&self) -> &'static str {
+        "counting"
+    }
+}
+
 fn desk(plan: &str) -> Desk {
     let desk = Desk::new().judged_by(Arc::new(Words("v1")));
     desk.apply(plan);
@@ -82,6 +98,17 @@ fn a_call_that_the_rules_ask_about_waits_with_its_reason() {
     insta::assert_snapshot!(explained.first_cause.text, @"call `c2` waits for an approval: rule 1 asks");
     approve(&desk, "a");
     assert_eq!(started(&desk.start(&["a"])), [r#"a {"n":"ask"}"#]);
+}
+
+#[test]
+fn a_call_that_starts_is_judged_once() {
+    let counting = Arc::new(Counting::default());
+    let desk = Desk::new().judged_by(Arc::clone(&counting) as Arc<dyn Gatekeeper>);
+    desk.apply("tasks: [{id: a, calls: [{toolName: t}]}, {id: b, mode: parallel, calls: [{toolName: t}, {toolName: t}]}]");
+    assert_eq!(started(&desk.start(&["a"])).len(), 1);
+    assert_eq!(counting.0.load(Ordering::Relaxed), 1);
+    assert_eq!(started(&desk.start(&["b"])).len(), 2);
+    assert_eq!(counting.0.load(Ordering::Relaxed), 3);
 }
 
 #[test]
