@@ -99,6 +99,10 @@ fn main() -> Result<(), Failure> {
 
 fn run(all: &All) -> Result<(), Failure> {
     let context = Context::new(all.peers.clone(), all.scratch.as_deref(), all.full)?;
+    let begins_so = |only: &String| ROWS.iter().any(|row| row.name.starts_with(only));
+    if let Some(only) = all.only.iter().find(|only| !begins_so(only)) {
+        return Err(format!("no measurement has a name that begins with `{only}`: `list` prints them").into());
+    }
     let is_wanted = |name: &str| all.only.is_empty() || all.only.iter().any(|only| name.starts_with(only));
     let facts = machine::facts(&context);
     let mut written = match &all.write {

@@ -263,11 +263,10 @@ fn clear(path: &Path) -> io::Result<()> {
         Err(Errno::NOENT) => return make_directory(directory),
         checked => checked?,
     }
-    // Mostly there is nothing, and a look costs a third of removing that.
-    match path.symlink_metadata() {
-        Ok(_) => std::fs::remove_file(path),
+    // Mostly there is nothing, and a look costs less than removing that.
+    match path.symlink_metadata().and_then(|_| std::fs::remove_file(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+        removed => removed,
     }
 }
 

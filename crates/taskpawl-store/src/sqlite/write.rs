@@ -240,8 +240,8 @@ impl Session {
                 let count = counters.of(old.phase.status());
                 *count = count.saturating_sub(1);
             });
-            self.live().known.borrow_mut().forget(key);
         }
+        self.live().known.borrow_mut().forget(key);
         for sql in [
             "DELETE FROM tasks WHERE key = ?1",
             "DELETE FROM bodies WHERE key = ?1",

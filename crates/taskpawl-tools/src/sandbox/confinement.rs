@@ -132,7 +132,11 @@ impl Confinement {
     /// # Errors
     /// A path of the widening does not exist, or belongs to taskpawl.
     pub fn of_call(&self, widening: &Widening) -> Result<CallSandbox, SandboxError> {
+        if let Some(made) = self.made(widening) {
+            return Ok(made);
+        }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever made another one meanwhile may have made this one.
         if let Some(made) = self.made(widening) {
             return Ok(made);
         }
@@ -420,6 +424,18 @@ mod tests {
             calls.into_iter().map(|call| call.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(profiles.iter().all(|profile| Arc::ptr_eq(profile, &profiles[0])), "each has its own");
+    }
+
+    #[test]
+    fn what_was_made_is_there_while_another_is_being_made() {
+        let scene = Scene::new();
+        let confinement = Arc::new(scene.confinement());
+        confinement.plain();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let _another = confinement.making.lock().unwrap();
+        let asking = Arc::clone(&confinement);
+        std::thread::spawn(move || sender.send(profile_of(asking.plain())));
+        receiver.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
     }
 
     #[test]
