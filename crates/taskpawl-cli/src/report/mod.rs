@@ -115,19 +115,7 @@ struct Running {
 impl Reporter {
     /// Starts the thread that writes.
     pub(crate) fn start(options: Options) -> Self {
-        let progress = bar::Progress::new(options.total, options.over);
-        let state = State {
-            pending: String::new(),
-            running: BTreeMap::new(),
-            started: 0,
-            progress,
-            is_over: false,
-            is_idle: false,
-            curtain: Drawn::Open,
-            is_deaf: false,
-        };
-        let (state, work, written) = (Mutex::new(state), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { options, state, work, written });
+        let shared = Arc::new(Shared::new(options));
         let writer = Arc::clone(&shared);
         let writer =
             std::thread::Builder::new().name("taskpawl-report".to_owned()).spawn(move || writer.write());
@@ -268,6 +256,21 @@ impl State {
 }
 
 impl Shared {
+    fn new(options: Options) -> Self {
+        let state = State {
+            pending: String::new(),
+            running: BTreeMap::new(),
+            started: 0,
+            progress: bar::Progress::new(options.total, options.over),
+            is_over: false,
+            is_idle: false,
+            curtain: Drawn::Open,
+            is_deaf: false,
+        };
+        let (state, work, written) = (Mutex::new(state), Condvar::new(), Condvar::new());
+        Self { options, state, work, written }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // What is shown is still of use after a panic elsewhere.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -369,5 +372,56 @@ impl Shared {
             }
             state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts how often it is written to, and keeps everything.
+    #[derive(Default)]
+    struct Counting {
+        text: Vec<u8>,
+        writes: u128,
+    }
+
+    impl Write for Counting {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.text.extend(bytes);
+            self.writes += 1;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_come_one_after_the_other_are_written_together_and_none_is_lost() {
+        const LINES: usize = 200;
+        let source = Arc::new(taskpawl::SystemSource);
+        let options = Options { format: Format::Plain, paint: Paint::default(), source, total: 0, over: 0 };
+        let shared = Shared::new(options);
+        let begin = Instant::now();
+        let (written, lasted) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut to = Counting::default();
+                shared.write_lines(&mut to).unwrap();
+                to
+            });
+            for _ in 0..LINES {
+                shared.push(shared.lock(), "a line\n");
+                // Longer than it takes to write one.
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            shared.lock().is_over = true;
+            shared.work.notify_all();
+            (writer.join().unwrap(), begin.elapsed())
+        });
+        assert_eq!(written.text, "a line\n".repeat(LINES).as_bytes());
+        let most = lasted.as_millis() / BREATH.as_millis() + 2;
+        assert!(written.writes <= most, "{} writes in {lasted:?}", written.writes);
     }
 }
