@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use taskpawl_model::{
     Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
-    Once, Origin, Plan, Request, RunId, SharedText, TaskId, Undone,
+    Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View, ViewResult,
+    read_task,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -213,24 +214,36 @@ impl Manager {
     /// # Durability
     /// What it answers survives the end of the process and of the machine.
     pub fn command(&self, command: Command) -> Result<Answer, Error> {
+        self.until_it_is_answered(command, |request| Ok(only(self.store.write(vec![request])?)))
+    }
+
+    /// As [`command`](Self::command), for a command on one task; returns the task as it is left, before anybody else changes it.
+    pub fn change(&self, command: Command) -> Result<Task, Error> {
+        let (answer, task) = self.until_it_is_answered(command, |request| {
+            let (outcomes, task) = self.store.write_and_view(vec![request], changed_task)?;
+            Ok(only(outcomes).map(|answer| (answer, task)))
+        })?;
+        self.marked(task.ok_or_else(|| gone(&answer))?)
+    }
+
+    fn until_it_is_answered<T>(
+        &self,
+        command: Command,
+        give: impl Fn(Request) -> Result<Result<T, Box<Refusal>>, Error>,
+    ) -> Result<T, Error> {
         let command = match &self.request {
             Some(asked) => asked.once(command),
             None => command,
         };
         let request = self.request(command);
         loop {
-            match self.give(request.clone())? {
+            match give(request.clone())? {
                 Ok(answer) => return Ok(answer),
                 // Each time round something is no longer held by a dead run.
                 Err(refusal) if self.recover_named(&request.command, &refusal)? => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-    }
-
-    fn give(&self, request: Request) -> Result<Outcome, Error> {
-        let mut outcomes = self.store.write(vec![request])?;
-        Ok(outcomes.pop().expect("BUG: a store answers every request"))
     }
 
     /// Returns what a command would come to, and writes nothing.
@@ -249,11 +262,16 @@ impl Manager {
     }
 
     /// Makes a task and returns its id: the given one, or a new random one where it is empty.
-    pub fn create(&self, mut task: NewTask) -> Result<TaskId, Error> {
+    pub fn create(&self, task: NewTask) -> Result<TaskId, Error> {
+        self.task(self.creation(task))
+    }
+
+    /// Returns the command that makes a task. An empty id stands for a new random one.
+    pub fn creation(&self, mut task: NewTask) -> Command {
         if task.id.as_str().is_empty() {
             task.id = TaskId::from(self.source.new_id());
         }
-        self.task(Command::Create(Box::new(task)))
+        Command::Create(Box::new(task))
     }
 
     /// Changes fields of a task, by their names on the outside; `null` takes a field away, `metadata` and `context` merge.
@@ -418,6 +436,23 @@ impl Manager {
             None => TaskId::from(self.source.new_id()),
         }
     }
+}
+
+fn only(mut outcomes: Vec<Outcome>) -> Outcome {
+    outcomes.pop().expect("BUG: a store answers every request")
+}
+
+/// Returns the task that the last command was about, if it was accepted and the task is there.
+fn changed_task(view: &dyn View, outcomes: &[Outcome]) -> ViewResult<Option<Task>> {
+    let Some(Ok(Answer { tasks, .. })) = outcomes.last() else { return Ok(None) };
+    let key = tasks.last().map_or(Ok(None), |id| view.key(id.as_str()))?;
+    key.map_or(Ok(None), |key| read_task(view, key))
+}
+
+/// Another command of the same commit has deleted it.
+fn gone(answer: &Answer) -> Error {
+    let id = answer.tasks.last().map(TaskId::to_string).unwrap_or_default();
+    Refusal::UnknownTask { id, similar: Vec::new() }.into()
 }
 
 fn undone(answer: Answer) -> Undone {

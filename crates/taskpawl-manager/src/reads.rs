@@ -52,7 +52,11 @@ impl Manager {
             Ok(read_task(view, key)?.ok_or_else(unknown)?)
         };
         // Most are asked for that were just changed.
-        let mut task = self.store().view_briefly(|view| or_refused(look(view)))??;
+        self.marked(self.store().view_briefly(|view| or_refused(look(view)))??)
+    }
+
+    /// Returns a task with what only this machine knows of it.
+    pub(crate) fn marked(&self, mut task: Task) -> Result<Task, Error> {
         self.mark_ended_claims([&mut task]);
         self.mark_ending([&mut task])?;
         Ok(task)

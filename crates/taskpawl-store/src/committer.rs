@@ -46,6 +46,9 @@ pub(crate) trait Backend: Send + Debug {
     }
 }
 
+/// Sees what a transaction sees when another request was decided, and the outcomes so far.
+pub(crate) type Show<'a> = dyn FnMut(&dyn View, &[Outcome]) + 'a;
+
 /// Commits requests, synchronously, on the thread that calls it.
 #[derive(Debug)]
 pub struct Committer {
@@ -75,11 +78,27 @@ impl Committer {
         &mut self,
         requests: impl IntoIterator<Item = &'a Request>,
     ) -> Result<Vec<Outcome>, StoreError> {
-        let mut requests = requests.into_iter();
+        self.commit_and_show(&mut requests.into_iter(), &mut |_, _| ())
+    }
+
+    /// As [`commit`](Self::commit), and shows to `show` what each request leaves, before that is durable.
+    pub(crate) fn commit_and_show(
+        &mut self,
+        requests: &mut dyn Iterator<Item = &Request>,
+        show: &mut Show<'_>,
+    ) -> Result<Vec<Outcome>, StoreError> {
         if faults::is_on(Fault::DecideBeforeLock) {
-            return requests.map(|request| self.decide_before_lock(request)).collect();
+            let mut outcomes = Vec::new();
+            for request in requests {
+                outcomes.push(self.decide_before_lock(request)?);
+                self.look(|view| {
+                    show(view, &outcomes);
+                    Ok(())
+                })?;
+            }
+            return Ok(outcomes);
         }
-        let (outcomes, has_changes) = self.prepare(&mut requests)?;
+        let (outcomes, has_changes) = self.prepare(requests, show)?;
         self.finish(has_changes).map(|()| outcomes)
     }
 
@@ -88,8 +107,9 @@ impl Committer {
     pub(crate) fn prepare(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
+        show: &mut Show<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
-        self.guard(|this| this.begin_and_decide(requests))
+        self.guard(|this| this.begin_and_decide(requests, show))
     }
 
     /// Ends the transaction: durable if there is anything to commit, else as if it had never been.
@@ -165,9 +185,10 @@ impl Committer {
     fn begin_and_decide(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
+        show: &mut Show<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         self.backend.begin()?;
-        let decided = self.decide_all(requests);
+        let decided = self.decide_all(requests, show);
         if decided.is_err() {
             self.undo()?;
         }
@@ -178,6 +199,7 @@ impl Committer {
     fn decide_all(
         &mut self,
         requests: &mut dyn Iterator<Item = &Request>,
+        show: &mut Show<'_>,
     ) -> Result<(Vec<Outcome>, bool), StoreError> {
         let mut outcomes = Vec::new();
         let mut has_changes = false;
@@ -196,6 +218,7 @@ impl Committer {
                 Err(error) => Err(refusal_of(error)?),
             };
             outcomes.push(outcome);
+            show(self.backend.view(), &outcomes);
         }
         Ok((outcomes, has_changes))
     }

@@ -1,7 +1,9 @@
 //! The handle of a store: a queue in front of the committer, a thread that empties it when somebody cannot wait, and the
 //! bell that rings after each commit.
 
+use std::collections::VecDeque;
 use std::fmt::{self, Debug};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
@@ -13,7 +15,7 @@ use taskpawl_model::{Request, View, ViewResult};
 use crate::StoreError;
 use crate::committer::{Backend, Committer};
 use crate::faults::{self, Fault};
-use crate::store::{Outcome, Reply, Store};
+use crate::store::{Look, Outcome, Reply, Store};
 
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(200);
@@ -53,10 +55,17 @@ struct Shared {
     /// Rung by `submit` and by the end of the handle; only the thread waits for it.
     work: Condvar,
     is_poisoned: AtomicBool,
-    /// The last revision that this process committed.
-    committed: Mutex<u64>,
-    /// Rung after each commit of this process.
+    committed: Mutex<Committed>,
+    /// Rung after each commit of this process that somebody waits for.
     bell: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Committed {
+    /// The last revision that this process committed.
+    revision: u64,
+    /// How many wait for the next one: ringing for nobody costs a call into the kernel.
+    waiting: usize,
 }
 
 /// Who puts in: `submit` and `write`. Who takes out: whoever holds the committer. It is bounded by its callers: `write`
@@ -70,7 +79,30 @@ struct Queue {
 
 struct Job {
     requests: Vec<Request>,
+    look: Option<Look>,
     reply: Reply,
+}
+
+/// What some of the jobs of a commit want to see, in their order, with the place of their outcomes among all.
+struct Looks(VecDeque<(Range<usize>, Look)>);
+
+impl Looks {
+    fn of(jobs: &mut [Job]) -> Self {
+        let mut next = 0;
+        let look_of = |job: &mut Job| {
+            let first = next;
+            next += job.requests.len();
+            job.look.take().map(|look| (first..next, look))
+        };
+        Self(jobs.iter_mut().filter_map(look_of).collect())
+    }
+
+    /// Shows what the last of the outcomes left to whom it belongs.
+    fn show(&mut self, view: &dyn View, outcomes: &[Outcome]) {
+        if let Some((own, look)) = self.0.pop_front_if(|(own, _)| own.end == outcomes.len()) {
+            look(view, &outcomes[own]);
+        }
+    }
 }
 
 impl Handle {
@@ -84,7 +116,7 @@ impl Handle {
             queue: Mutex::default(),
             work: Condvar::new(),
             is_poisoned: AtomicBool::new(false),
-            committed: Mutex::new(0),
+            committed: Mutex::default(),
             bell: Condvar::new(),
         };
         Self { shared: Arc::new(shared) }
@@ -109,33 +141,25 @@ impl Store for Handle {
     }
 
     fn submit(&self, requests: Vec<Request>, reply: Reply) {
-        lock(&self.shared.queue).jobs.push(Job { requests, reply });
+        lock(&self.shared.queue).jobs.push(Job { requests, look: None, reply });
         if !(self.shared.is_instant && self.shared.drain_if_free(|_| true)) {
             self.leave_to_thread();
         }
     }
 
     fn submit_here(&self, requests: Vec<Request>, reply: Reply) {
-        lock(&self.shared.queue).jobs.push(Job { requests, reply });
+        lock(&self.shared.queue).jobs.push(Job { requests, look: None, reply });
         if !self.shared.drain_if_free(|committer| committer.is_instant() || committer.lock_now()) {
             self.leave_to_thread();
         }
     }
 
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let reply: Reply = Box::new(move |result| {
-            // The receiver waits below; it cannot be gone.
-            let _ = sender.send(result);
-        });
-        if faults::is_on(Fault::AnswerEarly) {
-            self.submit(requests, reply);
-            return receiver.recv().unwrap_or_else(|_| Err(self.shared.poisoned()));
-        }
-        lock(&self.shared.queue).jobs.push(Job { requests, reply });
-        // Another thread may commit this job with its own while we wait for the committer: then there is nothing left to do.
-        self.shared.drain();
-        receiver.recv().unwrap_or_else(|_| Err(self.shared.poisoned()))
+        self.write_job(requests, None)
+    }
+
+    fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+        self.write_job(requests, Some(look))
     }
 
     fn wait_change(&self, since: u64, timeout: Duration) -> Result<u64, StoreError> {
@@ -166,6 +190,22 @@ impl Store for Handle {
 }
 
 impl Handle {
+    fn write_job(&self, requests: Vec<Request>, look: Option<Look>) -> Result<Vec<Outcome>, StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let reply: Reply = Box::new(move |result| {
+            // The receiver waits below; it cannot be gone.
+            let _ = sender.send(result);
+        });
+        lock(&self.shared.queue).jobs.push(Job { requests, look, reply });
+        if faults::is_on(Fault::AnswerEarly) {
+            self.leave_to_thread();
+        } else {
+            // Another thread may commit this job with its own while we wait for the committer: then there is nothing left to do.
+            self.shared.drain();
+        }
+        receiver.recv().unwrap_or_else(|_| Err(self.shared.poisoned()))
+    }
+
     /// Has the thread empty the queue.
     fn leave_to_thread(&self) {
         let mut queue = lock(&self.shared.queue);
@@ -240,14 +280,16 @@ impl Shared {
     }
 
     fn drain_with(&self, committer: &mut Committer) {
-        let jobs = std::mem::take(&mut lock(&self.queue).jobs);
+        let mut jobs = std::mem::take(&mut lock(&self.queue).jobs);
         if jobs.is_empty() {
             return;
         }
+        let mut looks = Looks::of(&mut jobs);
         if faults::is_on(Fault::AnswerEarly) {
-            return self.answer_early(committer, jobs);
+            return self.answer_early(committer, jobs, looks);
         }
-        let result = committer.commit(jobs.iter().flat_map(|job| &job.requests));
+        let requests = &mut jobs.iter().flat_map(|job| &job.requests);
+        let result = committer.commit_and_show(requests, &mut |view, outcomes| looks.show(view, outcomes));
         self.is_poisoned.store(committer.is_poisoned(), Ordering::Release);
         match result {
             Ok(outcomes) => self.answer(jobs, outcomes),
@@ -256,8 +298,9 @@ impl Shared {
     }
 
     /// Does what must never be done: nobody learns whether the commit succeeds.
-    fn answer_early(&self, committer: &mut Committer, jobs: Vec<Job>) {
-        match committer.prepare(&mut jobs.iter().flat_map(|job| &job.requests)) {
+    fn answer_early(&self, committer: &mut Committer, jobs: Vec<Job>, mut looks: Looks) {
+        let requests = &mut jobs.iter().flat_map(|job| &job.requests);
+        match committer.prepare(requests, &mut |view, outcomes| looks.show(view, outcomes)) {
             Ok((outcomes, has_changes)) => {
                 self.answer(jobs, outcomes);
                 let _ = committer.finish(has_changes);
@@ -275,19 +318,23 @@ impl Shared {
         }
         if let Some(revision) = revision {
             let mut committed = lock(&self.committed);
-            *committed = (*committed).max(revision);
-            self.bell.notify_all();
+            committed.revision = committed.revision.max(revision);
+            if committed.waiting > 0 {
+                self.bell.notify_all();
+            }
         }
     }
 
     /// Waits for a commit of this process after `since`, at most `pause`, and returns the last one.
     fn wait_for_bell(&self, since: u64, pause: Duration) -> u64 {
-        let committed = lock(&self.committed);
-        let (committed, _) = self
+        let mut committed = lock(&self.committed);
+        committed.waiting += 1;
+        let (mut committed, _) = self
             .bell
-            .wait_timeout_while(committed, pause, |committed| *committed <= since)
+            .wait_timeout_while(committed, pause, |committed| committed.revision <= since)
             .unwrap_or_else(PoisonError::into_inner);
-        *committed
+        committed.waiting -= 1;
+        committed.revision
     }
 
     fn check(&self) -> Result<(), StoreError> {

@@ -41,4 +41,4 @@ pub use location::{Location, open};
 pub use placement::{
     CopyChoice, Environment, Place, PlacementError, Rule, initialize, locate, resolve_copy, state_directory,
 };
-pub use store::{Outcome, Reply, Store};
+pub use store::{Look, Outcome, Reply, Store};

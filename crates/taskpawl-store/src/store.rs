@@ -1,6 +1,7 @@
 //! The contract of a store, as its callers see it.
 
 use std::fmt::Debug;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use taskpawl_model::{Answer, DecideError, Decision, Event, Refusal, Request, View, ViewResult, decide};
@@ -15,6 +16,11 @@ pub type Outcome = Result<Answer, Box<Refusal>>;
 /// It is called once, on the thread that commits, in the order of the commits: in a store in memory that may be the thread that
 /// submits, before [`Store::submit`] returns. It must be short, and must not call [`Store::write`], which would wait for itself.
 pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
+
+/// Sees the moment that the requests of one [`Store::write_and_look`] leave, with their outcomes; called once, by whoever commits.
+///
+/// It must be short, for others wait, and must not use the store. What it sees is not durable yet.
+pub type Look = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
 
 /// Keeps tasks and events durably and in order, for several threads and processes at once.
 ///
@@ -50,6 +56,19 @@ pub trait Store: Send + Sync + Debug {
     /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
 
+    /// As [`write`](Self::write), for at least one request, and shows to `look` what they left: by a store of this process before
+    /// anybody else changes it, by others a moment later.
+    fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+        let outcomes = self.write(requests)?;
+        let mut look = Some(look);
+        self.read(&mut |view| {
+            let look = look.take().expect("BUG: a store looks once");
+            look(view, &outcomes);
+            Ok(())
+        })?;
+        Ok(outcomes)
+    }
+
     /// Waits until the store has a revision after `since`, or until `timeout` is over, and returns the revision then.
     ///
     /// Commits of this process wake it at once; those of others are noticed within 20 to 200 ms.
@@ -74,6 +93,29 @@ impl dyn Store + '_ {
     /// An implementation of [`read_briefly`](Store::read_briefly) does not look exactly once.
     pub fn view_briefly<T>(&self, look: impl FnOnce(&dyn View) -> ViewResult<T>) -> Result<T, StoreError> {
         seen(look, |look| self.read_briefly(look))
+    }
+
+    /// As [`write`](Store::write), and returns also what `look` makes of what they left, as of
+    /// [`write_and_look`](Store::write_and_look).
+    ///
+    /// # Errors
+    /// As of `write`. Where `look` cannot read, the outcomes are durable all the same.
+    ///
+    /// # Panics
+    /// An implementation of `write_and_look` does not look exactly once.
+    pub fn write_and_view<T: Send + 'static>(
+        &self,
+        requests: Vec<Request>,
+        look: impl FnOnce(&dyn View, &[Outcome]) -> ViewResult<T> + Send + 'static,
+    ) -> Result<(Vec<Outcome>, T), StoreError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let look: Look = Box::new(move |view, outcomes| {
+            // The receiver waits below; it cannot be gone.
+            let _ = sender.send(look(view, outcomes));
+        });
+        let outcomes = self.write_and_look(requests, look)?;
+        let seen = receiver.recv().expect("BUG: a store looks once");
+        Ok((outcomes, seen.map_err(StoreError::from_view)?))
     }
 
     /// Returns the events after `revision` in order, at most `limit` (0: all).

@@ -131,8 +131,7 @@ impl Taskpawl {
 
     /// Makes a task and returns it. An empty id stands for a new random one.
     pub fn create_task(&self, task: NewTask) -> Result<Task, Error> {
-        let id = self.manager().create(task)?;
-        self.get_task(id.as_str())
+        self.manager().change(self.manager().creation(task))
     }
 
     /// Returns a task.
@@ -182,8 +181,7 @@ impl Taskpawl {
 
     /// Changes fields of a task by their names on the outside; `null` takes a field away.
     pub fn update_task(&self, id: &str, fields: Map) -> Result<Task, Error> {
-        let id = self.manager().update(id, fields, None)?;
-        self.get_task(id.as_str())
+        self.manager().change(Command::Update { id: id.to_owned(), fields, if_version: None })
     }
 
     /// Merges `metadata` into that of a task; `null` takes a field away.
@@ -193,14 +191,12 @@ impl Taskpawl {
 
     /// Makes a task depend on another.
     pub fn add_dependency(&self, id: &str, on: &str) -> Result<Task, Error> {
-        let id = self.manager().add_dependency(id, on)?;
-        self.get_task(id.as_str())
+        self.manager().change(Command::AddDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
     /// Makes a task not depend on another any more.
     pub fn remove_dependency(&self, id: &str, on: &str) -> Result<Task, Error> {
-        let id = self.manager().remove_dependency(id, on)?;
-        self.get_task(id.as_str())
+        self.manager().change(Command::RemoveDependency { id: id.to_owned(), on: on.to_owned() })
     }
 
     /// Makes a task below another.

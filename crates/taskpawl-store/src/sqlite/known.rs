@@ -17,12 +17,16 @@ pub(super) const MOST_TASKS: usize = 1 << 10;
 /// So few tasks are kept however they stand: who changes one is likely to change it again.
 const FEW_TASKS: usize = 1 << 6;
 
-/// Nodes, tasks and calls as the transaction sees them.
+/// Nodes, tasks and calls as the transaction sees them, and of few tasks what they depend on and what is below them.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     nodes: KeyMap<Node>,
     tasks: KeyMap<TaskRecord>,
     calls: KeyMap<Vec<CallRecord>>,
+    dependencies: KeyMap<Vec<Key>>,
+    subtasks: KeyMap<Vec<Key>>,
+    /// Who was asked for last, with the tasks that they hold.
+    leases: Option<(String, Vec<Key>)>,
 }
 
 impl Known {
@@ -80,14 +84,62 @@ impl Known {
         self.calls.swap_remove(&key);
     }
 
+    pub(super) fn dependencies(&self, key: Key) -> Option<Vec<Key>> {
+        self.dependencies.get(&key).cloned()
+    }
+
+    pub(super) fn note_dependencies(&mut self, key: Key, on: &[Key]) {
+        note_few(&mut self.dependencies, key, on);
+    }
+
+    /// An edge comes or goes.
+    pub(super) fn forget_dependencies(&mut self, key: Key) {
+        self.dependencies.swap_remove(&key);
+    }
+
+    pub(super) fn subtasks(&self, key: Key) -> Option<Vec<Key>> {
+        self.subtasks.get(&key).cloned()
+    }
+
+    pub(super) fn note_subtasks(&mut self, key: Key, below: &[Key]) {
+        note_few(&mut self.subtasks, key, below);
+    }
+
+    /// A task comes, or gets another place.
+    pub(super) fn forget_subtasks(&mut self) {
+        self.subtasks.clear();
+    }
+
+    pub(super) fn leases(&self, holder: &str) -> Option<Vec<Key>> {
+        self.leases.as_ref().filter(|(known, _)| known == holder).map(|(_, keys)| keys.clone())
+    }
+
+    pub(super) fn note_leases(&mut self, holder: &str, keys: &[Key]) {
+        self.leases = Some((holder.to_owned(), keys.to_vec()));
+    }
+
+    /// A task gets another holder.
+    pub(super) fn forget_leases(&mut self) {
+        self.leases = None;
+    }
+
     pub(super) fn forget(&mut self, key: Key) {
         self.nodes.swap_remove(&key);
         self.tasks.swap_remove(&key);
         self.calls.swap_remove(&key);
+        // Also those of other tasks named it.
+        self.dependencies.clear();
+        self.subtasks.clear();
+        self.leases = None;
     }
 
     /// Lets go of what the next transaction hardly asks for: of many tasks those are wanted whose calls will be reported.
     pub(super) fn trim(&mut self) {
+        for lists in [&mut self.dependencies, &mut self.subtasks] {
+            if lists.len() >= FEW_TASKS {
+                lists.clear();
+            }
+        }
         if self.tasks.len() <= FEW_TASKS && self.calls.len() <= FEW_TASKS {
             return;
         }
@@ -97,5 +149,12 @@ impl Known {
         }
         let tasks = &self.tasks;
         self.calls.retain(|key, _| tasks.contains_key(key));
+    }
+}
+
+/// Whoever asks for many is not likely to ask for the same ones again.
+fn note_few(lists: &mut KeyMap<Vec<Key>>, key: Key, list: &[Key]) {
+    if lists.len() < FEW_TASKS {
+        lists.insert(key, list.to_vec());
     }
 }

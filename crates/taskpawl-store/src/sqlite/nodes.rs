@@ -166,6 +166,9 @@ impl Session {
         self.insert_nodes(&new)?;
         self.update_nodes(&present)?;
         let mut known = self.live().known.borrow_mut();
+        if !new.is_empty() || present.iter().any(|(part, _)| *part == Part::Whole) {
+            known.forget_subtasks();
+        }
         // Of so many most would be let go at once. A node that is new is not known yet: then nothing of it is.
         if new.len() > MOST_NODES {
             new.clear();

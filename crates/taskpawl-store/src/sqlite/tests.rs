@@ -488,6 +488,70 @@ fn the_id_of_a_task_that_is_known_is_not_looked_up_and_that_of_a_deleted_one_is_
 }
 
 #[test]
+fn edges_and_leases_that_are_known_are_not_looked_up_and_follow_what_is_written() {
+    let mut scene = Scene::new();
+    let mut changes = new_tasks(0..4);
+    changes.edges.push(EdgeChange { task: Key(1), on: Key(0), add: true });
+    scene.write(&changes).unwrap();
+    scene.backend.begin().unwrap();
+    let seen = |scene: &mut Scene| {
+        let view = scene.backend.view();
+        let (on, below) = (view.dependencies(Key(1)).unwrap(), view.subtasks(Key(0)).unwrap());
+        (on, below, view.leases(Some("ann")).unwrap())
+    };
+    assert_eq!(seen(&mut scene), (vec![Key(0)], vec![], vec![]));
+    let behind = "INSERT INTO dependencies VALUES (1, 3); UPDATE nodes SET parent = 0 WHERE key = 3; \
+                  UPDATE bodies SET holder = 'ann' WHERE key = 3";
+    scene.backend.writer().session.connection.execute_batch(behind).unwrap();
+    assert_eq!(seen(&mut scene), (vec![Key(0)], vec![], vec![]), "they are known");
+
+    let mut changes = Changes::default();
+    changes.edges.push(EdgeChange { task: Key(1), on: Key(2), add: true });
+    scene.backend.apply(changes).unwrap();
+    assert_eq!(seen(&mut scene).0, [Key(0), Key(2), Key(3)], "an edge came");
+
+    let mut changes = Changes::default();
+    let moved = Node { parent: Some(Key(0)), ..Node::new(Key(2), Trigger::AllDone, Work::Manual) };
+    changes.nodes.insert(Key(2), moved);
+    scene.backend.apply(changes).unwrap();
+    assert_eq!(seen(&mut scene).1, [Key(2), Key(3)], "a task has another place");
+    let mut changes = new_task(4, "below");
+    changes.nodes.get_mut(&Key(4)).unwrap().parent = Some(Key(0));
+    changes.tasks.get_mut(&Key(4)).unwrap().record.body.state = leased();
+    scene.backend.apply(changes).unwrap();
+    let (_, below, leases) = seen(&mut scene);
+    assert_eq!(below, [Key(2), Key(3), Key(4)], "a task is new");
+    assert_eq!(leases, [Key(3), Key(4)], "and has a holder");
+
+    let mut changes = new_task(0, "held");
+    let change = changes.tasks.get_mut(&Key(0)).unwrap();
+    (change.is_new, change.record.body.state) = (false, leased());
+    changes.nodes.clear();
+    scene.backend.apply(changes).unwrap();
+    assert_eq!(seen(&mut scene).2, [Key(0), Key(3), Key(4)], "a task has a holder");
+    let deleted = [(Key(0), TaskId::from("t0"), None), (Key(4), TaskId::from("t4"), None)];
+    scene.backend.apply(Changes { deleted: deleted.into_iter().collect(), ..Changes::default() }).unwrap();
+    assert_eq!(seen(&mut scene), (vec![Key(2), Key(3)], vec![Key(2), Key(3)], vec![Key(3)]));
+}
+
+#[test]
+fn of_many_tasks_edges_are_not_kept() {
+    let mut scene = Scene::new();
+    scene.write(&new_tasks(0..200)).unwrap();
+    scene.backend.begin().unwrap();
+    (0..200).for_each(|key| drop(scene.backend.view().dependencies(Key(key)).unwrap()));
+    let known = |scene: &mut Scene| {
+        let live = scene.backend.writer().session.live.as_ref();
+        let known = live.unwrap().known.borrow();
+        (0..200).filter(|key| known.dependencies(Key(*key)).is_some()).count()
+    };
+    assert_eq!(known(&mut scene), 64);
+    scene.backend.commit().unwrap();
+    scene.backend.begin().unwrap();
+    assert_eq!(known(&mut scene), 0, "others have their turn");
+}
+
+#[test]
 fn a_task_that_is_in_progress_is_read_once() {
     let mut scene = Scene::new();
     let mut changes = new_task(0, "a");
@@ -524,6 +588,12 @@ fn an_index_is_not_written_where_nothing_of_it_changes() {
     assert_eq!(pages_of_update(|record| record.spec.name = "b".to_owned()), 5);
     assert_eq!(pages_of_update(|record| record.plan = Some("other".into())), 6, "and the index of plans");
     assert_eq!(pages_of_update(|record| record.spec.labels.clear()), 7, "and both sides of labels");
+}
+
+fn leased() -> taskpawl_model::TaskState {
+    let lease_until = chrono::DateTime::from_timestamp(60, 0);
+    let claim = taskpawl_model::Claim { run: None, actor: "ann".into(), lease_until, lease: None };
+    taskpawl_model::TaskState::InProgress { claim }
 }
 
 fn held() -> taskpawl_model::TaskState {

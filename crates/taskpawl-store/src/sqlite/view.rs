@@ -10,7 +10,8 @@ use taskpawl_model::{
 };
 
 use super::find::Statement;
-use super::session::{Live, Session};
+use super::known::Known;
+use super::session::Session;
 use super::{history, rows};
 use crate::words::Code as _;
 
@@ -41,6 +42,18 @@ impl Session {
             live.has_deleted.set(Some(found));
         }
         Ok(found)
+    }
+
+    /// Returns what a transaction that keeps what it reads knows already.
+    fn of_known<T>(&self, ask: impl FnOnce(&Known) -> Option<T>) -> Option<T> {
+        self.live.as_ref().and_then(|live| ask(&live.known.borrow()))
+    }
+
+    /// Keeps what was read, in such a transaction.
+    fn note(&self, note: impl FnOnce(&mut Known)) {
+        if let Some(live) = &self.live {
+            note(&mut live.known.borrow_mut());
+        }
     }
 
     /// Returns a node as the file has it.
@@ -113,16 +126,14 @@ pub(super) mod sql {
 
 impl View for Session {
     fn key(&self, id: &str) -> ViewResult<Option<Key>> {
-        let known = |live: &Live| live.known.borrow().key(id);
-        if let Some(key) = self.live.as_ref().and_then(known) {
+        if let Some(key) = self.of_known(|known| known.key(id)) {
             return Ok(Some(key));
         }
         self.one("SELECT key FROM tasks WHERE id = ?1", [id], |row| Ok(Key(row.get(0)?)))
     }
 
     fn id(&self, key: Key) -> ViewResult<Option<TaskId>> {
-        let known = |live: &Live| live.known.borrow().task(key).map(|task| task.id.clone());
-        if let Some(id) = self.live.as_ref().and_then(known) {
+        if let Some(id) = self.of_known(|known| known.task(key).map(|task| task.id.clone())) {
             return Ok(Some(id));
         }
         self.one("SELECT id FROM tasks WHERE key = ?1", [key.0], |row| Ok(TaskId::new(rows::text(row, 0)?)))
@@ -146,43 +157,46 @@ impl View for Session {
     }
 
     fn node(&self, key: Key) -> ViewResult<Option<Node>> {
-        let Some(live) = &self.live else { return self.stored_node(key) };
-        let known = live.known.borrow().node(key);
+        let known = self.of_known(|known| known.node(key));
         if known.is_some() {
             return Ok(known);
         }
         let node = self.stored_node(key)?;
         if let Some(node) = node {
-            live.known.borrow_mut().note_node(node);
+            self.note(|known| known.note_node(node));
         }
         Ok(node)
     }
 
     fn task(&self, key: Key) -> ViewResult<Option<TaskRecord>> {
-        let Some(live) = &self.live else { return self.stored_task(key) };
-        let known = live.known.borrow().task(key).cloned();
+        let known = self.of_known(|known| known.task(key).cloned());
         if known.is_some() {
             return Ok(known);
         }
         let task = self.stored_task(key)?;
         if let Some(task) = &task {
-            live.known.borrow_mut().note_task(key, task.clone());
+            self.note(|known| known.note_task(key, task.clone()));
         }
         Ok(task)
     }
 
     fn calls(&self, key: Key) -> ViewResult<Vec<CallRecord>> {
-        let Some(live) = &self.live else { return self.stored_calls(key) };
-        if let Some(known) = live.known.borrow().calls(key) {
+        if let Some(known) = self.of_known(|known| known.calls(key)) {
             return Ok(known);
         }
         let calls = self.stored_calls(key)?;
-        live.known.borrow_mut().note_calls(key, calls.clone());
+        self.note(|known| known.note_calls(key, calls.clone()));
         Ok(calls)
     }
 
     fn dependencies(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.keys("SELECT dependency FROM dependencies WHERE task = ?1 ORDER BY dependency", key)
+        if let Some(known) = self.of_known(|known| known.dependencies(key)) {
+            return Ok(known);
+        }
+        let sql = "SELECT dependency FROM dependencies WHERE task = ?1 ORDER BY dependency";
+        let on = self.keys(sql, key)?;
+        self.note(|known| known.note_dependencies(key, &on));
+        Ok(on)
     }
 
     fn dependents(&self, key: Key) -> ViewResult<Vec<Key>> {
@@ -190,7 +204,12 @@ impl View for Session {
     }
 
     fn subtasks(&self, key: Key) -> ViewResult<Vec<Key>> {
-        self.keys(sql::SUBTASKS, key)
+        if let Some(known) = self.of_known(|known| known.subtasks(key)) {
+            return Ok(known);
+        }
+        let below = self.keys(sql::SUBTASKS, key)?;
+        self.note(|known| known.note_subtasks(key, &below));
+        Ok(below)
     }
 
     fn applied(&self, key: Key) -> ViewResult<Option<String>> {
@@ -224,10 +243,13 @@ impl View for Session {
 
     fn leases(&self, actor: Option<&str>) -> ViewResult<Vec<Key>> {
         let key = |row: &rusqlite::Row<'_>| Ok(Key(row.get(0)?));
-        match actor {
-            None => self.all(sql::LEASES, [], key),
-            Some(actor) => self.all(sql::LEASES_OF, [actor], key),
+        let Some(holder) = actor else { return self.all(sql::LEASES, [], key) };
+        if let Some(known) = self.of_known(|known| known.leases(holder)) {
+            return Ok(known);
         }
+        let held = self.all(sql::LEASES_OF, [holder], key)?;
+        self.note(|known| known.note_leases(holder, &held));
+        Ok(held)
     }
 
     fn running(&self) -> ViewResult<Vec<Key>> {

@@ -10,7 +10,7 @@ use super::excerpt::{self, OfBody};
 use super::insert::{Values, one};
 use super::known::MOST_TASKS;
 use super::rows::{Time, to_json};
-use super::session::{Live, Session};
+use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
 
@@ -92,6 +92,9 @@ impl Session {
             values.give(params![key.0, id, plan, assignee, created, spec, estimate])
         })?;
         let mut bodies = LastJson::default();
+        if new.iter().any(|(_, record)| OfBody::new(&record.body).holder.is_some()) {
+            self.live().known.borrow_mut().forget_leases();
+        }
         self.insert(one::BODY, new, |(key, record), values| {
             let (body, excerpt) = (bodies.of(self, &record.body)?, OfBody::new(&record.body));
             let (version, updated) = (integer(record.version), Time(record.updated_at));
@@ -119,6 +122,9 @@ impl Session {
             self.live().known.borrow().task(*key).is_some_and(|before| OfBody::new(&before.body) == excerpt)
         };
         let (known, other): (Vec<&(Key, &TaskChange)>, Vec<_>) = present.iter().partition(is_known);
+        if !other.is_empty() {
+            self.live().known.borrow_mut().forget_leases();
+        }
         self.execute_each(TEXT, &known, |(key, TaskChange { record, .. }), values| {
             let (version, updated) = (integer(record.version), Time(record.updated_at));
             values.give(params![key.0, version, updated, self.json(&record.body)?])
@@ -210,6 +216,9 @@ impl Session {
 
     fn put_edges(&self, edges: &[EdgeChange]) -> Result<(), StoreError> {
         const REMOVE: &str = "DELETE FROM dependencies WHERE task = ?1 AND dependency = ?2";
+        for edge in edges {
+            self.live().known.borrow_mut().forget_dependencies(edge.task);
+        }
         // In order: one that was removed may have come back.
         for alike in edges.chunk_by(|edge, next| edge.add == next.add) {
             let bind =
@@ -306,10 +315,13 @@ impl Session {
         if live.before == counters {
             return Ok(());
         }
+        let (revision, next_key) = (integer(counters.revision), counters.next_key);
+        if (Counters { revision: counters.revision, ..live.before }) == counters {
+            return self.execute("UPDATE counters SET revision = ?1", [revision]).map(drop);
+        }
         let [todo, in_progress, blocked, done, failed, cancelled, skipped] = counters.tasks.map(integer);
         let sql = "UPDATE counters SET revision = ?1, next_key = ?2, todo = ?3, in_progress = ?4, blocked = ?5, \
              done = ?6, failed = ?7, cancelled = ?8, skipped = ?9";
-        let (revision, next_key) = (integer(counters.revision), counters.next_key);
         let params =
             params![revision, next_key, todo, in_progress, blocked, done, failed, cancelled, skipped];
         self.execute(sql, params).map(drop)

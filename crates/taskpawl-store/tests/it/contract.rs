@@ -1,5 +1,6 @@
 //! What every backend does alike.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -7,9 +8,9 @@ use serde_json::{Value, json};
 use taskpawl_model::{
     Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key,
     NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status,
-    TaskId, TaskSpec, TaskState, View, ViewResult, Work, parse_plan,
+    TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
 };
-use taskpawl_store::{Location, Store, open, open as open_store};
+use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
 use crate::support::{accept, after, at, content, create, done, one, request, task, task_with_call};
 
@@ -18,7 +19,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 20] = [
+    let cases: [Case; 21] = [
         ("requests", what_a_request_did_is_not_done_again),
         ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
@@ -37,6 +38,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("checklists", events_are_found_by_their_kind),
         ("delete", ids_of_deleted_tasks_stay_taken),
         ("batch", a_refusal_does_not_sink_its_batch),
+        ("look", what_a_request_left_is_shown_before_others_change_it),
         ("preview", a_preview_writes_nothing),
         ("queue", queued_requests_are_answered_in_order),
     ];
@@ -564,6 +566,50 @@ fn a_refusal_does_not_sink_its_batch(open: Open<'_>) {
     assert!(store.write(vec![done("nobody")]).unwrap()[0].is_err());
     assert!(store.write(vec![]).unwrap().is_empty());
     assert_eq!(store.view(|view| view.revision()).unwrap(), before);
+}
+
+fn what_a_request_left_is_shown_before_others_change_it(open: Open<'_>) {
+    let store = open();
+    accept(&store, create(task("a")));
+    let look = |view: &dyn View, outcomes: &[Outcome]| {
+        let record = view.task(key(view, "a")?)?.unwrap();
+        let accepted: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+        Ok((record.version, record.spec.name.clone(), accepted))
+    };
+    let rename = |name: String| {
+        let fields = json!({"name": name}).as_object().unwrap().clone();
+        request(Command::Update { id: "a".to_owned(), fields, if_version: None })
+    };
+    let versions: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let (store, rename) = (&store, &rename);
+                scope.spawn(move || {
+                    let step = |round| {
+                        let name = format!("{thread} {round}");
+                        let batch = vec![rename("before".to_owned()), done("nobody"), rename(name.clone())];
+                        let (outcomes, seen) = store.write_and_view(batch, look).unwrap();
+                        assert_eq!((outcomes.len(), &seen.1), (3, &name), "no one else has changed it");
+                        assert_eq!(seen.2, [true, false, true], "it sees its own outcomes");
+                        seen.0
+                    };
+                    (0..20).map(step).collect::<Vec<u64>>()
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let last = store.view(|view| Ok(view.task(key(view, "a")?)?.unwrap().version)).unwrap();
+    assert_eq!(versions.iter().collect::<BTreeSet<_>>().len(), 80, "each leaves a version of its own");
+    assert_eq!(versions.iter().max(), Some(&last));
+    let failed = store.write_and_view(vec![rename("kept".to_owned())], |_, _| -> ViewResult<()> {
+        Err(ViewError("it cannot be read".into()))
+    });
+    assert!(matches!(failed, Err(StoreError::View { .. })), "{failed:?}");
+    assert_eq!(
+        store.view(|view| Ok(view.task(key(view, "a")?)?.unwrap().spec.name.clone())).unwrap(),
+        "kept"
+    );
 }
 
 fn a_preview_writes_nothing(open: Open<'_>) {
