@@ -259,7 +259,9 @@ fn kinds_of_runs() -> Vec<Kind> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use taskpawl::model::{BlockedReason, CallId, Change, EventKind, TaskId};
+    use taskpawl::model::{
+        BlockedReason, CallId, Change, ChecklistChanged, EventKind, PlanApplied, TaskCreated, TaskId,
+    };
 
     use super::*;
 
@@ -268,12 +270,12 @@ mod tests {
         let (call, on) = (CallId::from("c"), TaskId::from("a"));
         let change = Change { from: json!(1), to: json!(2) };
         vec![
-            EventKind::Created {
+            EventKind::Created(Box::new(TaskCreated {
                 name: "n".to_owned(),
                 parent: Some(on.clone()),
                 dependencies: vec![on.clone()],
                 plan: Some("p".into()),
-            },
+            })),
             EventKind::Updated { fields: BTreeMap::from([("name".to_owned(), change)]) },
             EventKind::Deleted { task: json!({}) },
             EventKind::Status {
@@ -291,7 +293,7 @@ mod tests {
                 call: call.clone(),
                 attempt: 1,
                 status: CallStatus::Failed,
-                error: Some("x".to_owned()),
+                error: Some("x".into()),
                 again_at: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::Stopped { attempt: 1 },
@@ -301,13 +303,13 @@ mod tests {
             EventKind::DependencyRemoved { on: on.clone() },
             EventKind::Moved { from: Some(on.clone()), to: Some(on.clone()) },
             EventKind::Noted { text: "x".to_owned() },
-            EventKind::Applied {
+            EventKind::Applied(Box::new(PlanApplied {
                 plan: "p".to_owned(),
                 created: 1,
                 changed: 0,
                 pruned: 0,
                 notify: Some(vec!["sh".to_owned()]),
-            },
+            })),
             EventKind::Undone { first: 1, last: 2 },
             EventKind::RunStarted { scope: Vec::new() },
             EventKind::RunFinished { exit: 0, counts: BTreeMap::new() },
@@ -320,13 +322,13 @@ mod tests {
                 before: Some(chrono::DateTime::UNIX_EPOCH),
             },
             EventKind::ExternalEdit { tasks: vec![on] },
-            EventKind::Checklist {
+            EventKind::Checklist(Box::new(ChecklistChanged {
                 scope: "s".to_owned(),
                 items: Vec::new(),
                 cleared: true,
                 keeper: Some("k".to_owned()),
                 kept: true,
-            },
+            })),
         ]
     }
 

@@ -99,7 +99,7 @@ fn entries(view: &dyn View, query: &EventQuery) -> ViewResult<Vec<HistoryEntry>>
 
 fn entry(mut event: Event, commands: &[Undoable]) -> HistoryEntry {
     // Keys of tasks are for other processes; nobody outside knows them.
-    event.ready.clear();
+    event.ready = Box::default();
     let at = commands.partition_point(|command| command.revision < event.revision);
     let command = commands.get(at).filter(|command| command.first <= event.revision);
     HistoryEntry { undone_by: command.and_then(|command| command.undone_by), event }

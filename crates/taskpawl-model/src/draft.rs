@@ -297,7 +297,7 @@ impl<'a> Draft<'a> {
             run: self.context.run.clone(),
             task,
             kind,
-            ready: Vec::new(),
+            ready: Box::default(),
         });
         Ok(())
     }

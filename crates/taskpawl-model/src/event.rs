@@ -28,8 +28,8 @@ pub struct Event {
     #[serde(flatten)]
     pub kind: EventKind,
     /// Tasks that became ready with it: for dispatchers of other processes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ready: Vec<Key>,
+    #[serde(default, skip_serializing_if = "<[Key]>::is_empty")]
+    pub ready: Box<[Key]>,
 }
 
 /// What changed.
@@ -38,19 +38,7 @@ pub struct Event {
 #[non_exhaustive]
 pub enum EventKind {
     /// A task was made.
-    Created {
-        /// Its name.
-        name: String,
-        /// The task above.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<TaskId>,
-        /// What it depends on, as far as the list is short; the edges have the whole.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        dependencies: Vec<TaskId>,
-        /// The plan that it came with.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<SharedText>,
-    },
+    Created(Box<TaskCreated>),
     /// Fields of a task changed.
     Updated {
         /// Before and after, by field; `null` where it was or is absent.
@@ -106,7 +94,7 @@ pub enum EventKind {
         status: CallStatus,
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
+        error: Option<Box<str>>,
         /// When it is started again, if it failed and is tried again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
@@ -158,19 +146,7 @@ pub enum EventKind {
         text: String,
     },
     /// A plan was applied.
-    Applied {
-        /// Its name.
-        plan: String,
-        /// Tasks made, changed, and left as they were.
-        created: u64,
-        /// Tasks changed.
-        changed: u64,
-        /// Tasks cancelled because they are gone from the file.
-        pruned: u64,
-        /// The program that it tells about its tasks, where that was not so before; empty where it tells none any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        notify: Option<Vec<String>>,
-    },
+    Applied(Box<PlanApplied>),
     /// A command was undone; what came back by that follows as events of the tasks.
     Undone {
         /// The revision of its first event.
@@ -212,31 +188,70 @@ pub enum EventKind {
         tasks: Vec<TaskId>,
     },
     /// The checklist that a model keeps beside its work has changed; no task is concerned.
-    Checklist {
-        /// Whose it is: a conversation or a session.
-        scope: String,
-        /// All of it, in order; nothing for a list that is over.
-        items: Vec<ChecklistItem>,
-        /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
-        #[serde(default, skip_serializing_if = "crate::spec::is_default")]
-        cleared: bool,
-        /// The lock that is held for as long as its process is there; none where that cannot be told.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        keeper: Option<String>,
-        /// Whether the list stays for review when its process ends.
-        #[serde(default, skip_serializing_if = "crate::spec::is_default")]
-        kept: bool,
-    },
+    Checklist(Box<ChecklistChanged>),
     /// A kind that this version does not know.
     #[serde(untagged)]
     Unknown(Map),
+}
+
+/// How a task was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskCreated {
+    /// Its name.
+    pub name: String,
+    /// The task above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    /// What it depends on, as far as the list is short; the edges have the whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<TaskId>,
+    /// The plan that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<SharedText>,
+}
+
+/// What applying a plan came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanApplied {
+    /// Its name.
+    pub plan: String,
+    /// Tasks made.
+    pub created: u64,
+    /// Tasks changed.
+    pub changed: u64,
+    /// Tasks cancelled because they are gone from the file.
+    pub pruned: u64,
+    /// The program that it tells about its tasks, where that was not so before; empty where it tells none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Vec<String>>,
+}
+
+/// A checklist as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChecklistChanged {
+    /// Whose it is: a conversation or a session.
+    pub scope: String,
+    /// All of it, in order; nothing for a list that is over.
+    pub items: Vec<ChecklistItem>,
+    /// Whether somebody else asks for it to be emptied: who keeps the list does so before the next answer.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub cleared: bool,
+    /// The lock that is held for as long as its process is there; none where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<String>,
+    /// Whether the list stays for review when its process ends.
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
+    pub kept: bool,
 }
 
 impl EventKind {
     /// Returns the word of the event's `type`.
     pub fn name(&self) -> &str {
         match self {
-            Self::Created { .. } => "created",
+            Self::Created(_) => "created",
             Self::Updated { .. } => "updated",
             Self::Deleted { .. } => "deleted",
             Self::Status { .. } => "status",
@@ -250,14 +265,14 @@ impl EventKind {
             Self::DependencyRemoved { .. } => "dependency_removed",
             Self::Moved { .. } => "moved",
             Self::Noted { .. } => "noted",
-            Self::Applied { .. } => "applied",
+            Self::Applied(_) => "applied",
             Self::Undone { .. } => "undone",
             Self::RunStarted { .. } => "run_started",
             Self::RunFinished { .. } => "run_finished",
             Self::RunKilled {} => "run_killed",
             Self::Pruned { .. } => "pruned",
             Self::ExternalEdit { .. } => "external_edit",
-            Self::Checklist { .. } => "checklist",
+            Self::Checklist(_) => "checklist",
             Self::Unknown(map) => map.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }
     }
@@ -270,4 +285,16 @@ pub struct Change {
     pub from: Value,
     /// After.
     pub to: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, EventKind};
+
+    /// A run in memory keeps four of them for each task: what other kinds have stands behind a pointer.
+    #[test]
+    fn an_event_is_small() {
+        let sizes = (size_of::<EventKind>(), size_of::<Event>());
+        assert!(sizes.0 <= 56 && sizes.1 <= 144, "{sizes:?} bytes");
+    }
 }

@@ -268,7 +268,7 @@ impl Intake {
             }
         }
         self.seen = revision;
-        if changes.iter().any(|change| matches!(change.kind, EventKind::Applied { .. })) {
+        if changes.iter().any(|change| matches!(change.kind, EventKind::Applied(_))) {
             self.take_capacities(view)?;
         }
         let taken = taken.iter().map(|id| view.key(id)).collect::<ViewResult<Vec<_>>>()?;
@@ -393,10 +393,7 @@ fn holder(state: &TaskState) -> Option<&RunId> {
 fn may_change_scope(kind: &EventKind) -> bool {
     matches!(
         kind,
-        EventKind::Created { .. }
-            | EventKind::Updated { .. }
-            | EventKind::Moved { .. }
-            | EventKind::Applied { .. }
+        EventKind::Created(_) | EventKind::Updated { .. } | EventKind::Moved { .. } | EventKind::Applied(_)
     )
 }
 

@@ -57,7 +57,7 @@ pub use command::{
 };
 pub use decide::{approval_request, asks_by_itself, complete_part, decide};
 pub use durations::{DurationSource, Durations};
-pub use event::{Change, Event, EventKind};
+pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
 pub use explain::{
     Explanation, Facts, Link, ReadyList, ReadyPart, ReadyTask, Reason, Role, Untakable, explain,
     explain_ready, ready_part, untakable_task,

@@ -73,7 +73,7 @@ impl Draft<'_> {
 
     fn block_by_gate(&mut self, key: Key) -> Decided<()> {
         let reason = BlockedReason::Dependency { ids: Vec::new() };
-        self.set_state(key, TaskState::Blocked { reason }, Cause::Gate, None)
+        self.set_state(key, TaskState::blocked(reason), Cause::Gate, None)
     }
 
     fn unblock(&mut self, key: Key) -> Decided<()> {

@@ -185,7 +185,7 @@ pub enum TaskState {
     /// Cannot go on.
     Blocked {
         /// Why; the ids of `dependency` and `waiting` are not kept but derived on reading.
-        reason: BlockedReason,
+        reason: Box<BlockedReason>,
     },
     /// Ended well.
     Done,
@@ -212,6 +212,11 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// Returns the state of a task that cannot go on because of `reason`.
+    pub fn blocked(reason: BlockedReason) -> Self {
+        Self::Blocked { reason: Box::new(reason) }
+    }
+
     /// Returns who holds the task by a lease; a run holds its tasks without one.
     pub fn lease_holder(&self) -> Option<&SharedText> {
         match self {

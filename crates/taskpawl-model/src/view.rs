@@ -204,8 +204,8 @@ pub trait View {
         let events = self.find_events(&EventQuery { after: revision, kind, ..EventQuery::default() })?;
         let mut newest = BTreeMap::new();
         for event in events {
-            if let EventKind::Checklist { scope, .. } = &event.kind {
-                newest.insert(scope.clone(), event);
+            if let EventKind::Checklist(list) = &event.kind {
+                newest.insert(list.scope.clone(), event);
             }
         }
         let mut events: Vec<Event> = newest.into_values().collect();
@@ -392,5 +392,5 @@ pub struct NewEvent {
     /// What.
     pub kind: EventKind,
     /// Tasks that became ready with it.
-    pub ready: Vec<Key>,
+    pub ready: Box<[Key]>,
 }

@@ -325,7 +325,7 @@ fn state_of(
         },
         Status::Blocked => {
             let imported = || BlockedReason::Manual { text: "imported".to_owned() };
-            TaskState::Blocked { reason: without_ids(reason.unwrap_or_else(imported)) }
+            TaskState::blocked(without_ids(reason.unwrap_or_else(imported)))
         }
         Status::Done => TaskState::Done,
         Status::Failed => {
@@ -406,7 +406,7 @@ impl TryFrom<ToolCall> for CallRecord {
             status: call.status,
             result: said(call.result),
             usage: said(call.usage),
-            error: call.error.map(|message| CallError { class, message }),
+            error: call.error.map(|message| Box::new(CallError { class, message })),
             attempts: call.attempts,
             args: call.evaluated_args,
             failures: call.failures,

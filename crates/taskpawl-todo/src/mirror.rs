@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use taskpawl_manager::{Error, Manager};
-use taskpawl_model::{ChecklistItem, Command, Event, EventKind, EventQuery, Timestamp};
+use taskpawl_model::{ChecklistChanged, ChecklistItem, Command, Event, EventKind, EventQuery, Timestamp};
 
 use crate::keeper::{Keeper, is_gone};
 
@@ -165,7 +165,8 @@ fn list_of(event: Event) -> Option<(MirroredList, bool)> {
     let Event { revision, at, actor, kind, .. } = event;
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other kinds tell of no checklist")]
     match kind {
-        EventKind::Checklist { scope, items, cleared, keeper, kept: is_kept } => {
+        EventKind::Checklist(list) => {
+            let ChecklistChanged { scope, items, cleared, keeper, kept: is_kept } = *list;
             let (actor, has_ended) = (actor.into(), false);
             Some((MirroredList { scope, actor, at, revision, items, has_ended, keeper, is_kept }, cleared))
         }

@@ -376,7 +376,7 @@ impl Gatherer<'_> {
         self.first(self.view.on_hold(self.most + 1)?).try_map(|key| {
             let Some(TaskRecord { id, spec, body, .. }) = self.view.task(key)? else { return Ok(None) };
             let TaskState::Blocked { reason } = body.state.clone() else { return Ok(None) };
-            Ok(Some(OnHold { task: id, name: spec.name.clone(), reason }))
+            Ok(Some(OnHold { task: id, name: spec.name.clone(), reason: *reason }))
         })
     }
 

@@ -217,8 +217,8 @@ impl Entry {
             TaskState::Done | TaskState::Cancelled { .. } | TaskState::Skipped { .. } => None,
         };
         let is_behind = matches!(
-            &state,
-            TaskState::Blocked { reason: BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } }
+            state.blocked_reason(),
+            Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. })
         );
         let status = state.status();
         let claim = if let TaskState::InProgress { claim } = state { Some(claim) } else { None };

@@ -3,7 +3,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use taskpawl::model::{
-    BlockedReason, ChecklistItem, ChecklistStatus, Event, EventKind, Status, TaskId, Timestamp, format_time,
+    BlockedReason, ChecklistChanged, ChecklistItem, ChecklistStatus, Event, EventKind, PlanApplied, Status,
+    TaskCreated, TaskId, Timestamp, format_time,
 };
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
@@ -183,7 +184,8 @@ pub(crate) fn line(event: &Event) -> String {
 /// Returns what happened, in words.
 fn what(kind: &EventKind) -> String {
     match kind {
-        EventKind::Created { name, plan, parent, .. } => {
+        EventKind::Created(created) => {
+            let TaskCreated { name, plan, parent, .. } = &**created;
             let plan = plan.as_ref().map(|plan| format!(" by plan {plan}")).unwrap_or_default();
             let parent = parent.as_ref().map(|parent| format!(" below {parent}")).unwrap_or_default();
             format!("created{parent}{plan}: {name}")
@@ -214,7 +216,8 @@ fn what(kind: &EventKind) -> String {
             format!("moved from {} to {}", place(from), place(to))
         }
         EventKind::Noted { text } => format!("note: {text}"),
-        EventKind::Applied { plan, created, changed, pruned, notify } => {
+        EventKind::Applied(applied) => {
+            let PlanApplied { plan, created, changed, pruned, notify } = &**applied;
             let told = notify.as_deref().map(tells).unwrap_or_default();
             format!("plan {plan} applied: {created} created, {changed} changed, {pruned} pruned{told}")
         }
@@ -235,7 +238,8 @@ fn what(kind: &EventKind) -> String {
         }
         EventKind::RunKilled {} => "run ended without finishing".to_owned(),
         EventKind::ExternalEdit { tasks } => format!("the file was edited: {}", print::some(tasks)),
-        EventKind::Checklist { scope, items, .. } => {
+        EventKind::Checklist(list) => {
+            let ChecklistChanged { scope, items, .. } = &**list;
             let is_done = |item: &&ChecklistItem| item.status == ChecklistStatus::Completed;
             let done = items.iter().filter(is_done).count();
             format!("checklist of {scope}: {done}/{} completed", items.len())

@@ -74,7 +74,7 @@ impl Lookout {
 
     /// Adds what an event says something new about.
     fn add(&self, event: &Event, places: &mut BTreeSet<Place>) -> Result<(), Error> {
-        if let EventKind::Checklist { .. } = &event.kind {
+        if let EventKind::Checklist(_) = &event.kind {
             places.insert(Place::Checklist);
             return Ok(());
         }

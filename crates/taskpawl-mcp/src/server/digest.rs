@@ -181,7 +181,7 @@ pub(super) fn interrupted(manager: &Manager, only: &[Selector]) -> Result<Vec<St
         let mut ids = Vec::new();
         for key in view.on_hold(MOST_ON_HOLD)? {
             let Some(task) = view.task(key)? else { continue };
-            if matches!(task.body.state, TaskState::Blocked { reason: BlockedReason::Interrupted { .. } }) {
+            if matches!(task.body.state.blocked_reason(), Some(BlockedReason::Interrupted { .. })) {
                 ids.push(task.id.to_string());
             }
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::command::{Apply, ApplyReport};
 use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
-use crate::event::{Change, EventKind};
+use crate::event::{Change, EventKind, PlanApplied};
 use crate::record::{Phase, PlanRecord, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{CallSpec, Map, NewCall, Origin, TaskSpec, to_map};
@@ -421,16 +421,14 @@ impl<'p> Work<'p> {
             let notify = report.header.iter().any(|name| name == "notify");
             let notify = notify.then(|| self.apply.plan.notify.clone());
             draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, params, applied_at });
-            draft.emit(
-                None,
-                EventKind::Applied {
-                    plan: report.plan.clone(),
-                    created: report.created.len() as u64,
-                    changed: report.changed.len() as u64,
-                    pruned: report.pruned.len() as u64,
-                    notify,
-                },
-            )?;
+            let applied = PlanApplied {
+                plan: report.plan.clone(),
+                created: report.created.len() as u64,
+                changed: report.changed.len() as u64,
+                pruned: report.pruned.len() as u64,
+                notify,
+            };
+            draft.emit(None, EventKind::Applied(Box::new(applied)))?;
         }
         draft.answer.applied = Some(report);
         Ok(())

@@ -204,7 +204,7 @@ impl Draft<'_> {
             why,
             policy,
         };
-        self.set_state(key, TaskState::Blocked { reason }, Cause::Ask, text)?;
+        self.set_state(key, TaskState::blocked(reason), Cause::Ask, text)?;
         self.take_grant_away(key, call.as_ref())?;
         self.answer.asked.push(key);
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::command::NewTask;
 use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
-use crate::event::{Change, EventKind};
+use crate::event::{Change, EventKind, TaskCreated};
 use crate::limits::{MAX_DEPTH, is_too_deep};
 use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
@@ -190,13 +190,13 @@ impl Draft<'_> {
         let record = self.look_at(key)?;
         let (name, plan) = (record.spec.name.clone(), record.plan.clone());
         let listed = &dependencies[..dependencies.len().min(LISTED_DEPENDENCIES)];
-        let event = EventKind::Created {
+        let created = TaskCreated {
             name,
             parent: parent.map(|parent| self.id(parent)).transpose()?,
             dependencies: self.ids_of(listed)?,
             plan,
         };
-        self.emit(Some(key), event)
+        self.emit(Some(key), EventKind::Created(Box::new(created)))
     }
 
     /// Gives calls their ids: the author's, or the next free `c1`, `c2`, …

@@ -3,7 +3,7 @@
 use super::author::invalid;
 use crate::checklist::ChecklistItem;
 use crate::draft::{Decided, Draft};
-use crate::event::EventKind;
+use crate::event::{ChecklistChanged, EventKind};
 
 /// The most characters that the name of a scope may have.
 const MOST_SCOPE: usize = 256;
@@ -22,6 +22,7 @@ impl Draft<'_> {
             return Err(invalid("scope", problem).into());
         }
         let (scope, items, keeper) = (scope.to_owned(), items.to_vec(), keeper.map(str::to_owned));
-        self.emit(None, EventKind::Checklist { scope, items, cleared, keeper, kept })
+        let list = ChecklistChanged { scope, items, cleared, keeper, kept };
+        self.emit(None, EventKind::Checklist(Box::new(list)))
     }
 }

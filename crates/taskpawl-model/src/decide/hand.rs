@@ -60,7 +60,7 @@ impl Draft<'_> {
                 self.add_note(key, text)?;
             }
             match &record.body.state {
-                TaskState::Blocked { reason: BlockedReason::Interrupted { call } } => {
+                TaskState::Blocked { reason } if let BlockedReason::Interrupted { call } = &**reason => {
                     self.check_attempt(key, &record, end.attempt)?;
                     self.resolve_interrupted(key, call.as_str(), end)?;
                 }
@@ -110,8 +110,8 @@ impl Draft<'_> {
                 call.body.finished_at = Some(now);
                 call.body.result.clone_from(end.result);
                 call.body.status = if end.good { CallStatus::Succeeded } else { CallStatus::Failed };
-                call.body.error = (!end.good)
-                    .then(|| CallError { class: "reported".to_owned(), message: end.error_text() });
+                let error = || CallError { class: "reported".to_owned(), message: end.error_text() };
+                call.body.error = (!end.good).then(|| Box::new(error()));
             })?;
         }
         let cause = if end.good { Cause::Done } else { Cause::Fail };
@@ -125,9 +125,7 @@ impl Draft<'_> {
         let calls = self.calls(key)?;
         let find = |status| calls.iter().find(|call| call.body.status == status);
         Ok(match (find(CallStatus::Interrupted), find(CallStatus::Failed)) {
-            (Some(call), _) => {
-                TaskState::Blocked { reason: BlockedReason::Interrupted { call: call.id.clone() } }
-            }
+            (Some(call), _) => TaskState::blocked(BlockedReason::Interrupted { call: call.id.clone() }),
             (None, Some(call)) => TaskState::Failed { error: super::step::failure_text(call), class: None },
             // A run decides whether this was the last round.
             (None, None) if has_rounds => TaskState::Todo,
@@ -236,7 +234,7 @@ impl Draft<'_> {
     pub(super) fn block(&mut self, ids: &[String], text: &str) -> Decided<()> {
         for key in self.resolve_all(ids)? {
             let reason = BlockedReason::Manual { text: text.to_owned() };
-            self.set_state(key, TaskState::Blocked { reason }, Cause::Block, None)?;
+            self.set_state(key, TaskState::blocked(reason), Cause::Block, None)?;
             self.answer.tasks.push(self.id(key)?);
         }
         Ok(())

@@ -254,11 +254,11 @@ impl Draft<'_> {
         }
         if node.gate.before_subtasks() == GateState::Wait {
             let reason = BlockedReason::Waiting { ids: Vec::new() };
-            return self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None);
+            return self.set_state(key, TaskState::blocked(reason), Cause::RunOne, None);
         }
         if let Some(name) = missing_tool {
             let reason = BlockedReason::MissingTool { name: name.clone() };
-            self.set_state(key, TaskState::Blocked { reason }, Cause::RunOne, None)?;
+            self.set_state(key, TaskState::blocked(reason), Cause::RunOne, None)?;
         }
         Ok(())
     }
@@ -300,8 +300,8 @@ fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
     }
 }
 
-fn interruption(message: String) -> CallError {
-    CallError { class: "interrupted".to_owned(), message }
+fn interruption(message: String) -> Box<CallError> {
+    Box::new(CallError { class: "interrupted".to_owned(), message })
 }
 
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
@@ -315,7 +315,7 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
         CallEnd::Failed { error, result } => {
             body.status = CallStatus::Failed;
             body.failures += 1;
-            body.error = Some(error.clone());
+            body.error = Some(Box::new(error.clone()));
             body.result.clone_from(result);
         }
         CallEnd::Interrupted { repeatable: true, why } => {

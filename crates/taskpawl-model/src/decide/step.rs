@@ -264,7 +264,7 @@ impl Draft<'_> {
         let error = CallError { class: class.to_owned(), message };
         self.update_call(key, position, |call| {
             call.body.status = CallStatus::Failed;
-            call.body.error = Some(error);
+            call.body.error = Some(Box::new(error));
             call.body.result = None;
             call.body.finished_at = Some(now);
             call.body.due = None;
@@ -301,7 +301,7 @@ impl Draft<'_> {
         let find = |status| calls.iter().find(|call| call.body.status == status);
         if let Some(call) = find(CallStatus::Interrupted) {
             let reason = BlockedReason::Interrupted { call: call.id.clone() };
-            return self.set_state(key, TaskState::Blocked { reason }, Cause::Interrupt, None);
+            return self.set_state(key, TaskState::blocked(reason), Cause::Interrupt, None);
         }
         if find(CallStatus::Failed).is_some() {
             return self.fail_by_call(key);
@@ -389,7 +389,7 @@ impl Draft<'_> {
             call: call.id.clone(),
             attempt: record.body.attempt,
             status: call.body.status,
-            error: call.body.error.as_ref().map(|error| error.message.clone()),
+            error: call.body.error.as_ref().map(|error| error.message.as_str().into()),
             again_at,
         };
         self.emit(Some(key), event)

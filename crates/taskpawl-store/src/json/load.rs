@@ -243,7 +243,7 @@ fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
         run: None,
         task: None,
         kind: EventKind::ExternalEdit { tasks },
-        ready: Vec::new(),
+        ready: Box::default(),
     });
     position
 }

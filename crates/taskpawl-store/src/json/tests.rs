@@ -132,7 +132,7 @@ fn an_edit_from_outside_is_one_event_and_opens_gates() {
     let node = scene.open().view(|view| view.node(view.key("b")?.unwrap())).unwrap();
     let node = node.unwrap();
     assert!(node.is_ready());
-    assert_eq!(seen[0].ready, [node.key], "a live run learns of it");
+    assert_eq!(seen[0].ready[..], [node.key], "a live run learns of it");
     assert_eq!(scene.open().view(|view| view.counts()).unwrap()[&Status::Done], 1);
     scene.create("c", &["a"]);
     assert_eq!(scene.edits(), seen, "the next write keeps the event as it was seen");

@@ -149,8 +149,10 @@ impl Kept {
 fn parent_in_history(session: &Session, key: Key) -> ViewResult<Option<Key>> {
     let mut parent = None;
     for event in session.events(0, Some(key), 0)? {
-        if let EventKind::Created { parent: above, .. } | EventKind::Moved { to: above, .. } = event.kind {
-            parent = above;
+        if let EventKind::Created(created) = event.kind {
+            parent = created.parent;
+        } else if let EventKind::Moved { to, .. } = event.kind {
+            parent = to;
         }
     }
     parent.map_or(Ok(None), |id| session.key(id.as_str()))

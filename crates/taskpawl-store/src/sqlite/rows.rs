@@ -79,7 +79,7 @@ pub(super) fn event(row: &Row<'_>) -> Result<Event> {
         run: optional_text(row, 3)?.map(RunId::new),
         task: optional_text(row, 4)?.map(TaskId::new),
         kind: json(row, 5)?,
-        ready: if ready == ValueRef::Null { Vec::new() } else { json(row, 6)? },
+        ready: if ready == ValueRef::Null { Box::default() } else { json(row, 6)? },
     })
 }
 

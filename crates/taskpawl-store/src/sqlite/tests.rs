@@ -66,7 +66,7 @@ fn new_task(key: u32, text: &str) -> Changes {
         run: None,
         task: Some((Key(key), id)),
         kind: EventKind::Noted { text: "x".to_owned() },
-        ready: Vec::new(),
+        ready: Box::default(),
     };
     let mut changes = Changes::default();
     changes.tasks.insert(Key(key), TaskChange { record, is_new: true, spec_changed: true });

@@ -502,7 +502,7 @@ fn counts_follow_the_states(open: Open<'_>) {
     };
     assert_eq!(counts(&store), [(Status::Blocked, 2), (Status::Done, 1), (Status::Failed, 1)]);
     let reason = store.view(|view| Ok(view.task(key(view, "d")?)?.unwrap().body.state.clone())).unwrap();
-    assert_eq!(reason, TaskState::Blocked { reason: BlockedReason::Dependency { ids: vec![] } });
+    assert_eq!(reason, TaskState::blocked(BlockedReason::Dependency { ids: vec![] }));
     accept(&store, request(Command::Delete { ids: vec!["d".to_owned()] }));
     assert_eq!(counts(&store), [(Status::Blocked, 1), (Status::Done, 1), (Status::Failed, 1)]);
 }
@@ -515,7 +515,7 @@ fn events_are_numbered_and_kept_by_task(open: Open<'_>) {
     let events = store.events_since(0, 0).unwrap();
     assert_eq!(events.iter().map(|event| event.revision).collect::<Vec<_>>(), (1..=last).collect::<Vec<_>>());
     assert_eq!(store.events_since(first, 1).unwrap(), [events[usize::try_from(first).unwrap()].clone()]);
-    assert!(matches!(events[0].kind, EventKind::Created { .. }));
+    assert!(matches!(events[0].kind, EventKind::Created(_)));
     assert_eq!((events[0].at, events[0].actor.as_str()), (at(0), "ann@host"));
     store
         .view(|view| {
@@ -526,7 +526,7 @@ fn events_are_numbered_and_kept_by_task(open: Open<'_>) {
                 events.iter().filter(|event| event.task == Some("a".into())).cloned().collect::<Vec<_>>()
             );
             assert_eq!(view.events(own[0].revision, Some(a), 1)?, own[1..2]);
-            assert!(own.iter().any(|event| event.ready == [b]));
+            assert!(own.iter().any(|event| event.ready[..] == [b]));
             Ok(())
         })
         .unwrap();

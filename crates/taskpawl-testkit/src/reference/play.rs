@@ -241,7 +241,7 @@ fn stand(state: TaskState) -> Stand {
                 }
             }
         }),
-        TaskState::Blocked { reason } => match reason {
+        TaskState::Blocked { reason } => match *reason {
             BlockedReason::Dependency { .. } => Stand::BlockedByDependency,
             BlockedReason::Waiting { .. } => Stand::BlockedUntilFinished,
             BlockedReason::MissingTool { .. } => Stand::BlockedForATool,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use taskpawl_model::{ChecklistItem, EventKind};
+use taskpawl_model::{ChecklistChanged, ChecklistItem, EventKind};
 use taskpawl_todo::{
     Dialect, MirroredLists, ScopeRule, clear_mirrored, mirrored_list, mirrored_lists, prompt_block,
 };
@@ -166,12 +166,13 @@ fn each_accepted_write_is_mirrored_to_the_events_of_the_store() {
     write(&host, &json!([item(1, "nonsense")]));
     let events = plan.store().events_since(0, 0).unwrap();
     let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();
-    let EventKind::Checklist { keeper, .. } = &kinds[0] else { panic!("{kinds:?}") };
-    let keeper = keeper.clone();
+    let EventKind::Checklist(list) = &kinds[0] else { panic!("{kinds:?}") };
+    let keeper = list.keeper.clone();
     assert!(keeper.is_some());
     let items: Vec<ChecklistItem> = serde_json::from_value(example()).unwrap();
     let (scope, cleared, kept) = ("s".to_owned(), false, false);
-    assert_eq!(kinds, [EventKind::Checklist { scope, items: items.clone(), cleared, keeper, kept }]);
+    let list = ChecklistChanged { scope, items: items.clone(), cleared, keeper, kept };
+    assert_eq!(kinds, [EventKind::Checklist(Box::new(list))]);
     let lists = mirrored_lists(&plan, host.root()).unwrap();
     assert_eq!((lists.len(), &lists[0].items, lists[0].actor.as_str()), (1, &items, "model"));
 }

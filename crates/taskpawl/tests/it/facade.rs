@@ -203,7 +203,7 @@ fn events_are_waited_for() {
         let waiting = scope.spawn(|| plans.wait_events(0, Duration::from_mins(1)).unwrap());
         plans.create_task(new_task("a")).unwrap();
         let events = waiting.join().unwrap();
-        assert!(matches!(&events[0].kind, EventKind::Created { name, .. } if name == "The task a"));
+        assert!(matches!(&events[0].kind, EventKind::Created(created) if created.name == "The task a"));
     });
 }
 

@@ -177,8 +177,10 @@ impl Importing<'_> {
         let interrupted = interrupted.map(|call| BlockedReason::Interrupted { call: call.id.clone() });
         let work = draft.node(key)?.work;
         Ok(match (state, interrupted) {
-            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason))
-            | (TaskState::Blocked { reason: reason @ BlockedReason::Manual { .. } }, None) => {
+            (TaskState::InProgress { .. } | TaskState::Blocked { .. }, Some(reason)) => {
+                TaskState::blocked(reason)
+            }
+            (TaskState::Blocked { reason }, None) if matches!(*reason, BlockedReason::Manual { .. }) => {
                 TaskState::Blocked { reason }
             }
             (TaskState::InProgress { claim }, None) if work == Work::Manual => {
