@@ -300,8 +300,8 @@ fn leave_out_refused(outcome: Decided<()>) -> Decided<()> {
     }
 }
 
-fn interruption(message: String) -> Box<CallError> {
-    Box::new(CallError { class: "interrupted".to_owned(), message })
+fn interruption(message: String) -> CallError {
+    CallError { class: "interrupted".to_owned(), message }
 }
 
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
@@ -322,11 +322,12 @@ fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
             body.status = CallStatus::Pending;
             body.finished_at = None;
             // It stands there until the call starts again.
-            body.error = why.clone().map(interruption);
+            body.error = why.clone().map(interruption).map(Box::new);
         }
         CallEnd::Interrupted { repeatable: false, why } => {
             body.status = CallStatus::Interrupted;
-            body.error = Some(interruption(why.clone().unwrap_or_else(|| UNKNOWN_END.to_owned())));
+            let why = why.clone().unwrap_or_else(|| UNKNOWN_END.to_owned());
+            body.error = Some(Box::new(interruption(why)));
         }
     }
 }
