@@ -159,6 +159,9 @@ impl Store for Handle {
     }
 
     fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+        if requests.is_empty() {
+            return self.write_then_look(requests, look);
+        }
         self.write_job(requests, Some(look))
     }
 

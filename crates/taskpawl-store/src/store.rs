@@ -19,7 +19,8 @@ pub type Reply = Box<dyn FnOnce(Result<Vec<Outcome>, StoreError>) + Send>;
 
 /// Sees the moment that the requests of one [`Store::write_and_look`] leave, with their outcomes; called once, by whoever commits.
 ///
-/// It must be short, for others wait, and must not use the store. What it sees is not durable yet.
+/// It must be short, for others wait, and must not use the store. What it sees is not durable yet. If it panics, the store is closed, as
+/// after a panic of the rules.
 pub type Look = Box<dyn FnOnce(&dyn View, &[Outcome]) + Send>;
 
 /// Keeps tasks and events durably and in order, for several threads and processes at once.
@@ -56,9 +57,14 @@ pub trait Store: Send + Sync + Debug {
     /// Writes, and waits until that is durable. Requests of other threads that wait share the commit.
     fn write(&self, requests: Vec<Request>) -> Result<Vec<Outcome>, StoreError>;
 
-    /// As [`write`](Self::write), for at least one request, and shows to `look` what they left: by a store of this process before
-    /// anybody else changes it, by others a moment later.
+    /// As [`write`](Self::write), and shows to `look` what the requests left: by a store of this process before anybody else changes it, by
+    /// others, and where there is no request, a moment later.
     fn write_and_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
+        self.write_then_look(requests, look)
+    }
+
+    /// As [`write_and_look`](Self::write_and_look), in two steps.
+    fn write_then_look(&self, requests: Vec<Request>, look: Look) -> Result<Vec<Outcome>, StoreError> {
         let outcomes = self.write(requests)?;
         let mut look = Some(look);
         self.read(&mut |view| {

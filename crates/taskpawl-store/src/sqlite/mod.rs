@@ -20,6 +20,7 @@ mod tests_open;
 mod view;
 mod write;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -164,7 +165,19 @@ impl Writer {
         }
     }
 
+    /// Makes sure that the transaction is still there: SQLite takes it back where it could not read, and what was written after that would
+    /// stand by itself.
+    fn check_transaction(&self) -> Result<(), StoreError> {
+        if !self.session.connection.is_autocommit() {
+            return Ok(());
+        }
+        let cause =
+            io::Error::other("the transaction was taken back after an error; nothing of it was written");
+        Err(StoreError::io("read", &self.session.path, cause))
+    }
+
     fn commit(&mut self) -> Result<(), StoreError> {
+        self.check_transaction()?;
         self.session.put_counters()?;
         if self.has_log {
             self.log.make_room();
@@ -302,7 +315,9 @@ impl Backend for SqliteBackend {
     }
 
     fn apply(&mut self, changes: Changes) -> Result<u64, StoreError> {
-        self.writer().session.apply(&changes)
+        let writer = self.writer();
+        writer.check_transaction()?;
+        writer.session.apply(&changes)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {

@@ -471,6 +471,38 @@ fn what_was_just_written_is_not_read_again_to_be_shown() {
     assert_eq!(looked_at(&mut scene.backend), Some(77), "after an error nothing is known");
 }
 
+/// SQLite does so where it cannot read, which no test can bring about.
+#[test]
+fn a_transaction_that_sqlite_took_back_leaves_nothing_behind() {
+    let mut scene = Scene::new();
+    scene.write(&new_task(0, "a")).unwrap();
+    let counters = |path: &std::path::Path| {
+        let connection = Connection::open(path).unwrap();
+        let row = connection.query_row("SELECT revision, next_key, todo FROM counters", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        let tasks = connection.query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0));
+        (row.unwrap(), tasks.unwrap())
+    };
+    let before = counters(&scene.path);
+    let take_back = |scene: &mut Scene| {
+        scene.backend.begin().unwrap();
+        scene.backend.apply(new_task(1, "b")).unwrap();
+        scene.backend.writer().session.connection.execute("ROLLBACK", []).unwrap();
+    };
+    take_back(&mut scene);
+    let error = scene.backend.commit().unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    assert_eq!(counters(&scene.path), before);
+    take_back(&mut scene);
+    let error = scene.backend.apply(new_task(2, "c")).unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }), "{error:?}");
+    scene.backend.rollback().unwrap();
+    assert_eq!(counters(&scene.path), before);
+    scene.write(&new_task(1, "b")).unwrap();
+    assert_eq!(counters(&scene.path).1, 2, "the next one goes on");
+}
+
 #[test]
 fn the_id_of_a_task_that_is_known_is_not_looked_up_and_that_of_a_deleted_one_is_gone() {
     let mut scene = Scene::new();

@@ -602,6 +602,8 @@ fn what_a_request_left_is_shown_before_others_change_it(open: Open<'_>) {
     let last = store.view(|view| Ok(view.task(key(view, "a")?)?.unwrap().version)).unwrap();
     assert_eq!(versions.iter().collect::<BTreeSet<_>>().len(), 80, "each leaves a version of its own");
     assert_eq!(versions.iter().max(), Some(&last));
+    let (outcomes, seen) = store.write_and_view(Vec::new(), |view, _| view.revision()).unwrap();
+    assert_eq!((outcomes.len(), seen), (0, store.view(|view| view.revision()).unwrap()));
     let failed = store.write_and_view(vec![rename("kept".to_owned())], |_, _| -> ViewResult<()> {
         Err(ViewError("it cannot be read".into()))
     });
