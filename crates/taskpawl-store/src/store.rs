@@ -105,7 +105,7 @@ impl dyn Store + '_ {
     /// [`write_and_look`](Store::write_and_look).
     ///
     /// # Errors
-    /// As of `write`. Where `look` cannot read, the outcomes are durable all the same.
+    /// As of `write`. Where only `look` fails, the outcomes are durable all the same.
     ///
     /// # Panics
     /// An implementation of `write_and_look` does not look exactly once.

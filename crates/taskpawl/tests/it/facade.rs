@@ -196,6 +196,25 @@ fn everything_that_is_ready_runs() {
 }
 
 #[test]
+fn a_task_is_returned_as_its_own_change_left_it() {
+    let plans = memory().open().unwrap();
+    plans.create_task(new_task("a")).unwrap();
+    let change = |number: u32| {
+        let task = plans.update_task_metadata("a", map(json!({"number": number}))).unwrap();
+        assert_eq!(task.metadata.extra["number"], number, "nobody else has changed it");
+        task.version
+    };
+    let mut versions: Vec<u64> = std::thread::scope(|scope| {
+        let change = &change;
+        let threads = [0, 1000, 2000, 3000]
+            .map(|first| scope.spawn(move || (first..first + 200).map(change).collect::<Vec<_>>()));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    versions.sort_unstable();
+    assert!(versions.iter().copied().eq(2..=801), "each leaves a version of its own");
+}
+
+#[test]
 fn events_are_waited_for() {
     let plans = memory().open().unwrap();
     assert_eq!(plans.wait_events(0, Duration::ZERO).unwrap(), []);
