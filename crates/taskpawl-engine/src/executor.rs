@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{
-    CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, RunId, SandboxRequest,
+    ActorKind, CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, RunId, SandboxRequest,
     SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
@@ -122,7 +122,7 @@ impl Executor {
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let around = Around {
-            growing: manager.clone().with_origin(Origin::Agent),
+            growing: manager.clone().with_origin(Origin::Agent).with_kind(ActorKind::Agent),
             source: Arc::clone(engine.manager.source()),
             output: engine.output(),
             root: engine.project.root.clone(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall, NewTask,
-    Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View, ViewResult,
+    ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall,
+    NewTask, Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View, ViewResult,
     read_task,
 };
 use taskpawl_store::{Outcome, Store};
@@ -25,6 +25,7 @@ pub struct Manager {
     store: Arc<dyn Store>,
     source: Arc<dyn Source>,
     actor: SharedText,
+    kind: ActorKind,
     origin: Origin,
     run: Option<RunId>,
     liveness: Option<Arc<dyn Liveness>>,
@@ -79,6 +80,7 @@ impl Manager {
             store,
             source: Arc::new(SystemSource),
             actor: SharedText::from(Into::<String>::into(actor)),
+            kind: ActorKind::Program,
             origin: Origin::Library,
             run: None,
             liveness: None,
@@ -136,6 +138,7 @@ impl Manager {
     #[must_use]
     pub fn with_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
+        self.kind = ActorKind::Run;
         self
     }
 
@@ -163,6 +166,15 @@ impl Manager {
         self
     }
 
+    /// Acts as an actor of this kind; a manager begins as a program.
+    ///
+    /// An agent and a program act on what an actor of their kind and name holds, a person acts on anything.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ActorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -176,6 +188,11 @@ impl Manager {
     /// Returns in whose name commands are given.
     pub fn actor(&self) -> &str {
         &self.actor
+    }
+
+    /// Returns the kind of the actor.
+    pub fn kind(&self) -> ActorKind {
+        self.kind
     }
 
     /// Returns who judges calls before they start.
@@ -201,6 +218,7 @@ impl Manager {
         let context = Context {
             now: self.source.now(),
             actor: self.actor.clone(),
+            kind: self.kind,
             run: self.run.clone(),
             origin: self.origin,
             gatekeeper: self.gatekeeper.clone(),

@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
+use crate::{ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -26,6 +26,8 @@ pub struct Context {
     pub now: Timestamp,
     /// Who asks.
     pub actor: SharedText,
+    /// What kind of actor asks: names are unique within a kind alone.
+    pub kind: ActorKind,
     /// The run that asks, if one does.
     pub run: Option<RunId>,
     /// What calls that it adds are marked with.

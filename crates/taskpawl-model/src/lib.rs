@@ -1,5 +1,6 @@
 //! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
 
+mod actor;
 mod allocation;
 mod checklist;
 mod command;
@@ -49,6 +50,7 @@ mod usage;
 mod view;
 mod wire;
 
+pub use actor::ActorKind;
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,

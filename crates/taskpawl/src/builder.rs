@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taskpawl_engine::{Engine, Project};
 use taskpawl_manager::{Manager, Source, SystemSource};
-use taskpawl_model::Origin;
+use taskpawl_model::{ActorKind, Origin};
 use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
 use taskpawl_tools::HttpAccess;
@@ -26,6 +26,7 @@ pub struct Builder {
     files: Option<PathBuf>,
     project_id: Option<String>,
     actor: String,
+    kind: ActorKind,
     host: String,
     origin: Origin,
     source: Arc<dyn Source>,
@@ -52,6 +53,7 @@ impl Builder {
             files: None,
             project_id: None,
             actor: "library".to_owned(),
+            kind: ActorKind::Program,
             host: "localhost".to_owned(),
             origin: Origin::Library,
             source: Arc::new(SystemSource),
@@ -98,6 +100,14 @@ impl Builder {
     #[must_use]
     pub fn actor(mut self, actor: impl Into<String>) -> Self {
         self.actor = actor.into();
+        self
+    }
+
+    /// Sets the kind of actor that gives commands. Default: `program`. A host sets `person` only where a person gives each of
+    /// them: a person may report on and cancel what anybody holds.
+    #[must_use]
+    pub fn actor_kind(mut self, kind: ActorKind) -> Self {
+        self.kind = kind;
         self
     }
 
@@ -266,6 +276,7 @@ impl Builder {
         let policy = policy.with_tools(registry.clone());
         let manager = Manager::new(open(&self.location), self.actor)
             .with_source(self.source)
+            .with_kind(self.kind)
             .with_origin(self.origin)
             .with_gatekeeper(Arc::new(PolicyKeeper(policy)));
         let tools = Arc::new(registry);

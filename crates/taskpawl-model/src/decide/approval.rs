@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
 use crate::status::{BlockedReason, Cause, TaskState};
 use crate::view::View;
-use crate::{CallId, Key, SharedText, format_time};
+use crate::{ActorKind, CallId, Key, SharedText, format_time};
 
 use super::judged::ON_EXPIRY;
 
@@ -82,6 +82,7 @@ pub fn approval_request(view: &dyn View, key: Key) -> Result<Option<ApprovalRequ
     let context = Context {
         now: Timestamp::default(),
         actor: SharedText::default(),
+        kind: ActorKind::Unknown,
         run: None,
         origin: Origin::Library,
         gatekeeper: None,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 use taskpawl_model::{
-    Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal, Request, RunId, TaskSpec,
-    View, ViewResult,
+    ActorKind, Command, Context, EventQuery, Key, NewTask, Origin, PlanAccess, Query, Refusal, Request,
+    RunId, TaskSpec, View, ViewResult,
 };
 
 use super::*;
@@ -25,7 +25,14 @@ fn store_with(tasks: u32) -> Arc<dyn Store> {
         let task =
             NewTask { id: format!("t{number}").as_str().into(), spec, dependencies, ..NewTask::default() };
         let now = DateTime::from_timestamp_millis(1_000).unwrap();
-        let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
+        let context = Context {
+            now,
+            actor: "ann".into(),
+            kind: ActorKind::Program,
+            run: None,
+            origin: Origin::Cli,
+            gatekeeper: None,
+        };
         Request { command: Command::Create(Box::new(task)), context }
     };
     for outcome in store.write((0..tasks).map(task).collect()).unwrap() {
@@ -100,7 +107,14 @@ fn what_only_changes_is_refused_before_it_is_sent() {
     let (door, _keeper) = door().unwrap();
     let remote = open(&Location::Call(door));
     let now = DateTime::from_timestamp_millis(1_000).unwrap();
-    let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
+    let context = Context {
+        now,
+        actor: "ann".into(),
+        kind: ActorKind::Program,
+        run: None,
+        origin: Origin::Cli,
+        gatekeeper: None,
+    };
     let command = Command::Cancel { ids: vec!["t0".to_owned()], reason: None };
     let outcome = remote.write(vec![Request { command, context }]).unwrap().remove(0);
     let refusal = *outcome.unwrap_err();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskpawl_model::{
-    Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Task, TaskId, TaskParts,
-    Timestamp, decide, rebuild_nodes,
+    ActorKind, Command, Context, EdgeChange, EventKind, Graph, Key, NewEvent, Node, Origin, Task, TaskId,
+    TaskParts, Timestamp, decide, rebuild_nodes,
 };
 
 use super::document::{Document, seal};
@@ -225,7 +225,14 @@ fn fill(
 /// Lets every gate take effect that the edit touched.
 fn settle(state: &mut State, at: Timestamp) -> Result<(), String> {
     let actor = EDITOR.into();
-    let context = Context { now: at, actor, run: None, origin: Origin::Library, gatekeeper: None };
+    let context = Context {
+        now: at,
+        actor,
+        kind: ActorKind::Unknown,
+        run: None,
+        origin: Origin::Library,
+        gatekeeper: None,
+    };
     let decision = decide(state, &Command::Settle, &context).map_err(|error| error.to_string())?;
     state.apply(decision.changes);
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use taskpawl_model::{
-    Command, Context, Event, EventKind, NewTask, Origin, Request, Status, TaskId, TaskSpec,
+    ActorKind, Command, Context, Event, EventKind, NewTask, Origin, Request, Status, TaskId, TaskSpec,
 };
 
 use crate::{Location, Store, StoreError, open};
@@ -45,7 +45,14 @@ impl Scene {
 
     fn request(command: Command) -> Request {
         let now = chrono::DateTime::from_timestamp(0, 5).unwrap();
-        let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
+        let context = Context {
+            now,
+            actor: "ann".into(),
+            kind: ActorKind::Program,
+            run: None,
+            origin: Origin::Cli,
+            gatekeeper: None,
+        };
         Request { command, context }
     }
 

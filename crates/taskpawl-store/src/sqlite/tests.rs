@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 use taskpawl_model::{
-    Changes, Command, Context, DependencyCounts, EdgeChange, Entry, EventKind, EventQuery, GateState, Key,
-    NewEvent, Node, Origin, Phase, Priority, Query, Request, Status, SubtaskCounts, TaskChange, TaskId,
-    TaskRecord, Trigger, View, Work,
+    ActorKind, Changes, Command, Context, DependencyCounts, EdgeChange, Entry, EventKind, EventQuery,
+    GateState, Key, NewEvent, Node, Origin, Phase, Priority, Query, Request, Status, SubtaskCounts,
+    TaskChange, TaskId, TaskRecord, Trigger, View, Work,
 };
 
 use super::find::statements;
@@ -363,6 +363,7 @@ fn create_many(path: &std::path::Path, range: std::ops::Range<u32>) {
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
         actor: "a".into(),
+        kind: ActorKind::Program,
         run: None,
         origin: Origin::Library,
         gatekeeper: None,
@@ -392,7 +393,14 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
     scene.backend.writer = None;
     let store = crate::open(&crate::Location::Sqlite(scene.path.clone()));
     let now = chrono::DateTime::from_timestamp(0, 0).unwrap();
-    let context = Context { now, actor: "ann".into(), run: None, origin: Origin::Library, gatekeeper: None };
+    let context = Context {
+        now,
+        actor: "ann".into(),
+        kind: ActorKind::Program,
+        run: None,
+        origin: Origin::Library,
+        gatekeeper: None,
+    };
     let ready = || {
         let query = Query { ready: Some(vec![Work::Manual]), ..Query::default() };
         store.view(|view| view.find(&query)).unwrap()

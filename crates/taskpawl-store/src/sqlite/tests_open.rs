@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use taskpawl_model::{Command, Context, NewTask, Origin, Request, Status, TaskSpec, Timestamp};
+use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, Request, Status, TaskSpec, Timestamp};
 
 use super::open::Setup;
 use super::open_with;
@@ -79,6 +79,7 @@ fn create(store: &Arc<dyn Store>, id: &str) -> Result<(), StoreError> {
     let context = Context {
         now: Timestamp::UNIX_EPOCH,
         actor: "a".into(),
+        kind: ActorKind::Program,
         run: None,
         origin: Origin::Library,
         gatekeeper: None,

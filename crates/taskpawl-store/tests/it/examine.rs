@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use taskpawl_model::{Command, Context, NewTask, Origin, TaskId};
+use taskpawl_model::{ActorKind, Command, Context, NewTask, Origin, TaskId};
 use taskpawl_store::{Finding, Location, Severity, StoreError, examine, open};
 
 use crate::support::{accept, after, at, create, request, task, task_with_call};
@@ -56,8 +56,14 @@ impl Scene {
     }
 
     fn examine(&self, mend: bool) -> Vec<Finding> {
-        let context =
-            Context { now: at(0), actor: "ann".into(), run: None, origin: Origin::Cli, gatekeeper: None };
+        let context = Context {
+            now: at(0),
+            actor: "ann".into(),
+            kind: ActorKind::Program,
+            run: None,
+            origin: Origin::Cli,
+            gatekeeper: None,
+        };
         examine(&self.location, mend.then_some(&context)).unwrap()
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    Answer, CallSpec, Command, Context, NewCall, NewTask, Origin, Refusal, Request, TaskId, TaskSpec,
-    Timestamp, read_task,
+    ActorKind, Answer, CallSpec, Command, Context, NewCall, NewTask, Origin, Refusal, Request, TaskId,
+    TaskSpec, Timestamp, read_task,
 };
 use taskpawl_store::Store;
 
@@ -15,8 +15,14 @@ pub(crate) fn at(n: i64) -> Timestamp {
 }
 
 pub(crate) fn request(command: Command) -> Request {
-    let context =
-        Context { now: at(0), actor: "ann@host".into(), run: None, origin: Origin::Cli, gatekeeper: None };
+    let context = Context {
+        now: at(0),
+        actor: "ann@host".into(),
+        kind: ActorKind::Program,
+        run: None,
+        origin: Origin::Cli,
+        gatekeeper: None,
+    };
     Request { command, context }
 }
 

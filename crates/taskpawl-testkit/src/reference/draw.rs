@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taskpawl_model::{
-    CallEnd, CallError, CallId, CallSpec, CallStatus, Command, Context, Key, Map, Mode, NewCall, NewTask,
-    Origin, Priority, Report, Request, Round, RunId, RunRecord, TaskId, TaskSpec, Timestamp, Trigger,
+    ActorKind, CallEnd, CallError, CallId, CallSpec, CallStatus, Command, Context, Key, Map, Mode, NewCall,
+    NewTask, Origin, Priority, Report, Request, Round, RunId, RunRecord, TaskId, TaskSpec, Timestamp,
+    Trigger,
 };
 
 use super::items::{Holder, Reference, Stand, Work};
@@ -33,7 +34,11 @@ impl Draw<'_> {
         let run = is_of_run.then(|| self.run());
         let actor = if self.random.chance(60) { "ann" } else { "bob" }.into();
         let now = Timestamp::from_timestamp_millis(EPOCH + self.now).unwrap_or_default();
-        Request { command, context: Context { now, actor, run, origin: Origin::Library, gatekeeper: None } }
+        let kind = if is_of_run { ActorKind::Run } else { ActorKind::Program };
+        Request {
+            command,
+            context: Context { now, actor, kind, run, origin: Origin::Library, gatekeeper: None },
+        }
     }
 
     fn command(&mut self) -> Command {

@@ -1,7 +1,8 @@
 //! The world of a simulation: the store, the clock, and everything that is going to happen.
 
 use taskpawl_model::{
-    Answer, Apply, Command, Context, Origin, Plan, Refusal, Request, RunId, Timestamp, View, ViewResult,
+    ActorKind, Answer, Apply, Command, Context, Origin, Plan, Refusal, Request, RunId, Timestamp, View,
+    ViewResult,
 };
 use taskpawl_store::{Committer, Location};
 
@@ -187,8 +188,15 @@ impl World {
     }
 
     pub(super) fn request(&self, actor: &str, run: Option<RunId>, command: Command) -> Request {
-        let context =
-            Context { now: self.time(), actor: actor.into(), run, origin: Origin::Library, gatekeeper: None };
+        let kind = if run.is_some() { ActorKind::Run } else { ActorKind::Program };
+        let context = Context {
+            now: self.time(),
+            actor: actor.into(),
+            kind,
+            run,
+            origin: Origin::Library,
+            gatekeeper: None,
+        };
         Request { command, context }
     }
 
