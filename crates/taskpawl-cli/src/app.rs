@@ -139,10 +139,7 @@ impl App {
         match color {
             ColorWord::Always => true,
             ColorWord::Never => false,
-            ColorWord::Auto => {
-                let is_dumb = self.environment.text("TERM").is_none_or(|term| term == "dumb");
-                is_terminal && !is_dumb && self.environment.text("NO_COLOR").is_none()
-            }
+            ColorWord::Auto => self.environment.has_colours(is_terminal),
         }
     }
 

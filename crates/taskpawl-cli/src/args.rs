@@ -1,7 +1,6 @@
 //! The tree of commands, and the way from the words of the command line to an exit code.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
@@ -11,7 +10,8 @@ use crate::commands;
 use crate::config::ColorWord;
 use crate::environment::Environment;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{self, Output};
+use crate::text::Paint;
 use crate::within;
 
 const EXIT_CODES: &str = "\
@@ -190,13 +190,13 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     if let [_, word] = words.as_slice()
         && (word == "--version" || word == "-V")
     {
-        return print_version();
+        return print_version(&environment);
     }
     let cli = match understood(&words) {
         Ok(cli) => cli,
         Err(error) => {
-            let (is_json, is_pretty) = (asks_for_json(&words), environment.terminal.stdout);
-            return CliError::from(error).report(&Output { is_json, is_pretty, ..Output::default() });
+            let out = output_of(&environment, asks_for_json(&words));
+            return output::settle(CliError::from(error).report(&out), out.paint_err);
         }
     };
     let app = App::new(cli.global, environment);
@@ -207,7 +207,19 @@ pub(crate) fn main(environment: Environment) -> ExitCode {
     let allowed = within::check(&app, &cli.command);
     let code = allowed.and_then(|()| cli.command.run(&app)).unwrap_or_else(report);
     app.end();
-    code
+    output::settle(code, app.out().paint_err)
+}
+
+/// Returns how things are printed before anything but the streams is known.
+fn output_of(environment: &Environment, is_json: bool) -> Output {
+    let paint = |is_terminal: bool| Paint { is_on: environment.has_colours(is_terminal) };
+    Output {
+        is_json,
+        is_pretty: environment.terminal.stdout,
+        paint: paint(environment.terminal.stdout),
+        paint_err: paint(environment.terminal.stderr),
+        ..Output::default()
+    }
 }
 
 /// Understands a command line. First only that branch of the tree of commands grows which it names: the whole tree takes 0.8 MB. It does
@@ -223,10 +235,10 @@ fn of_one_branch(words: &[OsString]) -> Option<Cli> {
 }
 
 /// Prints what the tree of commands would print, without growing it: that costs more than all else together.
-fn print_version() -> ExitCode {
-    // Who closed the other end wants no more.
-    let _ = writeln!(std::io::stdout(), "taskpawl {}", env!("CARGO_PKG_VERSION"));
-    ExitCode::SUCCESS
+fn print_version(environment: &Environment) -> ExitCode {
+    let out = output_of(environment, false);
+    let _ = output::write_out(&concat!("taskpawl ", env!("CARGO_PKG_VERSION"), "\n").into());
+    output::settle(ExitCode::SUCCESS, out.paint_err)
 }
 
 /// Returns whether a command line that could not be understood asks for JSON all the same.

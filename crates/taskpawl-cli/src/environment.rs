@@ -54,6 +54,12 @@ impl Environment {
         Some(value.to_string_lossy().into_owned())
     }
 
+    /// Returns whether a stream has colours about which nobody said anything.
+    pub(crate) fn has_colours(&self, is_terminal: bool) -> bool {
+        let is_dumb = self.text("TERM").is_none_or(|term| term == "dumb");
+        is_terminal && !is_dumb && self.text("NO_COLOR").is_none()
+    }
+
     /// Returns what says by which descriptor the plan of the call is reached that this process belongs to.
     pub(crate) fn plan_descriptor(&self) -> Option<String> {
         self.text(taskpawl::tools::PLAN_VARIABLE)

@@ -16,7 +16,8 @@ use crate::agents::Trouble;
 use crate::commands::history;
 use crate::config::ConfigError;
 use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
-use crate::text::{clean_block, style, with_store};
+use crate::shown::{Shown, shown};
+use crate::text::{Paint, clean_block, style, with_store};
 
 /// A command came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -94,9 +95,12 @@ pub(crate) enum CliError {
     /// There is no port to serve on.
     #[error(transparent)]
     Listen(taskpawl_mcp::ListenError),
-    /// Standard output cannot be written.
+    /// What is to be printed cannot be written as JSON, or the screen cannot be taken.
     #[error("failed to write to standard output")]
     Output(#[source] io::Error),
+    /// Standard output takes no more, so that there is no reason to go on. Why stands where the process ends.
+    #[error("nobody reads standard output any more")]
+    Unread,
 }
 
 /// So many of the things that are wrong are shown to eyes.
@@ -256,7 +260,8 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
-            | Self::Output(_) => Class::Store,
+            | Self::Output(_)
+            | Self::Unread => Class::Store,
         }
     }
 
@@ -297,7 +302,8 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
-            | Self::Output(_) => None,
+            | Self::Output(_)
+            | Self::Unread => None,
         }
     }
 
@@ -326,7 +332,8 @@ impl CliError {
             | Self::Runtime(_)
             | Self::Serve(_)
             | Self::Listen(_)
-            | Self::Output(_) => Vec::new(),
+            | Self::Output(_)
+            | Self::Unread => Vec::new(),
         }
     }
 
@@ -362,23 +369,24 @@ impl CliError {
 
     /// Tells the caller, on standard error or with `--json` on standard output, and returns the exit code.
     pub(crate) fn report(&self, out: &Output) -> ExitCode {
-        if let Self::Output(error) = self
-            && error.kind() == io::ErrorKind::BrokenPipe
-        {
-            // Whoever read our output has seen enough.
+        if let Self::Unread = self {
             return ExitCode::SUCCESS;
         }
         if let Self::Clap(error) = self
             && !error.use_stderr()
         {
-            return print_help(error);
+            let help = error.render();
+            let help = if out.paint.is_on {
+                Shown::of_help(&help.ansi().to_string())
+            } else {
+                help.to_string().into()
+            };
+            let _ = write_out(&help);
+            return ExitCode::SUCCESS;
         }
         match (self, out.is_json) {
             (_, true) => self.print_json(out),
-            (Self::Clap(error), false) => {
-                // When nobody takes the message there is nobody left to tell.
-                let _ = error.print();
-            }
+            (Self::Clap(error), false) => print_usage(error, out.paint_err),
             (_, false) => self.print_text(out),
         }
         ExitCode::from(self.class().code())
@@ -386,23 +394,23 @@ impl CliError {
 
     fn print_text(&self, out: &Output) {
         let paint = out.paint_err;
-        say(&format!("{} {}", paint.style(style::ERROR, "error:"), clean_block(&self.message())));
+        say(shown![paint.style(style::ERROR, "error:"), " ", clean_block(&self.message())]);
         let label = paint.style(style::HINT, "hint:");
         let problems = self.problems_in(out);
         for problem in problems.iter().take(SHOWN) {
-            say(&format!("  {}", clean_block(&problem.line())));
+            say(shown!["  ", clean_block(&problem.line())]);
             if let Some(hint) = &problem.hint {
-                say(&format!("    {label} {}", clean_block(hint)));
+                say(shown!["    ", label, " ", clean_block(hint)]);
             }
         }
         if problems.len() > SHOWN {
-            say(&format!("  … and {} more: `--json` lists all of them", problems.len() - SHOWN));
+            say(format!("  … and {} more: `--json` lists all of them", problems.len() - SHOWN));
         }
         for line in self.since().map(since_lines).unwrap_or_default() {
-            say(&format!("  {}", clean_block(&line)));
+            say(shown!["  ", clean_block(&line)]);
         }
         if let Some(hint) = self.hint_in(out) {
-            say(&format!("{label} {}", clean_block(&hint)));
+            say(shown![label, " ", clean_block(&hint)]);
         }
     }
 
@@ -431,8 +439,8 @@ impl CliError {
         };
         let envelope = ErrorEnvelope { schema_version: SCHEMA_VERSION, error };
         let text = to_text(&envelope, out.is_pretty).expect("BUG: an error is always valid JSON");
-        // When nobody takes the message there is nobody left to tell.
-        let _ = write_out(&(text + "\n"));
+        // The exit code tells it, too.
+        let _ = write_out(&(text + "\n").into());
     }
 }
 
@@ -462,11 +470,12 @@ fn since_lines(since: &Since) -> Vec<String> {
     std::iter::once(first).chain(since.events.iter().map(history::line)).collect()
 }
 
-fn print_help(error: &clap::Error) -> ExitCode {
-    match error.print() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(Class::Store.code()),
-        _ => ExitCode::SUCCESS,
-    }
+/// Says what is wrong with a command line, whose words may be anybody's.
+fn print_usage(error: &clap::Error, paint: Paint) {
+    const LABEL: &str = "error:";
+    let text = error.render().to_string();
+    let (label, rest) = text.strip_prefix(LABEL).map_or(("", text.as_str()), |rest| (LABEL, rest));
+    say(shown![paint.style(style::ERROR, label), clean_block(rest.trim_end())]);
 }
 
 fn file_hint(action: &str, kind: io::ErrorKind) -> &'static str {

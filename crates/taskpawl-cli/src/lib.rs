@@ -1,11 +1,12 @@
 //! The command line of taskpawl: translates between a terminal and the library, and holds no rules of its own.
 //!
 //! Code map: `args` is the tree of commands; each has a module in `commands` with its `Args` and its `run`. `app` opens the
-//! store when a command first needs it. `output` and `text` are the only ways to standard output, `error` is the only place
-//! that knows exit codes, `config` the only one that knows layers, `environment` the only one that reads variables; `within` says
+//! store when a command first needs it. `output` is the only way to standard output and standard error, `error` and `output` are the
+//! only places that know exit codes, `config` the only one that knows layers, `environment` the only one that reads variables; `within` says
 //! which commands are for programs of a call.
 //!
-//! Invariant: no text that comes from a task or a tool reaches a terminal except through `text`.
+//! Invariants: whatever reaches a terminal is a `shown::Shown`, in which nothing but styles acts on a terminal. What becomes of standard
+//! output changes no exit code but that of success.
 
 mod agents;
 mod app;
@@ -16,6 +17,10 @@ mod config;
 mod environment;
 mod error;
 mod event_schema;
+#[cfg(feature = "faults")]
+pub mod faults;
+#[cfg(not(feature = "faults"))]
+mod faults;
 mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -23,6 +28,7 @@ mod output;
 mod report;
 mod schema;
 mod servers;
+mod shown;
 mod text;
 mod todo_lists;
 mod toolbox;

@@ -1,18 +1,30 @@
-//! The way to standard output and standard error: data on the one, everything else on the other.
+//! The only way to standard output and standard error: data on the one, everything else on the other.
+//!
+//! What becomes of the text never decides how a command ends: a failure to write is remembered, and the end of the process combines it
+//! with the exit code of the command.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use taskpawl::Page;
-use taskpawl::model::Untakable;
+use taskpawl::model::{Untakable, is_deceptive};
 
 use crate::error::CliError;
-use crate::text::{Paint, clean_block, is_harmful, nearest, style, with_store};
+use crate::shown::{Shown, shown};
+use crate::text::{Paint, clean_block, nearest, style, with_store};
 
 /// The version of the shape of everything that `--json` prints.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// The exit code of a command that did what it should, and could not print all of it.
+const UNWRITTEN: u8 = 8;
 
 /// How things are printed.
 #[derive(Debug, Clone, Default)]
@@ -101,17 +113,26 @@ impl Output {
 
     fn json(&self, value: &impl Serialize, is_pretty: bool) -> Result<ExitCode, CliError> {
         let text = to_text(value, is_pretty).map_err(|error| CliError::Output(error.into()))?;
-        self.print(&(text + "\n"))
+        self.print(text + "\n")
     }
 
     /// Prints lines of a stream of JSON objects, each without an envelope.
+    ///
+    /// # Errors
+    /// Standard output takes no more: there is no reason to read what else there is.
     pub(crate) fn lines(&self, values: &[impl Serialize]) -> Result<(), CliError> {
         let mut text = String::new();
         for value in values {
             text.push_str(&self.object(value)?);
             text.push('\n');
         }
-        self.print(&text).map(drop)
+        write_out(&text.into())
+    }
+
+    /// Prints text of a stream.
+    #[expect(clippy::unused_self, reason = "an output is the only way to print")]
+    pub(crate) fn piece(&self, text: &Shown) -> Result<(), CliError> {
+        write_out(text)
     }
 
     /// Prints a list in the envelope of `--json` piece by piece. `each` hands the pieces over and returns what part it was.
@@ -119,7 +140,7 @@ impl Output {
         &self,
         each: impl FnOnce(&mut dyn FnMut(&[T]) -> Result<(), CliError>) -> Result<PageInfo, CliError>,
     ) -> Result<ExitCode, CliError> {
-        self.print(&format!("{{\"schemaVersion\":{SCHEMA_VERSION},\"data\":["))?;
+        write_out(&format!("{{\"schemaVersion\":{SCHEMA_VERSION},\"data\":[").into())?;
         let mut separator = "";
         let page = each(&mut |values| {
             let mut text = String::new();
@@ -128,10 +149,10 @@ impl Output {
                 text.push_str(&self.object(value)?);
                 separator = ",";
             }
-            self.print(&text).map(drop)
+            write_out(&text.into())
         })?;
         let page = to_text(&page, false).map_err(|error| CliError::Output(error.into()))?;
-        self.print(&format!("],\"page\":{page}}}\n"))
+        self.print(format!("],\"page\":{page}}}\n"))
     }
 
     fn object(&self, value: &impl Serialize) -> Result<String, CliError> {
@@ -154,49 +175,124 @@ impl Output {
         Ok(selection)
     }
 
-    /// Prints text that was made harmless before.
+    /// Prints text. Standard output that takes no more is no error of the command, which has its own result: [`settle`] tells of it.
     #[expect(clippy::unused_self, reason = "an output is the only way to print")]
-    pub(crate) fn print(&self, text: &str) -> Result<ExitCode, CliError> {
-        write_out(text).map_err(CliError::Output)?;
+    #[expect(clippy::unnecessary_wraps, reason = "most commands end with it, as they do with `data`")]
+    pub(crate) fn print(&self, text: impl Into<Shown>) -> Result<ExitCode, CliError> {
+        let _ = write_out(&text.into());
         Ok(ExitCode::SUCCESS)
     }
 
     /// Says something beside the data, unless `--quiet`.
     pub(crate) fn remark(&self, text: &str) {
         if !self.is_quiet {
-            say(&clean_block(&with_store(text, &self.store_words)));
+            say(clean_block(&with_store(text, &self.store_words)));
         }
     }
 
     /// Warns beside the data.
     pub(crate) fn warn(&self, text: &str) {
         let label = self.paint_err.style(style::WARNING, "warning:");
-        say(&format!("{label} {}", clean_block(&with_store(text, &self.store_words))));
+        say(shown![label, " ", clean_block(&with_store(text, &self.store_words))]);
     }
 }
 
-/// Writes to standard output in one go, so that processes that share it do not mix their lines.
-pub(crate) fn write_out(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+/// Why standard output takes no more; nothing is written behind what failed, so that no piece is missing in the middle.
+static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
+
+fn failure() -> MutexGuard<'static, Option<io::Error>> {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a line to standard error; when nobody takes it there is nobody left to tell.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+/// Writes to standard output in one go, so that processes that share it do not mix their lines.
+///
+/// # Errors
+/// Standard output takes no more, now or since an earlier call. The failure is remembered for [`settle`].
+pub(crate) fn write_out(text: &Shown) -> Result<(), CliError> {
+    write_data(text.as_str().as_bytes())
+}
+
+/// Writes data to standard output as it is: what a program printed, for a program. Text for people is [`Shown`].
+///
+/// # Errors
+/// As [`write_out`].
+pub(crate) fn write_data(bytes: &[u8]) -> Result<(), CliError> {
+    let mut failure = failure();
+    if failure.is_none() {
+        *failure = write_whole(io::stdout().lock(), bytes).err();
+    }
+    if failure.is_some() { Err(CliError::Unread) } else { Ok(()) }
+}
+
+/// Returns the exit code of the process, whose command ended with `code`. A reader that is gone has seen enough; any other failure to
+/// write is one of the store's kind, unless the command tells something else already.
+pub(crate) fn settle(code: ExitCode, paint: Paint) -> ExitCode {
+    let Some(error) = failure().take().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) else {
+        return code;
+    };
+    say(shown![paint.style(style::ERROR, "error:"), " failed to write to standard output: ", error]);
+    if code == ExitCode::SUCCESS { ExitCode::from(UNWRITTEN) } else { code }
+}
+
+/// Writes a line to standard error; when it takes no more there is no other place to say so.
+pub(crate) fn say(line: impl Into<Shown>) {
+    let _ = write_err(&shown![line.into(), "\n"]);
+}
+
+/// Writes text without a line break to standard error, such as a question.
+pub(crate) fn write_err(text: &Shown) -> io::Result<()> {
+    write_whole(io::stderr().lock(), text.as_str().as_bytes())
+}
+
+/// Writes all of it, also where another process has made the stream one that does not wait: terminals are shared.
+fn write_whole(mut stream: impl Write + AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) => go_on_after(error, &stream)?,
+        }
+    }
+    while let Err(error) = stream.flush() {
+        go_on_after(error, &stream)?;
+    }
+    Ok(())
+}
+
+/// Waits until the stream takes more, if that is all that is wrong.
+fn go_on_after(error: io::Error, stream: &impl AsFd) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::Interrupted {
+        return Ok(());
+    }
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return Err(error);
+    }
+    match poll(&mut [PollFd::new(stream, PollFlags::OUT)], None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns JSON in which no character does anything to a terminal.
 pub(crate) fn to_text(value: &impl Serialize, is_pretty: bool) -> Result<String, serde_json::Error> {
     let text = if is_pretty { serde_json::to_string_pretty(value)? } else { serde_json::to_string(value)? };
-    let is_raw = |c: char| c != '\n' && is_harmful(c);
+    let is_raw = |c: char| c != '\n' && is_deceptive(c);
     if !text.contains(is_raw) {
         return Ok(text);
     }
     // They stand only inside strings, where this is another way of writing the same.
-    let escape = |c: char| if is_raw(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    Ok(text.chars().map(escape).collect())
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_raw(c) {
+            // JSON writes a character beyond U+FFFF as two.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    Ok(escaped)
 }
 
 fn select(data: &Value, fields: &[String]) -> Value {
@@ -259,9 +355,9 @@ mod tests {
 
     #[test]
     fn json_keeps_its_meaning_and_does_nothing_to_a_terminal() {
-        let value = json!({"name": "a\u{9b}2J\u{202e}b\u{1b}[31m\u{7f}"});
+        let value = json!({"name": "a\u{9b}2J\u{202e}b\u{1b}[31m\u{7f}\u{e0041}"});
         let text = to_text(&value, true).unwrap();
-        assert!(!text.contains(|c: char| c != '\n' && is_harmful(c)), "{text}");
+        assert!(!text.contains(|c: char| c != '\n' && is_deceptive(c)), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }

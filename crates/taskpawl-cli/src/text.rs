@@ -1,18 +1,35 @@
-//! Text for people: made harmless, coloured where that is wanted, and laid out in tables.
+//! Text for people: escaped, coloured where that is wanted, and laid out in tables.
 
 use clap::builder::styling::AnsiColor;
 pub(crate) use clap::builder::styling::Style;
 use taskpawl::model::{Priority, Status};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Returns `text` as one line without escape sequences, control characters and marks that change the direction of reading.
+use crate::shown::{Shown, safe};
+
+/// Returns `text` as one line in which nothing acts on a terminal or hides: what would is escaped, so that it is seen.
 pub(crate) fn clean(text: &str) -> String {
-    strip(text, |c| matches!(c, '\n' | '\t' | '\r').then_some(' '))
+    clean_block(text).replace(['\n', '\t'], " ")
 }
 
 /// Returns `text` as [`clean`] does, but keeps its lines and tabs.
 pub(crate) fn clean_block(text: &str) -> String {
-    strip(text, |c| matches!(c, '\n' | '\t').then_some(c))
+    safe(&text.replace("\r\n", "\n"))
+}
+
+/// Returns what a program printed without its escape sequences: nearly all of them are colours, which would only be noise if they were
+/// escaped like everything else.
+pub(crate) fn without_sequences(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            skip_sequence(&mut chars);
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 /// Makes the commands that stand between backticks in a text name the store; `store` is what they have to add for that.
@@ -29,23 +46,6 @@ pub(crate) fn with_store(text: &str, store: &str) -> String {
         }
     }
     named
-}
-
-fn strip(text: &str, space: impl Fn(char) -> Option<char>) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' {
-            skip_sequence(&mut chars);
-        } else if let Some(space) = space(c) {
-            plain.push(space);
-        } else if matches!(c, '\u{2028}' | '\u{2029}') {
-            plain.push(' ');
-        } else if !is_harmful(c) {
-            plain.push(c);
-        }
-    }
-    plain
 }
 
 /// Skips the rest of `ESC [ … letter`, of `ESC ] … BEL` and its like, or the one character of a short sequence.
@@ -70,12 +70,6 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     *chars = ahead;
 }
 
-/// Returns whether a character does something to a terminal, or makes a line read as something that it is not.
-pub(crate) fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Puts colours around text, or leaves it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Paint {
@@ -85,12 +79,8 @@ pub(crate) struct Paint {
 
 impl Paint {
     /// Returns `text` in `style`.
-    pub(crate) fn style(self, style: Style, text: &str) -> String {
-        if self.is_on && !text.is_empty() {
-            format!("{}{text}{}", style.render(), style.render_reset())
-        } else {
-            text.to_owned()
-        }
+    pub(crate) fn style(self, style: Style, text: &str) -> Shown {
+        if self.is_on && !text.is_empty() { Shown::styled(style, text) } else { text.into() }
     }
 }
 
@@ -170,7 +160,7 @@ impl Table {
     }
 
     /// Returns the lines, each with its line break.
-    pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> String {
+    pub(crate) fn render(mut self, paint: Paint, width: Option<usize>) -> Shown {
         let mut widths = self.widths();
         if let (Some(width), Some(flexible)) = (width, widths.get(self.flexible).copied()) {
             let total = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
@@ -190,18 +180,18 @@ impl Table {
     }
 }
 
-fn line_of(row: &[Cell], widths: &[usize], paint: Paint) -> String {
-    let mut line = String::new();
+fn line_of(row: &[Cell], widths: &[usize], paint: Paint) -> Shown {
+    let mut line = Shown::new();
     let mut gap = 0;
     for (cell, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
         if !cell.text.is_empty() {
-            line.push_str(&" ".repeat(gap));
-            line.push_str(&paint.style(cell.style, &cell.text));
+            line.push(" ".repeat(gap));
+            line.push(paint.style(cell.style, &cell.text));
             gap = 0;
         }
         gap += width.saturating_sub(cell.text.width()) + 2;
     }
-    line.push('\n');
+    line.push("\n");
     line
 }
 
@@ -248,13 +238,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_gone() {
-        let hostile = "a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}P1\u{1b}\\d\u{9b}1me\u{202e}f\rg\nh\u{7f}\u{8}i";
-        assert_eq!(clean(hostile), "abcd1mef g hi");
-        assert_eq!(clean_block("x\ty\nz\u{1b}[31m!"), "x\ty\nz!");
-        assert_eq!(clean("\u{1b}"), "");
-        assert_eq!(clean_block("\u{1b}]never closed\nnext"), "next");
+    fn what_a_terminal_would_obey_is_escaped() {
+        let hostile = "a\u{1b}[2Jb\u{9b}c\u{202e}d\re\nf\u{7f}";
+        assert_eq!(clean(hostile), "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{d}e f\\u{7f}");
+        assert_eq!(clean_block("x\ty\r\nz\u{8}!"), "x\ty\nz\\u{8}!");
         assert_eq!(clean("plain ü 漢 👍"), "plain ü 漢 👍");
+    }
+
+    #[test]
+    fn what_a_program_printed_loses_its_escape_sequences() {
+        let printed = "a\u{1b}[2Jb\u{1b}]0;title\u{7}c\u{1b}P1\u{1b}\\d\u{1b}[1;31me";
+        assert_eq!(without_sequences(printed), "abcde");
+        assert_eq!(without_sequences("\u{1b}"), "");
+        assert_eq!(without_sequences("\u{1b}]never closed\nnext"), "next");
     }
 
     #[test]
@@ -266,11 +262,11 @@ mod tests {
             table
         };
         let plain = Paint { is_on: false };
-        insta::assert_snapshot!(table().render(plain, None), @r"
+        insta::assert_snapshot!(table().render(plain, None).as_str(), @r"
         a     a rather long name of a task  x
         bbbb  short
         ");
-        insta::assert_snapshot!(table().render(plain, Some(24)), @r"
+        insta::assert_snapshot!(table().render(plain, Some(24)).as_str(), @r"
         a     a rather long …  x
         bbbb  short
         ");

@@ -48,6 +48,7 @@ mod time_text;
 mod undo;
 mod usage;
 mod view;
+mod visible;
 mod wire;
 
 pub use actor::ActorKind;
@@ -85,7 +86,7 @@ pub use plan::{
     call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     plan_from_json, plan_value, task_from_json,
 };
-pub use question::{ApprovalRequest, AskedCall, revealed};
+pub use question::{ApprovalRequest, AskedCall};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};
 pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanNotify, PlanRecord,
@@ -109,4 +110,5 @@ pub use usage::{add_usage, cost};
 pub use view::{
     CallChange, Changes, EdgeChange, EventQuery, NewEvent, Query, TaskChange, View, ViewError, ViewResult,
 };
+pub use visible::{escaped, is_deceptive, revealed};
 pub use wire::{Metadata, Task, TaskParts, ToolCall, read_task};

@@ -1,6 +1,7 @@
 //! What would change in a file, as people read it.
 
-use crate::text::{Paint, Style, clean_block, style};
+use crate::shown::{Shown, shown};
+use crate::text::{Paint, Style, style};
 use clap::builder::styling::AnsiColor;
 
 const ADDED: Style = AnsiColor::Green.on_default();
@@ -10,18 +11,18 @@ const REMOVED: Style = AnsiColor::Red.on_default();
 const AROUND: usize = 3;
 
 /// Returns the lines that change, with some around them. Changes are at one place, or near each other.
-pub(super) fn diff(path: &str, before: &str, after: &str, paint: Paint) -> String {
+pub(super) fn diff(path: &str, before: &str, after: &str, paint: Paint) -> Shown {
     let (old, new) = (lines(before), lines(after));
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let most = old.len().min(new.len()) - same;
     let same_end =
         old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(old, new)| old == new).count();
-    let mut text = paint.style(style::BOLD, &clean_block(path)) + "\n";
+    let mut text = shown![paint.style(style::BOLD, path), "\n"];
     let mut add = |mark: &str, lines: &[&str], of: Style| {
         for line in lines {
             let line = format!("{mark} {}", line.trim_end_matches('\r'));
-            text.push_str(&paint.style(of, &clean_block(line.trim_end())));
-            text.push('\n');
+            text.push(paint.style(of, line.trim_end()));
+            text.push("\n");
         }
     };
     add(" ", &old[same.saturating_sub(AROUND)..same], style::PLAIN);

@@ -10,6 +10,7 @@ use super::known::{Agent, Part, Piece, Wish};
 use super::links::{Spot, spot};
 use crate::error::CliError;
 use crate::files::read_file;
+use crate::shown::Shown;
 use crate::text::Paint;
 
 /// What is to become of files. All of it is known before anything is written.
@@ -126,7 +127,7 @@ impl Changes {
     }
 
     /// Returns the lines that change.
-    pub(crate) fn diff(&self, paint: Paint) -> String {
+    pub(crate) fn diff(&self, paint: Paint) -> Shown {
         let changed = self.files.iter().filter(|(_, file)| file.change() != Change::Unchanged);
         let diffs = changed.map(|(name, file)| {
             let remark = match file.change() {
@@ -138,7 +139,7 @@ impl Changes {
             let link = file.link.as_ref().map(|link| format!("{link} -> ")).unwrap_or_default();
             diff(&format!("{link}{name}{remark}"), &text(&file.before), &text(&file.after), paint)
         });
-        diffs.collect::<Vec<_>>().join("\n")
+        Shown::joined(diffs, "\n")
     }
 
     /// Writes everything.

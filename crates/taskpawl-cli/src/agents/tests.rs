@@ -357,7 +357,7 @@ fn what_a_link_leads_to_is_written_once_and_the_link_stays() {
     Changes::removing(root, &[Agent::Claude, Agent::Codex]).unwrap().write(root).unwrap();
     let shown = Changes::adding(root, &[Agent::Claude], Wish::default()).unwrap();
     let shown = shown.diff(crate::text::Paint { is_on: false });
-    assert!(shown.contains("CLAUDE.md -> AGENTS.md\n"), "{shown}");
+    assert!(shown.as_str().contains("CLAUDE.md -> AGENTS.md\n"), "{shown:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::fit::fit;
 use super::{Checklist, Item, Mark, Sheet};
+use crate::shown::{Shown, shown};
 use crate::text::{Paint, Style, clean, cut, style};
 
 /// What turns while something runs; one of them is drawn for [`TURN`](super::screen::TURN).
@@ -96,7 +97,7 @@ fn lines_below(panels: &[Panel<'_>]) -> usize {
 }
 
 /// Returns the lines of a frame: none is wider than `width`, and there are at most `height`.
-pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<String> {
+pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<Shown> {
     let panels = panels(sheet, view);
     let mut lines = vec![header(&panels[0], view, paint)];
     let below = if view.is_collapsed { headers(&panels, view, paint) } else { rows(&panels, view, paint) };
@@ -107,7 +108,7 @@ pub(crate) fn frame(sheet: &Sheet, view: &View, paint: Paint) -> Vec<String> {
     lines
 }
 
-fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> String {
+fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> Shown {
     const LONGEST: usize = 24;
     const SHORTEST: usize = 8;
     let title = panel.title(view);
@@ -120,10 +121,10 @@ fn header(panel: &Panel<'_>, view: &View, paint: Paint) -> String {
     let bar = room.saturating_sub(owner.width() + state.width() + 2).min(LONGEST);
     let mut line = paint.style(style::BOLD, &cut(&title, width));
     if bar >= SHORTEST && !panel.list.is_empty() {
-        line = format!("{line}  {}", self::bar(panel.list, bar, paint));
+        line = shown![line, "  ", self::bar(panel.list, bar, paint)];
     }
     let beside = format!("{owner}{state}");
-    if beside.is_empty() { line } else { line + &paint.style(GREY, &beside) }
+    if beside.is_empty() { line } else { shown![line, paint.style(GREY, &beside)] }
 }
 
 /// Returns how many items need somebody or run: in words, where there is no room for them in signs, and where there is none for these
@@ -146,20 +147,20 @@ fn state(list: &Checklist, turn: usize, room: usize) -> String {
     signs
 }
 
-fn bar(list: &Checklist, width: usize, paint: Paint) -> String {
+fn bar(list: &Checklist, width: usize, paint: Paint) -> Shown {
     let share = list.completed.saturating_mul(width as u64).checked_div(list.total).unwrap_or(0);
     let full = usize::try_from(share).unwrap_or(width).min(width);
-    format!("{}{}", paint.style(GREEN, &"━".repeat(full)), paint.style(GREY, &"─".repeat(width - full)))
+    shown![paint.style(GREEN, &"━".repeat(full)), paint.style(GREY, &"─".repeat(width - full))]
 }
 
 /// Returns the headers below the first.
-fn headers(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+fn headers(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     let others = panels.iter().skip(1).map(|panel| header(panel, view, paint));
     others.take(view.room().unwrap_or(usize::MAX)).collect()
 }
 
 /// Returns what stands below the first header.
-fn rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+fn rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     let Some(room) = view.room() else { return all_rows(panels, view, paint) };
     if view.shows_all {
         let most = lines_below(panels).saturating_sub(room);
@@ -176,7 +177,7 @@ fn rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
     lines
 }
 
-fn all_rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<String> {
+fn all_rows(panels: &[Panel<'_>], view: &View, paint: Paint) -> Vec<Shown> {
     let mut lines = Vec::new();
     for (at, panel) in panels.iter().enumerate() {
         lines.extend((at > 0).then(|| header(panel, view, paint)));
@@ -200,7 +201,7 @@ fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
     given
 }
 
-fn rows_of(list: &Checklist, room: Option<usize>, view: &View, paint: Paint) -> Vec<String> {
+fn rows_of(list: &Checklist, room: Option<usize>, view: &View, paint: Paint) -> Vec<Shown> {
     let fit = fit(list, room);
     let shown = fit.items.iter().map(|position| row(&list.items[*position], view, paint));
     let hidden: Vec<String> =
@@ -216,7 +217,7 @@ fn rows_of(list: &Checklist, room: Option<usize>, view: &View, paint: Paint) -> 
 const INDENT: usize = 2;
 const DEEPEST: usize = 8;
 
-fn row(item: &Item, view: &View, paint: Paint) -> String {
+fn row(item: &Item, view: &View, paint: Paint) -> Shown {
     let indent = " ".repeat(2 + INDENT * item.depth.min(DEEPEST));
     let (glyph, glyph_style, title_style) = look(item.status, view.turn);
     let room = view.width.unwrap_or(usize::MAX).saturating_sub(indent.len() + 2);
@@ -224,12 +225,11 @@ fn row(item: &Item, view: &View, paint: Paint) -> String {
     let beside: Vec<String> =
         [&item.owner, &item.detail].into_iter().flatten().map(|text| clean(text)).collect();
     let (title, beside) = share(&title, &beside.join(" · "), room);
-    let mut line =
-        format!("{indent}{} {}", paint.style(glyph_style, glyph), paint.style(title_style, &title));
+    let mut line = shown![indent, paint.style(glyph_style, glyph), " ", paint.style(title_style, &title)];
     if !beside.is_empty() {
-        line = format!("{line}  {}", paint.style(GREY, &beside));
+        line = shown![line, "  ", paint.style(GREY, &beside)];
     }
-    if room == 0 { cut(&format!("{indent}{glyph}"), view.width.unwrap_or_default()) } else { line }
+    if room == 0 { cut(&format!("{indent}{glyph}"), view.width.unwrap_or_default()).into() } else { line }
 }
 
 /// Shares the columns of a line: the title gets what it needs, but for some where there is much to be said beside it.

@@ -1,33 +1,26 @@
 //! The terminal while a checklist is drawn on it, and how it was before.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
-use crossterm::cursor::{Hide, Show};
-use crossterm::execute;
-use crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
-};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
 
+use crate::error::CliError;
 use crate::output::write_out;
+use crate::shown::{Control, Shown, shown};
 
 /// How long one picture of the spinner is shown.
 pub(crate) const TURN: Duration = Duration::from_millis(300);
 
-/// Terminals that know it show everything between these at once; others ignore them.
-const BEGIN_FRAME: &str = "\u{1b}[?2026h";
-const END_FRAME: &str = "\u{1b}[?2026l";
-
 /// The whole terminal. It is as it was before when this is dropped, and when something panics.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    last: Vec<String>,
+    last: Vec<Shown>,
 }
 
 impl Screen {
     /// Takes the terminal.
-    pub(crate) fn enter() -> io::Result<Self> {
-        enable_raw_mode()?;
+    pub(crate) fn enter() -> Result<Self, CliError> {
+        enable_raw_mode().map_err(CliError::Output)?;
         // From here on the terminal is given back, whatever happens.
         let screen = Self { last: Vec::new() };
         let before = std::panic::take_hook();
@@ -36,7 +29,7 @@ impl Screen {
             give_back();
             before(panic);
         }));
-        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        write_out(&Control::EnterScreen.into())?;
         Ok(screen)
     }
 
@@ -48,12 +41,20 @@ impl Screen {
     }
 
     /// Draws a frame in one piece, so that nothing flickers.
-    pub(crate) fn draw(&mut self, lines: Vec<String>) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, lines: Vec<Shown>) -> Result<(), CliError> {
         if lines == self.last {
             return Ok(());
         }
-        let rows: Vec<String> = lines.iter().map(|line| format!("{line}\u{1b}[K")).collect();
-        write_out(&format!("{BEGIN_FRAME}\u{1b}[H{}\u{1b}[J{END_FRAME}", rows.join("\r\n")))?;
+        let mut frame = shown![Control::BeginFrame, Control::Home];
+        for (at, line) in lines.iter().enumerate() {
+            if at > 0 {
+                // The terminal is raw: a line break alone does not move to the first column.
+                frame.push(shown![Control::Return, "\n"]);
+            }
+            frame.push(shown![line, Control::EraseLine]);
+        }
+        frame.push(shown![Control::EraseBelow, Control::EndFrame]);
+        write_out(&frame)?;
         self.last = lines;
         Ok(())
     }
@@ -72,9 +73,8 @@ impl Drop for Screen {
 
 fn give_back() {
     // There is nobody to tell when the terminal is gone.
-    let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+    let _ = write_out(&Control::LeaveScreen.into());
     let _ = disable_raw_mode();
-    let _ = io::stdout().flush();
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     fn a_panic_gives_the_terminal_back_and_is_read_on_it() {
         if std::env::var_os(ON_STAGE).is_some() {
             let mut screen = Screen::enter().unwrap();
-            screen.draw(vec!["drawn in place".to_owned()]).unwrap();
+            screen.draw(vec!["drawn in place".into()]).unwrap();
             panic!("something is wrong");
         }
         let directory = tempfile::tempdir().unwrap();

@@ -3,7 +3,13 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{Checklist, Item, Kept, Mark, Sheet, View, frame};
+use crate::shown::Shown;
 use crate::text::Paint;
+
+/// Returns lines as one text.
+fn joined(lines: Vec<Shown>) -> String {
+    Shown::joined(lines, "\n").as_str().to_owned()
+}
 
 const PLAIN: Paint = Paint { is_on: false };
 
@@ -47,7 +53,7 @@ fn plan(list: &Checklist) -> Sheet {
 }
 
 fn text(list: &Checklist, view: &View) -> String {
-    frame(&plan(list), view, PLAIN).join("\n")
+    joined(frame(&plan(list), view, PLAIN))
 }
 
 fn kept(scope: &str, number: usize) -> Kept {
@@ -61,7 +67,7 @@ fn kept(scope: &str, number: usize) -> Kept {
 fn a_frame_shows_marks_owners_calls_and_subtasks() {
     insta::assert_snapshot!(text(&varied(), &View::default()), @"
     ▾ Tasks (2/9 completed)  ━━━━━───────────────────  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch the sources
+      ✓ Fetch \u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspace
@@ -82,7 +88,7 @@ fn a_frame_has_colours() {
         item("c", "Open", Mark::NotStarted),
     ]);
     let view = View { width: Some(60), height: Some(10), turn: 3, has_keys: true, ..View::default() };
-    let lines = frame(&plan(&list), &view, Paint { is_on: true }).join("\n");
+    let lines = joined(frame(&plan(&list), &view, Paint { is_on: true }));
     insta::assert_snapshot!(lines.replace('\u{1b}', "␛"), @"
     ␛[1m▾ Tasks (1/3 completed)␛[0m  ␛[32m━━━━━━␛[0m␛[90m──────────────␛[0m␛[90m  1 in progress␛[0m
       ␛[32m✓␛[0m ␛[2mDone␛[0m
@@ -97,7 +103,7 @@ fn sixty_columns_are_enough() {
     let view = View { width: Some(59), height: Some(20), has_keys: true, ..View::default() };
     insta::assert_snapshot!(text(&varied(), &view), @"
     ▾ Tasks (2/9 completed)  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch the sources
+      ✓ Fetch \u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspa…
@@ -181,10 +187,9 @@ fn an_empty_list_is_a_header() {
 fn nothing_of_the_state_is_left_out_of_the_header_while_there_is_room_for_a_sign() {
     let unlisted = [(Mark::Failed, 12), (Mark::Waiting, 3), (Mark::InProgress, 2)].into();
     let list = Checklist { completed: 40, total: 100, items: Vec::new(), unlisted };
-    let lines: Vec<String> = [90, 64, 59, 45, 40, 30]
-        .map(|width| frame(&plan(&list), &View { width: Some(width), ..View::default() }, PLAIN)[0].clone())
-        .into();
-    insta::assert_snapshot!(lines.join("\n"), @"
+    let lines = [90, 64, 59, 45, 40, 30]
+        .map(|width| frame(&plan(&list), &View { width: Some(width), ..View::default() }, PLAIN)[0].clone());
+    insta::assert_snapshot!(joined(lines.to_vec()), @"
     ▾ Tasks (40/100 completed)  ━━━━━━━━━───────────────  12 failed, 3 waiting, 2 in progress
     ▾ Tasks (40/100 completed)  12 failed, 3 waiting, 2 in progress
     ▾ Tasks (40/100 completed)  ━━━━━━─────────  ✗ 12  ! 3  ⠋ 2
@@ -200,7 +205,7 @@ fn nothing_turns_in_a_list_that_was_left_for_review() {
     let left = Kept { ended: true, list: Checklist::of(items), ..kept("talk", 0) };
     let sheet = Sheet { plan: Checklist::default(), lists: vec![left] };
     assert!(!sheet.is_moving());
-    insta::assert_snapshot!(frame(&sheet, &View::default(), PLAIN).join("\n"), @"
+    insta::assert_snapshot!(joined(frame(&sheet, &View::default(), PLAIN)), @"
     ▾ Tasks of talk (1/2 completed, ended)  ━━━━━━━━━━━━────────────  ann@host
       ✓ Set up
       ◐ Build it
@@ -224,8 +229,8 @@ fn a_frame_fits_every_terminal() {
             let lines = frame(&Sheet { plan: list.clone(), lists }, &view, PLAIN);
             assert!(Some(lines.len()) <= height, "{view:?}: {lines:?}");
             for line in &lines {
-                assert!(Some(line.width()) <= width, "{view:?}: {line:?}");
-                assert!(!line.contains('\u{1b}'), "{line:?}");
+                assert!(Some(line.as_str().width()) <= width, "{view:?}: {line:?}");
+                assert!(!line.as_str().contains('\u{1b}'), "{line:?}");
             }
         }
     }
@@ -238,7 +243,7 @@ fn what_models_keep_is_drawn_below_the_plan() {
     let lists = vec![kept("talk", 3), kept("0b2f6c1e-9a4d-4c55-8a39-2f6f0f5f7f10", 40)];
     let sheet = Sheet { plan, lists };
     let view = View { width: Some(59), height: Some(14), has_keys: true, ..View::default() };
-    insta::assert_snapshot!(frame(&sheet, &view, PLAIN).join("\n"), @"
+    insta::assert_snapshot!(joined(frame(&sheet, &view, PLAIN)), @"
     ▾ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
       ✓ Build
       ○ Publish
@@ -255,14 +260,14 @@ fn what_models_keep_is_drawn_below_the_plan() {
     q quit  c fold  a all  ↑↓ scroll
     ");
     let folded = View { is_collapsed: true, ..view };
-    insta::assert_snapshot!(frame(&sheet, &folded, PLAIN).join("\n"), @"
+    insta::assert_snapshot!(joined(frame(&sheet, &folded, PLAIN)), @"
     ▸ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
     ▸ Tasks of talk (1/3 completed)  ann@host  1 in progress
     ▸ Tasks of 0b2f6c1e-9a4d-4… (1/40 completed)  ann@host  ⠋ 1
     q quit  c open  a all  ↑↓ scroll
     ");
     let lowest = View { shows_all: true, scroll: usize::MAX, height: Some(5), ..view };
-    insta::assert_snapshot!(frame(&sheet, &lowest, PLAIN).join("\n"), @"
+    insta::assert_snapshot!(joined(frame(&sheet, &lowest, PLAIN)), @"
     ▾ Tasks (1/2 completed)  ━━━━━━━━━━━━────────────
       ○ Step 37
       ○ Step 38
@@ -270,7 +275,7 @@ fn what_models_keep_is_drawn_below_the_plan() {
     45-47 of 47  q quit  c fold  a what matters  ↑↓ scroll
     ");
     let alone = Sheet { plan: Checklist::default(), lists: vec![kept("talk", 2)] };
-    insta::assert_snapshot!(frame(&alone, &View::default(), PLAIN).join("\n"), @"
+    insta::assert_snapshot!(joined(frame(&alone, &View::default(), PLAIN)), @"
     ▾ Tasks of talk (1/2 completed)  ━━━━━━━━━━━━────────────  ann@host  1 in progress
       ✓ Step 0
       ⠋ Step 1

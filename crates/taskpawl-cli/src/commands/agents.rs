@@ -1,6 +1,6 @@
 //! `init --agent`: what agents read in a project is shown, and written or taken back.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::agents::{Agent, Change, Changes, Wish};
 use crate::app::App;
 use crate::error::CliError;
+use crate::output::write_err;
 
 /// Which agents are told of the project, and how.
 #[derive(Debug, clap::Args)]
@@ -90,7 +91,7 @@ pub(super) fn run(
     }
     if !changes.is_empty() {
         if !out.is_json {
-            out.print(&changes.diff(out.paint))?;
+            out.print(changes.diff(out.paint))?;
         }
         consent(app, args)?;
     }
@@ -122,9 +123,8 @@ fn consent(app: &App, args: &AgentArgs) -> Result<(), CliError> {
     if app.is_json() || !app.terminal().can_ask() {
         return Err(refused("nothing was changed: nobody can be asked whether to"));
     }
-    let mut stderr = std::io::stderr().lock();
     // A question that nobody sees is answered by the end of the input below.
-    let _ = write!(stderr, "\nchange these files? [y/N] ").and_then(|()| stderr.flush());
+    let _ = write_err(&"\nchange these files? [y/N] ".into());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;

@@ -12,6 +12,7 @@ use taskpawl::{ApplyOptions, Error, Manager};
 use crate::app::App;
 use crate::commands::{calls, parse, question};
 use crate::error::{CliError, Problem, SHOWN};
+use crate::shown::{Shown, shown};
 use crate::text::{clean, nearest, style};
 
 /// Bring a plan file into the store: the same file again changes nothing
@@ -101,7 +102,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         out.remark("dry run: nothing was changed");
     }
-    out.print(&text_of(app, &report))
+    out.print(text_of(app, &report))
 }
 
 /// A plan that was read from a file.
@@ -244,9 +245,9 @@ pub(super) fn preview_manager(app: &App) -> Result<Manager, CliError> {
     }
 }
 
-pub(crate) fn text_of(app: &App, report: &ApplyReport) -> String {
+pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
     let paint = app.out().paint;
-    let mut text = format!("plan {}\n", paint.style(style::BOLD, &clean(&report.plan)));
+    let mut text = shown!["plan ", paint.style(style::BOLD, &clean(&report.plan)), "\n"];
     let lists = [
         ("created", &report.created),
         ("changed", &report.changed),

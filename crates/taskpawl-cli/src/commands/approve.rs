@@ -1,4 +1,3 @@
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -9,6 +8,8 @@ use crate::app::App;
 use crate::commands::question::{self, Extent};
 use crate::commands::{calls, parse, print, select};
 use crate::error::CliError;
+use crate::output::write_err;
+use crate::shown::shown;
 
 /// Let tasks start, or go on, that wait for a decision
 #[derive(Debug, clap::Args)]
@@ -102,7 +103,7 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if !out.is_json {
         for request in asked.iter().chain(&left) {
             let hash = &request.hash[..request.hash.len().min(12)];
-            out.print(&format!("{}  hash {hash}\n\n", question::text(request, Extent::Full, out.paint)))?;
+            out.print(shown![question::text(request, Extent::Full, out.paint), "  hash ", hash, "\n\n"])?;
         }
     }
     for request in &left {
@@ -148,10 +149,8 @@ fn approve_all(
 
 fn is_wanted(count: usize) -> bool {
     let what = print::count(count as u64, "task");
-    let mut stderr = std::io::stderr().lock();
     // Without the question nobody can answer it, and then the answer is no.
-    let asked = write!(stderr, "Approve {what}, with everything that is listed? [y/N] ")
-        .and_then(|()| stderr.flush());
+    let asked = write_err(&format!("Approve {what}, with everything that is listed? [y/N] ").into());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")

@@ -28,5 +28,5 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&serde_json::json!({ "shell": args.shell.to_string(), "script": script }));
     }
-    out.print(&script)
+    out.print(&*script)
 }

@@ -80,7 +80,7 @@ fn list(app: &App, with_origin: bool) -> Result<ExitCode, CliError> {
             Cell::styled(origin, style::DIM),
         ]);
     }
-    out.print(&table.render(out.paint, out.width))
+    out.print(table.render(out.paint, out.width))
 }
 
 fn shown(setting: &Setting) -> Shown<'_> {
@@ -97,7 +97,7 @@ fn get(app: &App, name: &str) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&shown(setting));
     }
-    out.print(&format!("{}\n", crate::text::clean(&setting.value)))
+    out.print(format!("{}\n", crate::text::clean(&setting.value)))
 }
 
 fn path(app: &App) -> Result<ExitCode, CliError> {
@@ -116,5 +116,5 @@ fn path(app: &App) -> Result<ExitCode, CliError> {
         };
         table.row(vec![Cell::styled(label, style::DIM), Cell::new(text)]);
     }
-    out.print(&table.render(out.paint, None))
+    out.print(table.render(out.paint, None))
 }

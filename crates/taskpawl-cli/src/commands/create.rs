@@ -1,4 +1,4 @@
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::process::ExitCode;
 
 use taskpawl::model::NewTask;
@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::commands::fields::NewTaskArgs;
 use crate::commands::print;
 use crate::error::CliError;
+use crate::output::write_err;
 
 /// Make a task; without calls and subtasks it is work for an agent or a person
 #[derive(Debug, clap::Args)]
@@ -47,9 +48,8 @@ pub(super) fn ask(app: &App, what: &str) -> Result<String, CliError> {
         let hint = format!("give it as an argument, as in `taskpawl create {}`", what.to_uppercase());
         return Err(CliError::usage_with(format!("the {what} is missing"), hint));
     }
-    let mut stderr = std::io::stderr().lock();
     // A question that nobody sees is answered by the end of the input below.
-    let _ = write!(stderr, "{what}: ").and_then(|()| stderr.flush());
+    let _ = write_err(&format!("{what}: ").into());
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| CliError::File { action: "read", path: "standard input".into(), source })?;

@@ -9,6 +9,7 @@ use crate::commands::explain::next;
 use crate::commands::parse;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, count, style};
 
 /// Show the longest chain of tasks, which no number of jobs makes shorter, and how long everything takes at least
@@ -42,25 +43,25 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&path);
     }
-    out.print(&text(&out, &path))
+    out.print(text(&out, &path))
 }
 
-fn text(out: &Output, path: &CriticalPath) -> String {
+fn text(out: &Output, path: &CriticalPath) -> Shown {
     if path.path.is_empty() {
-        return "nothing is left\n".to_owned();
+        return "nothing is left\n".into();
     }
-    let mut text = String::new();
-    let heading = |text: &mut String, words: &str| {
-        let _ = writeln!(text, "{}", out.paint.style(style::BOLD, words));
+    let mut text = Shown::new();
+    let heading = |text: &mut Shown, words: &str| {
+        text.push(shown![out.paint.style(style::BOLD, words), "\n"]);
     };
     heading(&mut text, "critical path");
     let mut table = Table::new(4);
     for task in &path.path {
         table.row(row(task, String::new()));
     }
-    text.push_str(&table.render(out.paint, out.width));
+    text.push(table.render(out.paint, out.width));
     if !path.is_timed {
-        text.push_str("nothing is known of how long tasks take: each counts as 1ms\n");
+        text.push("nothing is known of how long tasks take: each counts as 1ms\n");
     }
     let _ = writeln!(
         text,
@@ -77,7 +78,7 @@ fn text(out: &Output, path: &CriticalPath) -> String {
         for near in &path.near_critical {
             table.row(row(&near.task, format!("{} late", near.slack)));
         }
-        text.push_str(&table.render(out.paint, out.width));
+        text.push(table.render(out.paint, out.width));
     }
     next(out, &mut text, &path.next_actions);
     text

@@ -27,5 +27,5 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     let prefix = if out.is_quiet { "" } else { "deleted " };
     let lines: Vec<String> = deleted.iter().map(|id| format!("{prefix}{id}\n")).collect();
-    out.print(&lines.concat())
+    out.print(lines.concat())
 }

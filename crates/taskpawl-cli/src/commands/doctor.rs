@@ -8,6 +8,7 @@ use taskpawl::tools::{Enforcement, Level, NetworkWall, SpawnError};
 use crate::app::App;
 use crate::commands::sandbox::SandboxArgs;
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{Style, clean_block, style};
 
 /// Look for what is wrong with the store, and mend it
@@ -66,18 +67,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.data(&found)?;
         return Ok(exit(&found));
     }
-    let mut text = String::new();
+    let mut text = Shown::new();
     for finding in &found {
         let (word, look) = word(finding);
         let label = out.paint.style(look, word);
         let line = format!("{}: {}", finding.place, finding.message);
         let advice = advice(finding);
-        text.extend([&label, "  ", &clean_block(&line), "\n         ", &clean_block(&advice), "\n"]);
+        text.push(shown![label, "  ", clean_block(&line), "\n         ", clean_block(&advice), "\n"]);
     }
     if starts_programs && !found.iter().any(|finding| finding.is_open() || finding.check == NO_PROJECT) {
-        text.push_str("all is well\n");
+        text.push("all is well\n");
     }
-    out.print(&text)?;
+    out.print(text)?;
     let mendable = found.iter().filter(|finding| finding.is_open() && finding.severity == Severity::Mendable);
     if mendable.count() > 0 {
         out.remark("`taskpawl doctor --fix` mends what can be mended without loss");

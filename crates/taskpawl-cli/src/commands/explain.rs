@@ -8,6 +8,7 @@ use crate::commands::{parse, print, running};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::servers::Lack;
+use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, style};
 
 /// Tell why a task is not running, down to the first cause, and which command clears it
@@ -51,7 +52,7 @@ fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&explanation);
     }
-    out.print(&text(&out, &explanation))
+    out.print(text(&out, &explanation))
 }
 
 /// Says what the store cannot know: why a tool of a server or of the project is not there.
@@ -74,9 +75,9 @@ fn lack(app: &App, tool: &str) -> Result<Option<Lack>, CliError> {
     Ok(toolbox.lack(tool).or(app.servers()?.lack(tool)))
 }
 
-fn text(out: &Output, explanation: &Explanation) -> String {
+fn text(out: &Output, explanation: &Explanation) -> Shown {
     let id = out.paint.style(style::BOLD, &clean(explanation.task.as_str()));
-    let mut text = format!("{id}  {}\n", clean(&explanation.name));
+    let mut text = shown![id, "  ", clean(&explanation.name), "\n"];
     let half = explanation.chain.len() / 2;
     for (position, link) in explanation.chain.iter().enumerate() {
         if explanation.omitted > 0 && position == half {
@@ -85,26 +86,26 @@ fn text(out: &Output, explanation: &Explanation) -> String {
         line(out, &mut text, link, position + 1 == explanation.chain.len() && position > 0);
     }
     if !explanation.is_complete {
-        text.push_str("  (it waits for so many that not all of them were looked at)\n");
+        text.push("  (it waits for so many that not all of them were looked at)\n");
     }
     next(out, &mut text, &explanation.next_actions);
     text
 }
 
-fn line(out: &Output, text: &mut String, link: &Link, is_first_cause: bool) {
+fn line(out: &Output, text: &mut Shown, link: &Link, is_first_cause: bool) {
     let status = out.paint.style(style::of_status(link.status), link.status.as_str());
     let id = out.paint.style(style::BOLD, &clean(link.task.as_str()));
     let mark = if is_first_cause { "  <- first cause" } else { "" };
-    let _ = writeln!(text, "  {id} [{status}] {}{mark}", clean(&link.text));
+    text.push(shown!["  ", id, " [", status, "] ", clean(&link.text), mark, "\n"]);
 }
 
 /// Adds the commands that go on.
-pub(super) fn next(out: &Output, text: &mut String, actions: &[String]) {
+pub(super) fn next(out: &Output, text: &mut Shown, actions: &[String]) {
     if !actions.is_empty() {
-        let _ = writeln!(text, "\n{}", out.paint.style(style::BOLD, "next"));
+        text.push(shown!["\n", out.paint.style(style::BOLD, "next"), "\n"]);
     }
     for action in actions {
-        let _ = writeln!(text, "  {}", out.paint.style(style::HINT, &clean(action)));
+        text.push(shown!["  ", out.paint.style(style::HINT, &clean(action)), "\n"]);
     }
 }
 
@@ -116,14 +117,14 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&list);
     }
-    let mut text = String::new();
+    let mut text = Shown::new();
     let parts = [
         ("for runs, in this order", &list.for_runs, list.total_for_runs),
         ("for agents and people", &list.by_hand, list.total_by_hand),
     ];
     for (heading, tasks, total) in parts.into_iter().filter(|(.., total)| *total > 0) {
-        let _ = writeln!(text, "{}", out.paint.style(style::BOLD, heading));
-        text.push_str(&table(tasks).render(out.paint, out.width));
+        text.push(shown![out.paint.style(style::BOLD, heading), "\n"]);
+        text.push(table(tasks).render(out.paint, out.width));
         if total > tasks.len() {
             let _ = writeln!(text, "… {} more: `--limit 0` shows all", total - tasks.len());
         }
@@ -133,20 +134,20 @@ fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         out.remark("nothing is ready");
     }
     next(&out, &mut text, &list.next_actions);
-    out.print(&text)
+    out.print(text)
 }
 
-fn untakable(out: &Output, text: &mut String, list: &ReadyList) {
+fn untakable(out: &Output, text: &mut Shown, list: &ReadyList) {
     if list.for_nobody.is_empty() {
         return;
     }
-    let _ = writeln!(text, "{}", out.paint.style(style::BOLD, "ready, and no run here can take it"));
+    text.push(shown![out.paint.style(style::BOLD, "ready, and no run here can take it"), "\n"]);
     let mut table = Table::new(2);
     for task in &list.for_nobody {
         let (id, because) = (Cell::styled(&task.task, style::BOLD), Cell::new(&task.because));
         table.row(vec![id, because, Cell::new(&task.name)]);
     }
-    text.push_str(&table.render(out.paint, out.width));
+    text.push(table.render(out.paint, out.width));
     if list.total_for_nobody > list.for_nobody.len() {
         let more = list.total_for_nobody - list.for_nobody.len();
         let _ = writeln!(text, "… {more} more: `--limit 0` shows all");

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::commands::exchange::{self, Found};
 use crate::commands::{import, parse, question};
 use crate::error::CliError;
+use crate::output::write_data;
 
 /// Write tasks as another program keeps them
 #[derive(Debug, clap::Args)]
@@ -89,7 +90,12 @@ fn to_stdout(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     exchange::remark_left_out(app, &written.left_out);
     let text = written.files.iter().map(|(_, text)| text).next().unwrap_or_default();
     // What another program reads is not changed; on a terminal nothing in it may act on that.
-    out.print(&if app.terminal().stdout { crate::text::clean_block(text) + "\n" } else { text.to_owned() })
+    if app.terminal().stdout {
+        return out.print(crate::text::clean_block(text) + "\n");
+    }
+    // A reader that is gone has seen enough, and the end of the process tells of everything else.
+    let _ = write_data(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn to_path(app: &App, args: &Args, path: &Path) -> Result<ExitCode, CliError> {
@@ -426,5 +432,5 @@ fn report(app: &App, args: &Args, root: &Path, tasks: usize, done: &Done) -> Res
     }
     let tasks = crate::text::count(tasks as u64, "task");
     let files = crate::text::count(done.changed.len() as u64, "file");
-    out.print(&crate::text::clean_block(&format!("{tasks} in `{}`, {files} written\n", root.display())))
+    out.print(crate::text::clean_block(&format!("{tasks} in `{}`, {files} written\n", root.display())))
 }

@@ -11,6 +11,7 @@ use crate::commands::explain::next;
 use crate::commands::telling::Told;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, count, style};
 
 /// How many lines of each list are shown; `--json` has all.
@@ -34,11 +35,11 @@ pub(super) fn print(app: &App, mut forecast: Forecast, told: &[Told]) -> Result<
         (false, _) => {}
     }
     out.remark("dry run: nothing was changed");
-    out.print(&text(&out, &forecast, told))
+    out.print(text(&out, &forecast, told))
 }
 
-fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> String {
-    let mut text = String::new();
+fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> Shown {
+    let mut text = Shown::new();
     if let Some(effects) = &forecast.effects {
         add_effects(out, &mut text, effects);
     }
@@ -48,11 +49,11 @@ fn text(out: &Output, forecast: &Forecast, told: &[Told]) -> String {
         for task in wave.tasks.iter().take(SHOWN) {
             table.row(row(task));
         }
-        text.push_str(&table.render(out.paint, out.width));
+        text.push(table.render(out.paint, out.width));
         add_rest(&mut text, wave.tasks.len());
     }
     if forecast.waves.is_empty() {
-        text.push_str("nothing would run\n");
+        text.push("nothing would run\n");
     }
     if !forecast.approvals.is_empty() {
         heading(out, &mut text, "asks for approval first");
@@ -114,18 +115,18 @@ fn left_line(left: &Left) -> String {
     }
 }
 
-fn heading(out: &Output, text: &mut String, words: &str) {
-    let _ = writeln!(text, "{}", out.paint.style(style::BOLD, words));
+fn heading(out: &Output, text: &mut Shown, words: &str) {
+    text.push(shown![out.paint.style(style::BOLD, words), "\n"]);
 }
 
-fn add_list<T>(text: &mut String, items: &[T], line: impl Fn(&T) -> String) {
+fn add_list<T>(text: &mut Shown, items: &[T], line: impl Fn(&T) -> String) {
     for item in items.iter().take(SHOWN) {
         let _ = writeln!(text, "  {}", clean(&line(item)));
     }
     add_rest(text, items.len());
 }
 
-fn add_rest(text: &mut String, count: usize) {
+fn add_rest(text: &mut Shown, count: usize) {
     if count > SHOWN {
         let _ = writeln!(text, "  … {} more (--json lists them)", count - SHOWN);
     }
@@ -135,7 +136,7 @@ fn ids(ids: &[TaskId]) -> String {
     ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn add_effects(out: &Output, text: &mut String, effects: &Effects) {
+fn add_effects(out: &Output, text: &mut Shown, effects: &Effects) {
     heading(out, text, &format!("if {}", clean(&effects.given.join(", "))));
     let lists = [
         ("ready", &effects.ready),
@@ -153,7 +154,7 @@ fn add_effects(out: &Output, text: &mut String, effects: &Effects) {
     }
 }
 
-fn add_end(out: &Output, text: &mut String, forecast: &Forecast) {
+fn add_end(out: &Output, text: &mut Shown, forecast: &Forecast) {
     let counts: Vec<String> =
         forecast.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let time =
@@ -161,6 +162,6 @@ fn add_end(out: &Output, text: &mut String, forecast: &Forecast) {
     let ends = format!("ends with {}{}: {}", forecast.exit, time.unwrap_or_default(), counts.join(", "));
     heading(out, text, &ends);
     if !forecast.waves.is_empty() {
-        text.push_str("  if every call ends well, every approval is given and open conditions hold\n");
+        text.push("  if every call ends well, every approval is given and open conditions hold\n");
     }
 }

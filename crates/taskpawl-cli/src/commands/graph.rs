@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::commands::parse;
 use crate::commands::print::some;
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, style};
 
 /// Show what comes before what: tasks in layers, each of which needs only the ones above it
@@ -51,7 +52,7 @@ pub(super) struct Point {
 /// A task as `--json` shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct ShownTask<'a> {
     id: &'a TaskId,
     name: &'a str,
     status: Status,
@@ -67,19 +68,19 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_json {
         let layers = layers(&points);
-        let shown: Vec<Shown<'_>> =
+        let shown: Vec<ShownTask<'_>> =
             points.iter().zip(layers).map(|(point, layer)| shown(&points, point, layer)).collect();
         return out.data(&shown);
     }
-    out.print(&match args.format {
+    out.print(match args.format {
         Format::Text => text(&points, out.paint, out.width),
-        Format::Dot => dot(&points),
-        Format::Mermaid => mermaid(&points),
+        Format::Dot => dot(&points).into(),
+        Format::Mermaid => mermaid(&points).into(),
     })
 }
 
-fn shown<'a>(points: &'a [Point], point: &'a Point, layer: usize) -> Shown<'a> {
-    Shown {
+fn shown<'a>(points: &'a [Point], point: &'a Point, layer: usize) -> ShownTask<'a> {
+    ShownTask {
         id: &point.id,
         name: &point.name,
         status: point.status,
@@ -153,22 +154,22 @@ fn layers(points: &[Point]) -> Vec<usize> {
     (0..points.len()).map(|task| depth[exit(task)]).collect()
 }
 
-fn text(points: &[Point], paint: Paint, width: Option<usize>) -> String {
+fn text(points: &[Point], paint: Paint, width: Option<usize>) -> Shown {
     let mut order: Vec<(usize, usize)> = layers(points).into_iter().zip(0..).collect();
     order.sort_unstable();
     let id_width = points.iter().map(|point| point.id.as_str().chars().count().min(24)).max().unwrap_or(0);
-    let (mut text, mut last) = (String::new(), None);
+    let (mut text, mut last) = (Shown::new(), None);
     for (layer, task) in order {
         if last != Some(layer) {
-            let _ = writeln!(text, "{}", paint.style(style::DIM, &format!("layer {}", layer + 1)));
+            text.push(shown![paint.style(style::DIM, &format!("layer {}", layer + 1)), "\n"]);
             last = Some(layer);
         }
-        text.push_str(&line(points, &points[task], id_width, paint, width));
+        text.push(line(points, &points[task], id_width, paint, width));
     }
     text
 }
 
-fn line(points: &[Point], task: &Point, id_width: usize, paint: Paint, width: Option<usize>) -> String {
+fn line(points: &[Point], task: &Point, id_width: usize, paint: Paint, width: Option<usize>) -> Shown {
     let state = format!("  {:<11}", task.status.as_str());
     let id = clean(task.id.as_str());
     let mut rest = format!("  {id:<id_width$}");
@@ -184,7 +185,7 @@ fn line(points: &[Point], task: &Point, id_width: usize, paint: Paint, width: Op
     }
     let rest = rest.trim_end();
     let rest = width.map_or_else(|| rest.to_owned(), |width| cut(rest, width.saturating_sub(state.len())));
-    format!("{}{rest}\n", paint.style(style::of_status(task.status), &state))
+    shown![paint.style(style::of_status(task.status), &state), rest, "\n"]
 }
 
 fn dot(points: &[Point]) -> String {

@@ -1,4 +1,3 @@
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -12,7 +11,8 @@ use crate::app::App;
 use crate::commands::{parse, print};
 use crate::error::CliError;
 use crate::output::{Output, PageInfo};
-use crate::text::{clean, cut, quoted, style};
+use crate::shown::{Shown, shown};
+use crate::text::{clean, cut, quoted, style, without_sequences};
 
 /// Tell what changed, when, and by whom, in the order in which it happened
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let page = PageInfo { limit, count: entries.len(), truncated, ..PageInfo::default() };
         return out.page(&entries, &page);
     } else {
-        out.print(&lines(&out, &entries))?;
+        out.print(lines(&out, &entries))?;
     }
     if truncated {
         let last = entries.last().map_or(0, |entry| entry.event.revision);
@@ -140,7 +140,7 @@ fn print_all(
     match (format, out.is_json) {
         (Format::Ndjson, _) => each(&mut |entries| out.lines(entries))?,
         (Format::Auto, true) => return out.stream(each),
-        (Format::Auto, false) => each(&mut |entries| out.print(&lines(out, entries)).map(drop))?,
+        (Format::Auto, false) => each(&mut |entries| out.piece(&lines(out, entries)))?,
     };
     Ok(ExitCode::SUCCESS)
 }
@@ -159,8 +159,8 @@ fn find(manager: &Manager, filter: &HistoryFilter) -> Result<(Vec<HistoryEntry>,
 }
 
 /// Returns a line for each entry.
-pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> String {
-    let mut text = String::new();
+pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
+    let mut text = Shown::new();
     for HistoryEntry { event, undone_by } in entries {
         let head = format!("{:>5}  {}", event.revision, format_time(event.at));
         let task = event.task.as_ref().map_or_else(String::new, |task| format!("{task}  "));
@@ -171,7 +171,7 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> String {
         let rest = clean(&format!("  {}{run}  {task}{}{undone}", event.actor, what(&event.kind)));
         let rest =
             out.width.map_or_else(|| rest.clone(), |width| cut(&rest, width.saturating_sub(head.len())));
-        let _ = writeln!(text, "{}{rest}", out.paint.style(style::DIM, &head));
+        text.push(shown![out.paint.style(style::DIM, &head), rest, "\n"]);
     }
     text
 }
@@ -201,7 +201,11 @@ fn what(kind: &EventKind) -> String {
         EventKind::Renewed { lease_until } => format!("claim renewed{}", until(Some(*lease_until))),
         EventKind::CallStarted { call, start, .. } => format!("call {call} started{}", nth(*start)),
         EventKind::CallEnded { call, status, error, again_at, .. } => {
-            format!("call {call} {status}{}{}", again(*again_at), after_colon(error.as_deref()))
+            format!(
+                "call {call} {status}{}{}",
+                again(*again_at),
+                after_colon(error.as_deref().map(without_sequences).as_deref())
+            )
         }
         EventKind::Stopped { .. } => "all its calls have ended".to_owned(),
         EventKind::RoundEnded { round, of, again_at } => {
@@ -254,6 +258,7 @@ fn status(kind: &EventKind) -> String {
     };
     let attempt = if *to == Status::InProgress { format!(", attempt {attempt}") } else { String::new() };
     let because = reason.as_deref().and_then(in_words);
+    let text = text.as_deref().map(without_sequences);
     let because = after_colon(text.as_deref().or(because.as_deref()));
     format!("{from} → {to} by {cause}{attempt}{}{because}", until(*lease_until))
 }

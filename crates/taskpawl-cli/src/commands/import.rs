@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::commands::exchange::{self, Found};
 use crate::commands::{apply, print, question};
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 
 /// Bring tasks of another program into the store, with their states: the same file again changes nothing
@@ -80,7 +81,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     }
     if out.is_quiet {
         let ids = report.created.iter().chain(&report.changed);
-        return out.print(&ids.map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
+        return out.print(ids.map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
     }
     exchange::remark_left_out(app, &left_out);
     if is_empty {
@@ -89,7 +90,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if args.dry_run {
         out.remark("dry run: nothing was changed");
     }
-    out.print(&text_of(app, &report))
+    out.print(text_of(app, &report))
 }
 
 fn nothing_in(found: &Found) -> String {
@@ -152,9 +153,9 @@ fn find(word: &str, path: Option<&Path>) -> Result<Found, CliError> {
     }
 }
 
-fn text_of(app: &App, report: &ImportReport) -> String {
+fn text_of(app: &App, report: &ImportReport) -> Shown {
     let paint = app.out().paint;
-    let mut text = format!("{}\n", paint.style(style::BOLD, &clean(&report.source)));
+    let mut text = shown![paint.style(style::BOLD, &clean(&report.source)), "\n"];
     let lists = [("created", &report.created), ("changed", &report.changed), ("gone", &report.gone)];
     for (label, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         let _ = writeln!(text, "  {label:<9}  {:>5}  {}", ids.len(), clean(&some(ids)));
@@ -169,7 +170,8 @@ fn text_of(app: &App, report: &ImportReport) -> String {
     if report.kept.len() > SHOWN {
         let _ = writeln!(text, "  {:<9}  {} more (--json lists them)", "kept", report.kept.len() - SHOWN);
     }
-    text + &apart_of(report)
+    text.push(apart_of(report));
+    text
 }
 
 /// Returns what was kept by an earlier import, and is said in two ways still.

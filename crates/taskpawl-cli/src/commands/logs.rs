@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,13 +15,15 @@ use taskpawl::tools::{RedactorStream, Vault};
 use crate::app::App;
 use crate::commands::parse;
 use crate::error::CliError;
-use crate::text::{clean_block, style};
+use crate::output::{write_data, write_out};
+use crate::shown::shown;
+use crate::text::{clean, clean_block, style, without_sequences};
 
 /// Show what the calls of a task printed, of every start
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\
-Control characters are left out on a terminal; --raw prints every byte that is kept.
+On a terminal escape sequences are left out and other control characters are escaped; --raw prints every byte that is kept.
 Secrets are taken out, also of what a call that still runs has printed so far.
 
 Examples:
@@ -396,19 +398,14 @@ impl Printer {
         let break_line = if self.ends_line { "" } else { "\n" };
         let tool = &task.metadata.tool_calls[name.position].tool_name;
         let head = format!("== {} {tool}, start {}, {} ==", name.call, name.start, name.stream);
-        let head = self.paint.style(style::DIM, &clean_block(&head));
-        write_bytes(format!("{break_line}{head}\n").as_bytes())
+        let head = self.paint.style(style::DIM, &clean(&head));
+        write_out(&shown![break_line, head, "\n"])
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), CliError> {
         if !self.is_cleaned {
-            return write_bytes(bytes);
+            return write_data(bytes);
         }
-        write_bytes(clean_block(&String::from_utf8_lossy(bytes)).as_bytes())
+        write_out(&clean_block(&without_sequences(&String::from_utf8_lossy(bytes))).into())
     }
-}
-
-fn write_bytes(bytes: &[u8]) -> Result<(), CliError> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CliError::Output)
 }

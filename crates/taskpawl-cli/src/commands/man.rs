@@ -37,7 +37,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&serde_json::json!({ "page": page }));
     }
-    out.print(&page)
+    out.print(&*page)
 }
 
 fn write(dir: &Path) -> std::io::Result<usize> {

@@ -325,7 +325,7 @@ async fn serve_client(app: &App, args: &Args, server: &McpServer) -> Result<(), 
     if out.is_json {
         out.data(&json!({"url": door.url(), "token": door.token()}))?;
     } else {
-        out.print(&format!("{}\nAuthorization: Bearer {}\n", door.url(), door.token()))?;
+        out.print(format!("{}\nAuthorization: Bearer {}\n", door.url(), door.token()))?;
     }
     server.serve_http(door, CancellationToken::new()).await;
     Ok(())

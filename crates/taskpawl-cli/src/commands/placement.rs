@@ -58,7 +58,7 @@ pub(super) fn print(app: &App, place: &Place) -> Result<ExitCode, CliError> {
             table.row(vec![Cell::styled(label, style::DIM), Cell::new(value)]);
         }
     }
-    out.print(&table.render(out.paint, None))
+    out.print(table.render(out.paint, None))
 }
 
 impl Shown {

@@ -11,6 +11,7 @@ use taskpawl::store::PlacementError;
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, text_of};
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 
 /// Look at plan files without changing anything
@@ -81,7 +82,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     if checked.apply.is_none() {
         out.remark("there is no store here; nothing was compared with it");
     }
-    out.print(&told(app, &checked))
+    out.print(told(app, &checked))
 }
 
 fn has_store(app: &App) -> Result<bool, CliError> {
@@ -92,11 +93,12 @@ fn has_store(app: &App) -> Result<bool, CliError> {
     }
 }
 
-fn told(app: &App, checked: &Checked) -> String {
+fn told(app: &App, checked: &Checked) -> Shown {
     let paint = app.out().paint;
-    let mut text = match &checked.apply {
-        Some(report) => text_of(app, report),
-        None => format!("plan {}\n", paint.style(style::BOLD, &clean(checked.plan))),
+    let mut text = if let Some(report) = &checked.apply {
+        text_of(app, report)
+    } else {
+        shown!["plan ", paint.style(style::BOLD, &clean(checked.plan)), "\n"]
     };
     let _ = writeln!(text, "  {:<9}  {:>5}", "tasks", checked.tasks);
     for Param { name, kind, value } in &checked.params {

@@ -14,6 +14,7 @@ use taskpawl::tools::{
 use crate::app::App;
 use crate::commands::{calls, parse};
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{Cell, Table, clean, style};
 
 /// Show which calls run, which ask first, and which never run
@@ -171,7 +172,7 @@ fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
     if out.is_json {
         out.data(&checked)?;
     } else {
-        out.print(&text(app, &spec.tool_name, &checked))?;
+        out.print(text(app, &spec.tool_name, &checked))?;
     }
     Ok(ExitCode::from(match checked.explained.decision {
         Decision::Allow => 0,
@@ -189,14 +190,14 @@ fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
     }
 }
 
-fn text(app: &App, tool: &str, checked: &Checked) -> String {
+fn text(app: &App, tool: &str, checked: &Checked) -> Shown {
     let (out, explained) = (app.out(), &checked.explained);
     let look = match explained.decision {
         Decision::Allow => style::DIM,
         Decision::Ask => style::WARNING,
         Decision::Deny => style::ERROR,
     };
-    let mut text = format!("{}\n", out.paint.style(look, explained.decision.as_str()));
+    let mut text = shown![out.paint.style(look, explained.decision.as_str()), "\n"];
     let mut table = Table::new(2);
     for step in &explained.steps {
         let cells = [step.layer.as_str(), step.decision.as_str(), step.why.as_str()];
@@ -208,7 +209,7 @@ fn text(app: &App, tool: &str, checked: &Checked) -> String {
     if let Some(why) = &explained.in_vain {
         table.row(["call", "deny", why].into_iter().map(Cell::new).collect());
     }
-    text.push_str(&table.render(out.paint, None));
+    text.push(table.render(out.paint, None));
     match &explained.commands {
         Some(commands) if commands.len() > 1 => {
             let lines = commands.iter().map(|argv| format!("  {}\n", clean(&argv.join(" "))));
@@ -217,10 +218,10 @@ fn text(app: &App, tool: &str, checked: &Checked) -> String {
         // What a tool runs does not stand in what was asked.
         Some(commands) if !matches!(tool, "exec" | "shell") => {
             let lines = commands.iter().map(|argv| format!("it runs: {}\n", clean(&argv.join(" "))));
-            text.extend(lines);
+            text.push(lines.collect::<String>());
         }
         _ if explained.is_plain == Some(false) => {
-            text.push_str(
+            text.push(
                 "not all of it is plain: no rule allows it, and rules that ask or deny suspect the worst\n",
             );
         }
@@ -260,10 +261,10 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&layers);
     }
-    let mut text = String::new();
+    let mut text = Shown::new();
     for layer in &layers {
         let file = layer.file.as_ref().map_or("without a file".to_owned(), |file| file.display().to_string());
-        let _ = writeln!(text, "{}  {}", out.paint.style(style::BOLD, layer.layer.as_str()), clean(&file));
+        text.push(shown![out.paint.style(style::BOLD, layer.layer.as_str()), "  ", clean(&file), "\n"]);
         for (origin, standing) in &layer.origins {
             let _ = writeln!(text, "  {origin}: {}", standing.as_str().unwrap_or_default());
         }
@@ -284,7 +285,7 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
             );
         }
     }
-    out.print(&text)?;
+    out.print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

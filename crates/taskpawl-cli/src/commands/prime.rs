@@ -39,7 +39,7 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
     }
     match digest(app) {
         Ok(digest) if out.is_json => out.data(&digest),
-        Ok(digest) => out.print(&text(&digest, &app.store_words())),
+        Ok(digest) => out.print(text(&digest, &app.store_words())),
         Err(error) => unread(&out, &error),
     }
 }
@@ -59,10 +59,10 @@ fn digest(app: &App) -> Result<Digest, CliError> {
 fn unread(out: &Output, error: &CliError) -> Result<ExitCode, CliError> {
     let line = format!("taskpawl: the plan cannot be read now: {}", error.message());
     if out.is_json {
-        say(&clean_block(&line));
+        say(clean_block(&line));
         return out.data(&None::<()>);
     }
-    out.print(&format!("{}\n", cut(&clean(&line), 500)))
+    out.print(format!("{}\n", cut(&clean(&line), 500)))
 }
 
 /// How many tokens the text may have.

@@ -58,7 +58,7 @@ pub(super) fn unread(
         return out.data(shown);
     }
     let lines: Vec<String> = ids.iter().map(|id| format!("{id}\n")).collect();
-    out.print(&lines.concat())
+    out.print(lines.concat())
 }
 
 fn read(manager: &Manager, ids: &[TaskId]) -> Result<Vec<Task>, CliError> {
@@ -70,7 +70,7 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_quiet {
         let ids: Vec<String> = tasks.iter().map(|task| format!("{}\n", task.id)).collect();
-        return out.print(&ids.concat());
+        return out.print(ids.concat());
     }
     let mut table = Table::new(2);
     for task in tasks {
@@ -80,7 +80,7 @@ fn changed(app: &App, tasks: &[Task]) -> Result<ExitCode, CliError> {
             Cell::new(&task.name),
         ]);
     }
-    out.print(&table.render(out.paint, out.width))
+    out.print(table.render(out.paint, out.width))
 }
 
 /// Prints a part of the tasks: `more` is the command that shows what follows, without `--offset`.
@@ -95,7 +95,7 @@ pub(super) fn page(
     if out.is_json {
         return out.page(&page.tasks, &PageInfo::of(page, limit, offset));
     }
-    out.print(&table_of(&page.tasks).render(out.paint, out.width))?;
+    out.print(table_of(&page.tasks).render(out.paint, out.width))?;
     if page.tasks.is_empty() {
         out.remark("no tasks");
     }

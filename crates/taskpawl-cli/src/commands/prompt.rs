@@ -1,6 +1,6 @@
 //! Asks the person at the terminal about tasks that wait for a decision, while the run goes on.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -10,7 +10,9 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::commands::question::{self, Extent};
 use crate::environment::is_in_foreground;
+use crate::output::write_err;
 use crate::report::Curtain;
+use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style};
 
 /// Asks one question after the other on the terminal.
@@ -46,42 +48,39 @@ impl Prompt {
 
     async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> Verdict {
         keyboard.forget();
-        say(&format!("\n{}", question::text(request, Extent::Short, self.paint)));
+        say(&shown!["\n", question::text(request, Extent::Short, self.paint)]);
         loop {
             say(&self.choices(request));
             let Some(line) = keyboard.line().await else {
-                say("\n");
+                say(&"\n".into());
                 return Verdict::Skip;
             };
             match typed(line.trim(), request) {
                 Typed::Verdict(verdict) => return verdict,
                 Typed::Show => say(&self.explained(request)),
-                Typed::Unclear => say("  that is none of them; `?` says what they do\n"),
+                Typed::Unclear => say(&"  that is none of them; `?` says what they do\n".into()),
             }
         }
     }
 
-    fn choices(&self, request: &ApprovalRequest) -> String {
-        let key = |key: &str, rest: &str| format!("[{}]{rest}", self.paint.style(style::BOLD, key));
+    fn choices(&self, request: &ApprovalRequest) -> Shown {
+        let key = |key: &str, rest: &str| shown!["[", self.paint.style(style::BOLD, key), "]", rest];
         let options = (1..).zip(&request.options);
         let line = |(number, option): (u32, &String)| {
-            format!("  {}\n", key(&number.to_string(), &format!(" {}", clean(option))))
+            shown!["  ", key(&number.to_string(), &format!(" {}", clean(option))), "\n"]
         };
-        let options = options.map(line).collect::<Vec<_>>().concat();
+        let options: Shown = options.map(line).collect();
         let mut choices = if options.is_empty() { vec![key("a", "pprove")] } else { Vec::new() };
         choices.extend([key("r", "eject [reason]"), key("s", "kip"), key("?", " show")]);
-        format!("{options}  {}: ", choices.join("  "))
+        shown![options, "  ", Shown::joined(choices, "  "), ": "]
     }
 
     /// Returns what was left out of the question, and what each choice does.
-    fn explained(&self, request: &ApprovalRequest) -> String {
+    fn explained(&self, request: &ApprovalRequest) -> Shown {
         let whole = question::text(request, Extent::Full, self.paint);
         let is_new = whole != question::text(request, Extent::Short, self.paint);
-        let whole = if is_new {
-            format!("\n{whole}")
-        } else {
-            "  everything that would run stands above\n".to_owned()
-        };
+        let whole =
+            if is_new { shown!["\n", whole] } else { "  everything that would run stands above\n".into() };
         let yes = if request.options.is_empty() {
             ("a", "it runs as it is shown".to_owned())
         } else {
@@ -94,7 +93,7 @@ impl Prompt {
             ("s", format!("it stays open, for a later run, or for `{}`", later[0])),
         ];
         let lines = choices.map(|(key, what)| format!("  {key:<8}  {what}\n"));
-        format!("{whole}{}", lines.concat())
+        shown![whole, lines.concat()]
     }
 }
 
@@ -130,7 +129,7 @@ impl<'a> Stage<'a> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            say("\n  (no longer asked)\n");
+            say(&"\n  (no longer asked)\n".into());
         }
         if let Some(curtain) = self.curtain {
             curtain.open();
@@ -195,10 +194,9 @@ fn option_of<'a>(line: &str, options: &'a [String]) -> Option<&'a str> {
     option.map(String::as_str)
 }
 
-fn say(text: &str) {
-    let mut stderr = std::io::stderr().lock();
+fn say(text: &Shown) {
     // Nobody can read it, so nobody will answer: the question stays.
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = write_err(text);
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let left = size(report.bytes_left);
         out.remark(&format!("{left} stay: what open tasks, runs that go on and results need is not removed"));
     }
-    out.print(&format!("{}\n", said(&report, args.dry_run)))
+    out.print(format!("{}\n", said(&report, args.dry_run)))
 }
 
 /// Keeps the output within the quota of the configuration, if there is one, and says what that removed.

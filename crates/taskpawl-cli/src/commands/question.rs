@@ -9,6 +9,7 @@ use taskpawl::{Error, Manager};
 use crate::app::App;
 use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, quoted, style};
 
 /// How many characters of an argument are shown where not all of it is.
@@ -54,12 +55,12 @@ pub(crate) fn refuse_without_person(app: &App, by: &'static str) -> Result<(), C
 }
 
 /// Returns a question with everything that would run.
-pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> String {
+pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> Shown {
     let mut text = paint.style(style::BOLD, &clean(request.task.as_str()));
     if request.name != request.task.as_str() {
         let _ = write!(text, "  {}", clean(&request.name));
     }
-    text.push('\n');
+    text.push("\n");
     if let Some(ask) = &request.ask {
         let _ = writeln!(text, "  {}", clean(ask));
     }
@@ -78,7 +79,7 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
         let _ = writeln!(text, "  … and {hidden} calls more");
     }
     if request.calls.is_empty() {
-        text.push_str("  nothing is run by it\n");
+        text.push("  nothing is run by it\n");
     }
     items(&mut text, request, extent);
     if let Some(end) = request.expires_at {
@@ -88,10 +89,10 @@ pub(crate) fn text(request: &ApprovalRequest, extent: Extent, paint: Paint) -> S
     text
 }
 
-fn add_call(text: &mut String, request: &ApprovalRequest, call: &AskedCall, extent: Extent, paint: Paint) {
+fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, extent: Extent, paint: Paint) {
     let task = if call.task == request.task { String::new() } else { format!("{}/", call.task) };
     let line = format!("{task}{}  {}  (from {})", call.call, call.tool, call.origin);
-    let _ = writeln!(text, "  {}", paint.style(style::HINT, &one_line(&line)));
+    text.push(shown!["  ", paint.style(style::HINT, &one_line(&line)), "\n"]);
     if let Some(sandbox) = &call.sandbox {
         let _ = writeln!(text, "    asks of the sandbox: {}", one_line(&wishes(sandbox)));
     }
@@ -112,7 +113,7 @@ fn wishes(sandbox: &SandboxRequest) -> String {
 }
 
 /// Text of several lines keeps them; everything else is JSON.
-fn argument(text: &mut String, name: &str, value: &Value, extent: Extent) {
+fn argument(text: &mut Shown, name: &str, value: &Value, extent: Extent) {
     let lines = value.as_str().filter(|text| text.trim_end().contains('\n'));
     let shown = lines.map_or_else(|| value.to_string(), str::to_owned);
     let (shown, hidden) = match extent {
@@ -143,7 +144,7 @@ fn shortened(text: &str) -> (String, usize) {
     if length <= SHOWN { (text.to_owned(), 0) } else { (text.chars().take(SHOWN).collect(), length - SHOWN) }
 }
 
-fn items(text: &mut String, request: &ApprovalRequest, extent: Extent) {
+fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
     let Some(items) = &request.items else { return };
     let _ = writeln!(text, "  for each of {}:", super::print::count(items.len() as u64, "element"));
     let shown = if extent == Extent::Full { items.len() } else { items.len().min(LISTED) };
@@ -175,10 +176,10 @@ mod tests {
 
     #[test]
     fn what_would_run_hides_nothing() {
-        let mut text = String::new();
+        let mut text = Shown::new();
         argument(&mut text, "command", &json!("echo a\u{202e}b\u{200b}"), Extent::Full);
         argument(&mut text, "stdin", &json!("one\ntw\u{2066}o"), Extent::Full);
         let shown = "    command: \"echo a\\u{202e}b\\u{200b}\"\n    stdin:\n      one\n      tw\\u{2066}o\n";
-        assert_eq!(text, shown);
+        assert_eq!(text.as_str(), shown);
     }
 }

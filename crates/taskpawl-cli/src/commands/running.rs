@@ -202,7 +202,7 @@ fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, Cl
     if out.is_json {
         out.data(summary)?;
     } else if format != Format::Ndjson {
-        out.print(&summary_text(summary, out.paint))?;
+        out.print(summary_text(summary, out.paint))?;
     }
     Ok(ExitCode::from(summary.exit))
 }

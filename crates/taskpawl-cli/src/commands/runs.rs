@@ -41,7 +41,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     for run in &runs {
         table.row(row(run));
     }
-    out.print(&table.render(out.paint, out.width))?;
+    out.print(table.render(out.paint, out.width))?;
     if truncated {
         out.remark(&format!("the latest {limit}: `taskpawl runs --limit 0` shows all"));
     } else {

@@ -14,7 +14,8 @@ use crate::commands::question::{self, Extent};
 use crate::commands::telling::Told;
 use crate::error::CliError;
 use crate::output::Output;
-use crate::text::{clean, clean_block, style};
+use crate::shown::{Shown, shown};
+use crate::text::{clean, clean_block, style, without_sequences};
 
 /// Show everything about a task
 #[derive(Debug, clap::Args)]
@@ -57,23 +58,18 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         let request = plans.manager().approval_request(task.id.as_str())?;
         if let Some(request) = request {
             let is_over = task.question_over;
-            sheet.push_str(&asked(app, &request, options, is_over)?);
+            sheet.push(asked(app, &request, options, is_over)?);
         }
     }
-    out.print(&sheet)
+    out.print(sheet)
 }
 
 /// Returns what a task asks, whole, with the commands that decide about it.
-fn asked(
-    app: &App,
-    request: &ApprovalRequest,
-    options: &[String],
-    is_over: bool,
-) -> Result<String, CliError> {
+fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool) -> Result<Shown, CliError> {
     let paint = app.out().paint;
-    let mut text = format!("\n{}\n", paint.style(style::BOLD, "waits for a decision"));
+    let mut text = shown!["\n", paint.style(style::BOLD, "waits for a decision"), "\n"];
     for line in question::text(request, Extent::Full, paint).lines().skip(1) {
-        let _ = writeln!(text, "{line}");
+        text.push(shown![line, "\n"]);
     }
     let _ = writeln!(text, "  hash {}", request.hash);
     let id = request.task.as_str();
@@ -93,22 +89,22 @@ fn asked(
 /// The text of a task, as it grows.
 struct Sheet<'a> {
     out: &'a Output,
-    text: String,
+    text: Shown,
 }
 
 impl<'a> Sheet<'a> {
     fn new(out: &'a Output) -> Self {
-        Self { out, text: String::new() }
+        Self { out, text: Shown::new() }
     }
 
-    fn of(mut self, task: &Task, told: Option<&Told>) -> String {
+    fn of(mut self, task: &Task, told: Option<&Told>) -> Shown {
         let id = self.out.paint.style(style::BOLD, &clean(task.id.as_str()));
-        let _ = writeln!(self.text, "{id}  {}", clean(&task.name));
+        self.text.push(shown![id, "  ", clean(&task.name), "\n"]);
         let status = self.out.paint.style(style::of_status(task.status), task.status.as_str());
-        self.raw("status", &status);
+        self.raw("status", status);
         self.field("blocked", task.blocked_reason.as_ref().map(print::reason));
         self.field("over", task.question_over.then(|| OVER.to_owned()));
-        self.field("error", task.error.clone());
+        self.field("error", task.error.as_deref().map(without_sequences));
         self.field("held by", task.claim.as_ref().map(|claim| holder(claim, task.claim_ended)));
         self.field("ended by", task.ended_by.as_ref().map(print::ending));
         self.field("priority", Some(task.priority.to_string()));
@@ -141,14 +137,14 @@ impl<'a> Sheet<'a> {
         self.text
     }
 
-    fn raw(&mut self, label: &str, value: &str) {
+    fn raw(&mut self, label: &str, value: impl Into<Shown>) {
         let label = self.out.paint.style(style::DIM, &format!("{label:<10}"));
-        let _ = writeln!(self.text, "  {label}  {value}");
+        self.text.push(shown!["  ", label, "  ", value.into(), "\n"]);
     }
 
     fn field(&mut self, label: &str, value: Option<String>) {
         if let Some(value) = value {
-            self.raw(label, &clean(&value));
+            self.raw(label, clean(&value));
         }
     }
 
@@ -159,7 +155,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn heading(&mut self, label: &str) {
-        let _ = writeln!(self.text, "\n{}", self.out.paint.style(style::BOLD, label));
+        self.text.push(shown!["\n", self.out.paint.style(style::BOLD, label), "\n"]);
     }
 
     fn block(&mut self, label: &str, text: &str) {
@@ -199,7 +195,7 @@ impl<'a> Sheet<'a> {
                 self.indented(&clean(&format!("used: {usage}")), "      ");
             }
             if let Some(error) = &call.error {
-                self.indented(&format!("error: {error}"), "      ");
+                self.indented(&without_sequences(&format!("error: {error}")), "      ");
             }
             if let Some(result) = &call.result {
                 self.indented(&clean(&format!("result: {result}")), "      ");

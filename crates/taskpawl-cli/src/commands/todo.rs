@@ -85,7 +85,7 @@ struct Cleared<'a> {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     match &args.what {
         What::Help { tool } => help(app, tool),
-        What::Guide { dialect, write: None, .. } => app.out().print(&taskpawl_todo::guide(*dialect)),
+        What::Guide { dialect, write: None, .. } => app.out().print(taskpawl_todo::guide(*dialect)),
         What::Guide { dialect, write: Some(path), force } => {
             write_guide(app, *dialect, path.as_deref(), *force)
         }
@@ -151,7 +151,7 @@ fn write_guide(
         fs::create_dir_all(above).map_err(failed)?;
     }
     fs::write(&path, text).map_err(failed)?;
-    app.out().print(&format!("{}\n", clean(&path.to_string_lossy())))
+    app.out().print(format!("{}\n", clean(&path.to_string_lossy())))
 }
 
 /// Returns the checklist that is meant: that of a scope, or the one that changed last.
@@ -171,7 +171,7 @@ fn prompt(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
     if out.is_json {
         return out.data(&serde_json::json!({ "prompt": block }));
     }
-    if block.is_empty() { Ok(ExitCode::SUCCESS) } else { out.print(&format!("{}\n", clean_block(&block))) }
+    if block.is_empty() { Ok(ExitCode::SUCCESS) } else { out.print(format!("{}\n", clean_block(&block))) }
 }
 
 fn clear(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
@@ -187,5 +187,5 @@ fn clear(app: &App, scope: Option<&str>) -> Result<ExitCode, CliError> {
     }
     let done = list.items.iter().filter(|item| item.status == ChecklistStatus::Completed).count();
     let items = count(list.items.len() as u64, "item");
-    out.print(&format!("cleared the checklist of {}: {items}, {done} completed\n", clean(&list.scope)))
+    out.print(format!("cleared the checklist of {}: {items}, {done} completed\n", clean(&list.scope)))
 }

@@ -1,6 +1,5 @@
 //! `todo promote`: items of a list become tasks of the plan.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +9,8 @@ use crate::app::App;
 use crate::commands::print::count;
 use crate::commands::{apply, todo};
 use crate::error::CliError;
+use crate::output::write_err;
+use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 use crate::todo_lists;
 
@@ -188,10 +189,8 @@ fn is_wanted(app: &App, items: usize) -> Result<bool, CliError> {
         let hint = "`--dry-run` shows the items, `--yes` makes the tasks";
         return Err(CliError::usage_with("nobody can be asked here whether these become tasks", hint));
     }
-    let mut stderr = std::io::stderr().lock();
     // Without the question nobody can answer it, and then the answer is no.
-    let asked =
-        write!(stderr, "Make {} of these? [y/N] ", count(items as u64, "task")).and_then(|()| stderr.flush());
+    let asked = write_err(&format!("Make {} of these? [y/N] ", count(items as u64, "task")).into());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     Ok(asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -205,7 +204,7 @@ fn print(app: &App, promoted: &[Promoted]) -> Result<ExitCode, CliError> {
     let line = |task: &Promoted| {
         let was = if task.is_new { "" } else { WAS };
         let id = out.paint.style(style::BOLD, &clean(task.id.as_str()));
-        if out.is_quiet { format!("{id}\n") } else { format!("{id}  {}{was}\n", clean(&task.name)) }
+        if out.is_quiet { shown![id, "\n"] } else { shown![id, "  ", clean(&task.name), was, "\n"] }
     };
-    out.print(&promoted.iter().map(line).collect::<String>())
+    out.print(promoted.iter().map(line).collect::<Shown>())
 }

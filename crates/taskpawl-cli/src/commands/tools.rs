@@ -19,7 +19,8 @@ use crate::commands::{calls, parse};
 use crate::error::CliError;
 use crate::output::say;
 use crate::servers::{self, private_directory};
-use crate::text::{Cell, Table, clean, clean_block, style};
+use crate::shown::shown;
+use crate::text::{Cell, Table, clean, clean_block, style, without_sequences};
 use crate::toolbox::ToolSource;
 
 /// Show the tools that calls can name, and try one by hand
@@ -169,7 +170,7 @@ fn list(app: &App, connects: bool) -> Result<ExitCode, CliError> {
             Cell::new(&tool.spec.description),
         ]);
     }
-    out.print(&table.render(out.paint, out.width))
+    out.print(table.render(out.paint, out.width))
 }
 
 fn hints(hints: Hints) -> String {
@@ -191,7 +192,7 @@ fn show(app: &App, name: &str) -> Result<ExitCode, CliError> {
         return out.data(tool);
     }
     let spec = tool.spec;
-    let mut text = format!("{}\n{}\n", out.paint.style(style::BOLD, &clean(name)), clean(&spec.description));
+    let mut text = shown![out.paint.style(style::BOLD, &clean(name)), "\n", clean(&spec.description), "\n"];
     let limit = |value: &Value| value.as_str().map(str::to_owned);
     let timeout = serde_json::to_value(spec).ok().and_then(|spec| limit(&spec["timeout"]));
     let facts = [
@@ -207,9 +208,9 @@ fn show(app: &App, name: &str) -> Result<ExitCode, CliError> {
     for (label, schema) in [("arguments", Some(&spec.args_schema)), ("result", spec.result_schema.as_ref())] {
         let Some(fields) = schema.and_then(fields) else { continue };
         let _ = writeln!(text, "{label}");
-        text.push_str(&fields.render(out.paint, out.width));
+        text.push(fields.render(out.paint, out.width));
     }
-    out.print(&text)
+    out.print(text)
 }
 
 /// Returns a line for each field that a schema describes.
@@ -343,7 +344,7 @@ struct Listener;
 impl Observer for Listener {
     fn event(&self, event: &RunEvent) {
         if let RunEvent::Progress { message, .. } | RunEvent::Warning { message } = event {
-            say(&clean(message));
+            say(clean(&without_sequences(message)));
         }
     }
 }
@@ -380,12 +381,13 @@ fn print(app: &App, name: &str, called: &Called<'_>) -> Result<ExitCode, CliErro
         return out.data(called);
     }
     if let Some(error) = &called.call.error {
-        say(&format!("{} `{name}`: {}", out.paint_err.style(style::ERROR, "failed:"), clean(error)));
+        let failed = out.paint_err.style(style::ERROR, "failed:");
+        say(shown![failed, " `", name, "`: ", clean(&without_sequences(error))]);
     } else if called.task_status != Status::Done {
-        say(&format!("the call was not made: its task is {}", called.task_status));
+        say(format!("the call was not made: its task is {}", called.task_status));
     }
     let Some(result) = &called.call.result else { return Ok(ExitCode::SUCCESS) };
     let pretty = || serde_json::to_string_pretty(result).map_err(|error| CliError::Output(error.into()));
     let text = result.as_str().map_or_else(pretty, |text| Ok(text.to_owned()))?;
-    out.print(&format!("{}\n", clean_block(&text)))
+    out.print(format!("{}\n", clean_block(&without_sequences(&text))))
 }

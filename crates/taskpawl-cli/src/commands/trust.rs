@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use taskpawl::model::format_time;
+use taskpawl::model::{format_time, revealed};
 use toml::de::{DeTable, DeValue};
 
 use crate::app::App;
@@ -12,7 +12,9 @@ use crate::commands::question;
 use crate::config::files;
 use crate::error::CliError;
 use crate::files::{read_bytes, read_file};
-use crate::text::{clean, clean_block, style};
+use crate::output::write_err;
+use crate::shown::{Shown, shown};
+use crate::text::{clean, style};
 use crate::trust::{self, Trusted};
 
 /// What of a project describes servers, beside its configuration.
@@ -50,7 +52,7 @@ pub(crate) struct Args {
 /// A file that may be trusted.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ListedFile {
     file: PathBuf,
     /// `trusted`, `changed` since it was, or `untrusted`.
     state: &'static str,
@@ -84,17 +86,17 @@ fn list(app: &App, files: &[PathBuf]) -> Result<ExitCode, CliError> {
             (Some(entry), Ok(now)) if now == entry.sha256 => "trusted",
             (Some(_), _) => "changed",
         };
-        shown.push(Shown { file: file.clone(), state, since: entry.map(|entry| format_time(entry.at)) });
+        shown.push(ListedFile { file: file.clone(), state, since: entry.map(|entry| format_time(entry.at)) });
     }
     let out = app.out();
     if out.is_json {
         return out.data(&shown);
     }
-    let line = |shown: &Shown| {
+    let line = |shown: &ListedFile| {
         let since = shown.since.as_ref().map(|since| format!("  since {since}")).unwrap_or_default();
         format!("{:9}  {}{since}\n", shown.state, clean(&shown.file.to_string_lossy()))
     };
-    out.print(&shown.iter().map(line).collect::<String>())?;
+    out.print(shown.iter().map(line).collect::<String>())?;
     if shown.is_empty() {
         out.remark("this project describes no tools and no servers");
     }
@@ -117,7 +119,7 @@ fn give(app: &App, files: &[PathBuf], is_sure: bool) -> Result<ExitCode, CliErro
         let failed = |source| CliError::File { action: "read", path: file.clone(), source };
         let bytes = read_bytes(file).map_err(failed)?;
         let name = out.paint_err.style(style::BOLD, &clean(&file.to_string_lossy()));
-        say(&format!("{name}\n{}\n", clean_block(&String::from_utf8_lossy(&bytes))));
+        say(&shown![name, "\n", revealed(&String::from_utf8_lossy(&bytes)), "\n"]);
         hashes.push(taskpawl::tools::content_hash(&bytes));
     }
     if !is_sure && !is_wanted(files.len()) {
@@ -140,17 +142,16 @@ fn is_wanted(count: usize) -> bool {
         return false;
     };
     // Without the question nobody can answer it, and then the answer is no.
-    let asked =
-        terminal.write_all(format!("Trust {what}, to run what is described there? [y/N] ").as_bytes());
+    let question = Shown::from(format!("Trust {what}, to run what is described there? [y/N] "));
+    let asked = terminal.write_all(question.as_str().as_bytes());
     let mut line = String::new();
     let read = std::io::BufReader::new(terminal).read_line(&mut line);
     asked.is_ok() && read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-fn say(text: &str) {
-    let mut stderr = std::io::stderr().lock();
+fn say(text: &Shown) {
     // Who cannot read it will not say yes.
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = write_err(text);
 }
 
 /// Returns the files of the project that describe tools or servers.

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::commands::{history, parse, print, question};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::shown::{Shown, shown};
 use crate::text::style;
 
 /// How many changes and tasks are shown; the rest is counted.
@@ -53,39 +54,39 @@ fn preview(out: &Output, manager: &Manager, undone: &Undone) -> Result<ExitCode,
             let _ = writeln!(text, "{word} {}", print::some(ids));
         }
     }
-    out.print(&text)
+    out.print(text)
 }
 
 fn report(app: &App, manager: &Manager, undone: &Undone) -> Result<ExitCode, CliError> {
     let out = app.out();
     let ids = || undone.restored.iter().chain(&undone.removed);
     if out.is_quiet {
-        return out.print(&ids().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
+        return out.print(ids().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat());
     }
     match story(&out, manager, undone) {
-        Ok(text) => out.print(&text),
+        Ok(text) => out.print(text),
         Err(error) => print::unread(app, &ids().cloned().collect::<Vec<_>>(), &json!(undone), &error),
     }
 }
 
 /// Returns what the command had done, and how things are again.
-fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<String, CliError> {
+fn story(out: &Output, manager: &Manager, undone: &Undone) -> Result<Shown, CliError> {
     let mut text = changes(out, manager, undone, "undid")?;
     for id in undone.restored.iter().take(SHOWN) {
         let task = manager.get(id.as_str())?;
         let status = out.paint.style(style::of_status(task.status), task.status.as_str());
-        let _ = writeln!(text, "{} is {status} again", out.paint.style(style::BOLD, id.as_str()));
+        text.push(shown![out.paint.style(style::BOLD, id.as_str()), " is ", status, " again\n"]);
     }
     more(&mut text, undone.restored.len(), "tasks are as before");
     for id in undone.removed.iter().take(SHOWN) {
-        let _ = writeln!(text, "{} is gone again", out.paint.style(style::BOLD, id.as_str()));
+        text.push(shown![out.paint.style(style::BOLD, id.as_str()), " is gone again\n"]);
     }
     more(&mut text, undone.removed.len(), "tasks are gone again");
     Ok(text)
 }
 
 /// Returns the changes that the command had made.
-fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Result<String, CliError> {
+fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Result<Shown, CliError> {
     let after = undone.first.saturating_sub(1);
     let count = usize::try_from(undone.last - after).unwrap_or(usize::MAX);
     let filter = HistoryFilter { after, limit: count.min(SHOWN), ..HistoryFilter::default() };
@@ -94,12 +95,12 @@ fn changes(out: &Output, manager: &Manager, undone: &Undone, word: &str) -> Resu
         // That goes without saying here.
         entry.undone_by = None;
     }
-    let mut text = format!("{word}\n{}", history::lines(out, &entries));
+    let mut text = shown![word, "\n", history::lines(out, &entries)];
     more(&mut text, count, "changes");
     Ok(text)
 }
 
-fn more(text: &mut String, count: usize, what: &str) {
+fn more(text: &mut Shown, count: usize, what: &str) {
     if count > SHOWN {
         let _ = writeln!(text, "and {} more {what}", count - SHOWN);
     }

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::checklist::{Board, Keeping, Screen, Sheet, TURN, View, frame};
 use crate::commands::{history, parse, running};
 use crate::error::CliError;
+use crate::shown::{Shown, shown};
 use crate::text::Paint;
 
 /// Show the plan as a live checklist: what is done, what runs and who is at it, in whatever process
@@ -50,7 +51,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
         let view = View { width: out.width, ..View::default() };
         let lines = frame(&sheet, &view, out.paint);
-        return out.print(&(lines.join("\n") + "\n"));
+        return out.print(shown![Shown::joined(lines, "\n"), "\n"]);
     }
     if out.is_json || !has_screen(app) {
         return stream(app, manager, args.since);
@@ -80,11 +81,8 @@ fn stream(app: &App, manager: &Manager, since: Option<u64>) -> Result<ExitCode, 
         let filter = HistoryFilter { after, ..HistoryFilter::default() };
         manager.each_history(&filter, |entries| {
             after = entries.last().map_or(after, |entry| entry.event.revision);
-            result = if out.is_json {
-                out.lines(&entries)
-            } else {
-                out.print(&history::lines(&out, &entries)).map(drop)
-            };
+            result =
+                if out.is_json { out.lines(&entries) } else { out.piece(&history::lines(&out, &entries)) };
             result.is_ok()
         })?;
         result?;
@@ -111,13 +109,13 @@ fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliErr
     let mut drawing = Drawing { sheet: None, view: View::default(), paint };
     let exit = runtime.block_on(async {
         let mut sources = Sources::open(plans, means)?;
-        let mut screen = Screen::enter().map_err(CliError::Output)?;
+        let mut screen = Screen::enter()?;
         loop {
             let is_moving = drawing.sheet.as_ref().is_some_and(Sheet::is_moving);
             if let Some(exit) = drawing.handle(sources.next(is_moving).await, &mut screen)? {
                 return Ok::<_, CliError>(exit);
             }
-            screen.draw(drawing.frame()).map_err(CliError::Output)?;
+            screen.draw(drawing.frame())?;
         }
     })?;
     // Whoever reads keys waits for one that does not come.
@@ -125,7 +123,7 @@ fn draw(plans: &Taskpawl, means: Means, paint: Paint) -> Result<ExitCode, CliErr
     if let Some(sheet) = &drawing.sheet {
         let header = View { is_collapsed: true, width: drawing.view.width, ..View::default() };
         let header = frame(sheet, &header, paint);
-        crate::output::write_out(&(header.join("\n") + "\n")).map_err(CliError::Output)?;
+        crate::output::write_out(&shown![Shown::joined(header, "\n"), "\n"])?;
     }
     Ok(ExitCode::from(exit))
 }
@@ -298,7 +296,7 @@ impl Drawing {
         self.view.scroll = to(self.view.scroll).min(furthest);
     }
 
-    fn frame(&mut self) -> Vec<String> {
+    fn frame(&mut self) -> Vec<Shown> {
         let (columns, lines) = Screen::size();
         // A full line would leave the cursor in the next one on some terminals.
         self.view.width = Some(columns.saturating_sub(1).max(1));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::time::{Duration, Instant};
 
 use taskpawl::model::TaskId;
@@ -10,7 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Running;
 use super::lines::duration;
-use crate::text::{Paint, clean, cut, style};
+use crate::output::write_err;
+use crate::shown::{Control, Shown, shown};
+use crate::text::{Paint, clean, cut, style, without_sequences};
 
 /// How many running tasks are shown.
 const MOST_RUNNING: usize = 8;
@@ -41,19 +43,19 @@ impl Progress {
 
 /// What runs, as far as it is shown.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct RunningLines {
     lines: Vec<(String, Running)>,
     more: usize,
 }
 
 /// Returns the tasks that have run for the longest time, and how many more there are.
-pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> Shown {
+pub(super) fn shown(running: &BTreeMap<TaskId, Running>) -> RunningLines {
     let mut lines: Vec<(&TaskId, &Running)> = running.iter().collect();
     lines.sort_by_key(|(_, running)| running.number);
     let more = lines.len().saturating_sub(MOST_RUNNING);
     lines.truncate(MOST_RUNNING);
     let lines = lines.into_iter().map(|(id, running)| (id.to_string(), running.clone())).collect();
-    Shown { lines, more }
+    RunningLines { lines, more }
 }
 
 /// The lower end of the terminal.
@@ -71,16 +73,21 @@ impl Screen {
     }
 
     /// Writes `above` and, beneath it, the bar and what runs: all in one piece, so that nothing flickers.
-    pub(super) fn draw(&mut self, above: &str, running: &Shown, progress: &Progress) -> io::Result<()> {
+    pub(super) fn draw(
+        &mut self,
+        above: &Shown,
+        running: &RunningLines,
+        progress: &Progress,
+    ) -> io::Result<()> {
         let (width, height) = size();
         let lines = frame(running, progress, Instant::now(), (width, height.saturating_sub(1).max(1)));
         let mut text = self.erase(width);
-        text.push_str(above);
+        text.push(above);
         self.frame = lines.iter().map(|line| line.width()).collect();
         for (index, line) in lines.iter().enumerate() {
-            text.push_str(if index == 0 { "" } else { "\n" });
+            text.push(if index == 0 { "" } else { "\n" });
             let is_bar = index + 1 == lines.len();
-            text.push_str(&self.paint.style(if is_bar { style::BOLD } else { style::DIM }, line));
+            text.push(self.paint.style(if is_bar { style::BOLD } else { style::DIM }, line));
         }
         write(&text)
     }
@@ -92,28 +99,19 @@ impl Screen {
     }
 
     /// Returns what erases the last frame. A terminal that became narrower has wrapped its lines since.
-    fn erase(&mut self, width: usize) -> String {
+    fn erase(&mut self, width: usize) -> Shown {
         let rows: usize = self.frame.iter().map(|line| line.div_ceil(width).max(1)).sum();
         self.frame.clear();
         match rows {
-            0 => String::new(),
-            1 => "\r\u{1b}[J".to_owned(),
-            rows => format!("\r\u{1b}[{}A\u{1b}[J", rows - 1),
+            0 => Shown::new(),
+            1 => shown![Control::Return, Control::EraseBelow],
+            rows => shown![Control::Return, Control::Up(rows - 1), Control::EraseBelow],
         }
     }
 }
 
-/// Terminals that know it show everything between these at once; others ignore them.
-const BEGIN_FRAME: &str = "\u{1b}[?2026h";
-const END_FRAME: &str = "\u{1b}[?2026l";
-
-fn write(text: &str) -> io::Result<()> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let mut stderr = io::stderr().lock();
-    stderr.write_all(format!("{BEGIN_FRAME}{text}{END_FRAME}").as_bytes())?;
-    stderr.flush()
+fn write(text: &Shown) -> io::Result<()> {
+    if text.is_empty() { Ok(()) } else { write_err(&shown![Control::BeginFrame, text, Control::EndFrame]) }
 }
 
 /// Returns columns and rows of the terminal.
@@ -124,7 +122,12 @@ fn size() -> (usize, usize) {
 }
 
 /// Returns the lines of a frame: none is wider than the terminal, and there are at most `height`.
-fn frame(running: &Shown, progress: &Progress, now: Instant, (width, height): (usize, usize)) -> Vec<String> {
+fn frame(
+    running: &RunningLines,
+    progress: &Progress,
+    now: Instant,
+    (width, height): (usize, usize),
+) -> Vec<String> {
     // A full line would leave the cursor in the next one on some terminals.
     let width = width.saturating_sub(1);
     let room = height - 1;
@@ -147,7 +150,7 @@ fn running_line(id: &str, running: &Running, now: Instant, width: usize) -> Stri
     let took = whole_seconds(now.saturating_duration_since(running.since));
     let mut line = format!("  {took:>6}  {}", clean(id));
     for part in [&running.name, &running.message].into_iter().filter(|part| !part.is_empty() && *part != id) {
-        let _ = write!(line, "  {}", clean(part));
+        let _ = write!(line, "  {}", clean(&without_sequences(part)));
     }
     cut(&line, width)
 }
@@ -177,7 +180,7 @@ fn whole_seconds(took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn running(count: usize, name: &str, since: Instant) -> Shown {
+    fn running(count: usize, name: &str, since: Instant) -> RunningLines {
         let running = |number: usize| Running {
             number: number as u64,
             name: name.to_owned(),
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn a_frame_is_erased_as_the_terminal_has_wrapped_it() {
         let mut screen = Screen { paint: Paint { is_on: false }, frame: vec![50, 10] };
-        assert_eq!(screen.erase(25), "\r\u{1b}[2A\u{1b}[J");
-        assert_eq!(screen.erase(25), "");
+        assert_eq!(screen.erase(25).as_str(), "\r\u{1b}[2A\u{1b}[J");
+        assert!(screen.erase(25).is_empty());
     }
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use taskpawl::model::{ApprovalRequest, Status};
 use taskpawl::{EndedEarly, RunEvent};
 
-use crate::text::{Paint, clean, style};
+use crate::shown::{Shown, shown};
+use crate::text::{Paint, clean, style, without_sequences};
 
 /// The width of the longest state of a task that ended.
 const STATE: usize = 9;
 
 /// Returns the line of an event with its line break, or nothing if the event has none. `took` is how long a task took that
 /// ended with it.
-pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Option<String> {
+pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Option<Shown> {
     match event {
         RunEvent::TaskEnded { task, name, status, error } => {
             let error = error.as_deref().unwrap_or_default();
@@ -20,18 +21,18 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
         }
         RunEvent::Asked(request) => Some(asked(request, paint)),
         RunEvent::Warning { message } => {
-            Some(format!("{} {}\n", paint.style(style::WARNING, "warning:"), clean(message)))
+            Some(shown![paint.style(style::WARNING, "warning:"), " ", clean(message), "\n"])
         }
         RunEvent::Cached { task } => {
             let state = paint.style(style::DIM, &format!("{:<STATE$}", "cached"));
-            Some(format!("{state}  {}\n", paint.style(style::BOLD, &clean(task.as_str()))))
+            Some(shown![state, "  ", paint.style(style::BOLD, &clean(task.as_str())), "\n"])
         }
         RunEvent::ChangedBeyond { task, files, unknown, .. } => {
             let warning = paint.style(style::WARNING, "warning:");
-            Some(format!("{warning} {}\n", changed_beyond(task.as_str(), files, unknown.as_deref())))
+            Some(shown![warning, " ", changed_beyond(task.as_str(), files, unknown.as_deref()), "\n"])
         }
-        RunEvent::EndedEarly(ended) => Some(format!("{}\n", ended_early(ended))),
-        RunEvent::Stopping { hard, running } => Some(format!("{}\n", stopping(*hard, *running))),
+        RunEvent::EndedEarly(ended) => Some(shown![ended_early(ended), "\n"]),
+        RunEvent::Stopping { hard, running } => Some(shown![stopping(*hard, *running), "\n"]),
         RunEvent::RunStarted { .. }
         | RunEvent::CallStarted { .. }
         | RunEvent::Progress { .. }
@@ -41,24 +42,24 @@ pub(super) fn line(event: &RunEvent, took: Option<Duration>, paint: Paint) -> Op
     }
 }
 
-fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duration>, paint: Paint) -> String {
+fn ended(id: &str, name: &str, status: Status, error: &str, took: Option<Duration>, paint: Paint) -> Shown {
     let state = format!("{:<STATE$}", status.as_str());
     let mut line = paint.style(style::of_status(status), &state);
-    line.push_str("  ");
-    line.push_str(&paint.style(style::BOLD, &clean(id)));
+    line.push("  ");
+    line.push(paint.style(style::BOLD, &clean(id)));
     if name != id {
-        line.push_str("  ");
-        line.push_str(&clean(name));
+        line.push("  ");
+        line.push(clean(name));
     }
     if let Some(took) = took {
-        line.push_str("  ");
-        line.push_str(&paint.style(style::DIM, &duration(took)));
+        line.push("  ");
+        line.push(paint.style(style::DIM, &duration(took)));
     }
     if !error.is_empty() {
-        line.push_str(": ");
-        line.push_str(&clean(error));
+        line.push(": ");
+        line.push(clean(&without_sequences(error)));
     }
-    line.push('\n');
+    line.push("\n");
     line
 }
 
@@ -89,11 +90,11 @@ pub(super) fn ended_early(ended: &EndedEarly) -> String {
     format!("nothing more{of} starts: `{}` of {} is used up", ended.limit, clean(&ended.value))
 }
 
-fn asked(request: &ApprovalRequest, paint: Paint) -> String {
+fn asked(request: &ApprovalRequest, paint: Paint) -> Shown {
     let state = paint.style(style::of_status(Status::Blocked), &format!("{:<STATE$}", "waiting"));
     let id = paint.style(style::BOLD, &clean(request.task.as_str()));
     let ask = request.ask.as_deref().map(|ask| format!(": {}", clean(ask))).unwrap_or_default();
-    format!("{state}  {id}  for a decision{ask}\n")
+    shown![state, "  ", id, "  for a decision", ask, "\n"]
 }
 
 fn stopping(hard: bool, running: usize) -> String {
@@ -143,6 +144,6 @@ mod tests {
             error: Some("two\nlines\u{1b}]0;title\u{7}".to_owned()),
         };
         let line = line(&event, Some(Duration::from_secs(2)), Paint { is_on: false }).unwrap();
-        assert_eq!(line, "failed     a  name   2.0s: two lines\n");
+        assert_eq!(line.as_str(), "failed     a  \\u{1b}[2Jname\\u{d}\\u{202e}  2.0s: two lines\n");
     }
 }

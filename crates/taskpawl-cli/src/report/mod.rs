@@ -8,7 +8,7 @@ mod lines;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use serde::Serialize;
 use taskpawl::model::{Status, TaskId, Timestamp};
 use taskpawl::{Observer, RunEvent, RunSummary, Source};
 
-use crate::output::to_text;
+use crate::output::{to_text, write_err, write_out};
+use crate::shown::Shown;
 use crate::text::Paint;
 
 pub(crate) use summary::summary_text;
@@ -79,7 +80,7 @@ struct Shared {
 /// What is known of a run: written by the observer, read by the writer.
 #[derive(Debug)]
 struct State {
-    pending: String,
+    pending: Shown,
     running: BTreeMap<TaskId, Running>,
     /// What was started, in order: the number orders `running` for the eye.
     started: u64,
@@ -212,9 +213,9 @@ struct Stamped<'a> {
     event: &'a RunEvent,
 }
 
-fn json_line(event: &RunEvent, at: Timestamp) -> String {
+fn json_line(event: &RunEvent, at: Timestamp) -> Shown {
     let stamped = Stamped { at: taskpawl::model::format_time(at), event };
-    to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n"
+    (to_text(&stamped, false).expect("BUG: an event is always valid JSON") + "\n").into()
 }
 
 impl State {
@@ -258,7 +259,7 @@ impl State {
 impl Shared {
     fn new(options: Options) -> Self {
         let state = State {
-            pending: String::new(),
+            pending: Shown::new(),
             running: BTreeMap::new(),
             started: 0,
             progress: bar::Progress::new(options.total, options.over),
@@ -276,12 +277,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, text: &str) {
+    fn push(&self, mut state: MutexGuard<'_, State>, text: &Shown) {
         while state.pending.len() > MOST_PENDING && !state.is_deaf {
             state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !state.is_deaf {
-            state.pending.push_str(text);
+            state.pending.push(text);
             if std::mem::take(&mut state.is_idle) || state.pending.len() > MOST_PENDING {
                 self.work.notify_all();
             }
@@ -292,19 +293,22 @@ impl Shared {
     fn write(&self) {
         let written = match self.options.format {
             Format::Bar => self.write_bar(),
-            Format::Ndjson => self.write_lines(&mut io::stdout()),
-            Format::Auto | Format::Plain => self.write_lines(&mut io::stderr()),
+            // The end of the process says why the stream was not written whole.
+            Format::Ndjson => {
+                self.write_lines(|text| write_out(text).map_err(|_| io::ErrorKind::BrokenPipe.into()))
+            }
+            Format::Auto | Format::Plain => self.write_lines(write_err),
         };
         if written.is_err() {
             // Whoever read has seen enough; the run goes on.
             let mut state = self.lock();
             state.is_deaf = true;
-            state.pending.clear();
+            state.pending = Shown::new();
             self.written.notify_all();
         }
     }
 
-    fn write_lines(&self, to: &mut dyn Write) -> io::Result<()> {
+    fn write_lines(&self, mut write: impl FnMut(&Shown) -> io::Result<()>) -> io::Result<()> {
         let mut state = self.lock();
         loop {
             if state.pending.is_empty() && state.is_over {
@@ -321,8 +325,7 @@ impl Shared {
             let text = std::mem::take(&mut state.pending);
             self.written.notify_all();
             drop(state);
-            to.write_all(text.as_bytes())?;
-            to.flush()?;
+            write(&text)?;
             state = self.wait_pause(self.lock(), BREATH);
         }
     }
@@ -379,25 +382,6 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// Counts how often it is written to, and keeps everything.
-    #[derive(Default)]
-    struct Counting {
-        text: Vec<u8>,
-        writes: u128,
-    }
-
-    impl Write for Counting {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.text.extend(bytes);
-            self.writes += 1;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn lines_that_come_one_after_the_other_are_written_together_and_none_is_lost() {
         const LINES: usize = 200;
@@ -405,14 +389,19 @@ mod tests {
         let options = Options { format: Format::Plain, paint: Paint::default(), source, total: 0, over: 0 };
         let shared = Shared::new(options);
         let begin = Instant::now();
-        let (written, lasted) = std::thread::scope(|scope| {
+        let ((written, writes), lasted) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                let mut to = Counting::default();
-                shared.write_lines(&mut to).unwrap();
-                to
+                let (mut all, mut writes) = (String::new(), 0);
+                let write = |text: &Shown| {
+                    all.push_str(text.as_str());
+                    writes += 1;
+                    Ok(())
+                };
+                shared.write_lines(write).unwrap();
+                (all, writes)
             });
             for _ in 0..LINES {
-                shared.push(shared.lock(), "a line\n");
+                shared.push(shared.lock(), &"a line\n".into());
                 // Longer than it takes to write one.
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -420,8 +409,8 @@ mod tests {
             shared.work.notify_all();
             (writer.join().unwrap(), begin.elapsed())
         });
-        assert_eq!(written.text, "a line\n".repeat(LINES).as_bytes());
+        assert_eq!(written, "a line\n".repeat(LINES));
         let most = lasted.as_millis() / BREATH.as_millis() + 2;
-        assert!(written.writes <= most, "{} writes in {lasted:?}", written.writes);
+        assert!(writes <= most, "{writes} writes in {lasted:?}");
     }
 }

@@ -8,13 +8,14 @@ use taskpawl::model::Status;
 use taskpawl::{FailureGroup, RunSummary};
 
 use crate::report::lines;
-use crate::text::{Paint, clean, count, style};
+use crate::shown::{Shown, shown};
+use crate::text::{Paint, clean, count, style, without_sequences};
 
 /// How many tasks of a group are named.
 const NAMED: usize = 10;
 
 /// Returns the summary of a run: what there is, what failed, what waits for whom, what did not run, and how to go on.
-pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
+pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
     let mut text = counts(summary, paint);
     failures(&mut text, summary, paint);
     waiting(&mut text, summary, paint);
@@ -34,7 +35,7 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> String {
 }
 
 /// Says what ended early, what was spent, and what changed that was not announced.
-fn limits(text: &mut String, summary: &RunSummary, paint: Paint) {
+fn limits(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     if summary.cached > 0 {
         let _ = writeln!(text, "{} taken from an earlier success", summary.cached);
     }
@@ -56,7 +57,7 @@ fn limits(text: &mut String, summary: &RunSummary, paint: Paint) {
 }
 
 /// Says what was spent, where a tool says so or a limit was reached.
-fn spent(text: &mut String, summary: &RunSummary, paint: Paint) {
+fn spent(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     let spent = &summary.spent;
     if spent.usage.is_none() && summary.ended_early.is_empty() {
         return;
@@ -70,7 +71,7 @@ fn spent(text: &mut String, summary: &RunSummary, paint: Paint) {
     let _ = writeln!(text, "  in all: {}", line(spent.calls, spent.millis, spent.usage.as_ref()));
     for task in spent.tasks.iter().take(NAMED) {
         let id = paint.style(style::BOLD, &clean(task.task.as_str()));
-        let _ = writeln!(text, "  {id}: {}", line(task.calls, task.millis, task.usage.as_ref()));
+        text.push(shown!["  ", id, ": ", line(task.calls, task.millis, task.usage.as_ref()), "\n"]);
     }
     let more = spent.tasks.len().saturating_sub(NAMED);
     if more > 0 {
@@ -78,7 +79,7 @@ fn spent(text: &mut String, summary: &RunSummary, paint: Paint) {
     }
 }
 
-fn counts(summary: &RunSummary, paint: Paint) -> String {
+fn counts(summary: &RunSummary, paint: Paint) -> Shown {
     let mut parts = Vec::new();
     for status in Status::ALL {
         if let Some(count) = summary.counts.get(status.as_str()).filter(|count| **count > 0) {
@@ -87,9 +88,9 @@ fn counts(summary: &RunSummary, paint: Paint) -> String {
     }
     let total: u64 = summary.counts.values().sum();
     match (total, total == summary.counts.get("done").copied().unwrap_or(0)) {
-        (0, _) => "no tasks\n".to_owned(),
-        (total, true) => format!("{}\n", paint.style(style::of_status(Status::Done), &all_done(total))),
-        (total, false) => format!("{}: {}\n", count(total, "task"), parts.join(", ")),
+        (0, _) => "no tasks\n".into(),
+        (total, true) => shown![paint.style(style::of_status(Status::Done), &all_done(total)), "\n"],
+        (total, false) => shown![count(total, "task"), ": ", Shown::joined(parts, ", "), "\n"],
     }
 }
 
@@ -97,19 +98,20 @@ fn all_done(total: u64) -> String {
     if total == 1 { "the task is done".to_owned() } else { format!("all {total} tasks are done") }
 }
 
-fn heading(text: &mut String, title: &str, paint: Paint) {
-    let _ = writeln!(text, "\n{}", paint.style(style::BOLD, title));
+fn heading(text: &mut Shown, title: &str, paint: Paint) {
+    text.push(shown!["\n", paint.style(style::BOLD, title), "\n"]);
 }
 
-fn failures(text: &mut String, summary: &RunSummary, paint: Paint) {
+fn failures(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     if summary.failures.is_empty() {
         return;
     }
     heading(text, "Failed", paint);
     for group in &summary.failures {
-        let _ = writeln!(text, "  {}", paint.style(style::of_status(Status::Failed), &title(group)));
+        text.push(shown!["  ", paint.style(style::of_status(Status::Failed), &title(group)), "\n"]);
         for failed in group.tasks.iter().take(NAMED) {
-            let _ = writeln!(text, "    {}: {}", clean(failed.task.as_str()), clean(&failed.error));
+            let error = clean(&without_sequences(&failed.error));
+            let _ = writeln!(text, "    {}: {error}", clean(failed.task.as_str()));
         }
         more(text, "    ", group.count.saturating_sub(NAMED as u64), "failed");
     }
@@ -129,7 +131,7 @@ fn title(group: &FailureGroup) -> String {
     }
 }
 
-fn waiting(text: &mut String, summary: &RunSummary, paint: Paint) {
+fn waiting(text: &mut Shown, summary: &RunSummary, paint: Paint) {
     if summary.waiting.is_empty() {
         return;
     }
@@ -144,7 +146,7 @@ fn waiting(text: &mut String, summary: &RunSummary, paint: Paint) {
 }
 
 fn section<'a>(
-    text: &mut String,
+    text: &mut Shown,
     title: &str,
     lines: impl ExactSizeIterator<Item = (&'a str, &'a str, &'a str)>,
     unlisted: u64,
@@ -162,12 +164,12 @@ fn section<'a>(
     more(text, "  ", count.saturating_sub(NAMED) as u64 + unlisted, status);
 }
 
-fn line_of(text: &mut String, (task, name, reason): (&str, &str, &str), paint: Paint) {
+fn line_of(text: &mut Shown, (task, name, reason): (&str, &str, &str), paint: Paint) {
     let name = if name.is_empty() || name == task { String::new() } else { format!("  {}", clean(name)) };
-    let _ = writeln!(text, "  {}{name}: {}", paint.style(style::BOLD, &clean(task)), clean(reason));
+    text.push(shown!["  ", paint.style(style::BOLD, &clean(task)), name, ": ", clean(reason), "\n"]);
 }
 
-fn more(text: &mut String, indent: &str, count: u64, status: &str) {
+fn more(text: &mut Shown, indent: &str, count: u64, status: &str) {
     if count > 0 {
         let _ = writeln!(text, "{indent}and {count} more: taskpawl list --status {status}");
     }

@@ -1,0 +1,233 @@
+//! Text that is safe to show, as a type: what is written to a terminal is made of it, and a raw string is escaped on its way into it.
+
+use std::fmt;
+
+use clap::builder::styling::Style;
+use taskpawl::model::{escaped, is_deceptive};
+
+use crate::faults::{self, Fault};
+
+/// Text for a terminal. Only styles and [`Control`]s make a terminal do anything; of all other text, control characters, marks that change
+/// the direction of reading, and characters that take no place are escaped as `\u{…}`. Line breaks and tabs stay.
+///
+/// It has no `Display`, so that styled text does not become a plain string by accident: [`shown!`] and [`push`](Self::push) join texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Shown(String);
+
+/// What the program itself makes a terminal do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Holds back what follows, where the terminal can.
+    BeginFrame,
+    /// Shows what was held back.
+    EndFrame,
+    /// Moves the cursor to the upper left corner.
+    Home,
+    /// Moves the cursor to the beginning of its line.
+    Return,
+    /// Moves the cursor up; not 0 lines.
+    Up(usize),
+    /// Erases the rest of the line.
+    EraseLine,
+    /// Erases everything behind the cursor.
+    EraseBelow,
+    /// Switches to the screen that is gone afterwards, and hides the cursor.
+    EnterScreen,
+    /// Shows the cursor, and switches back.
+    LeaveScreen,
+}
+
+impl Shown {
+    /// Returns an empty text.
+    pub(crate) const fn new() -> Self {
+        Self(String::new())
+    }
+
+    /// Returns `text` in a style.
+    pub(crate) fn styled(style: Style, text: &str) -> Self {
+        Self(format!("{}{}{}", style.render(), safe(text), style.render_reset()))
+    }
+
+    /// Returns help as clap styles it. It is text of the program, but for the name that the program was started by: nothing but styles
+    /// is left as it is.
+    pub(crate) fn of_help(ansi: &str) -> Self {
+        let mut text = Self::new();
+        for (at, part) in ansi.split("\u{1b}[").enumerate() {
+            let style = part
+                .find(|c: char| !c.is_ascii_digit() && c != ';')
+                .filter(|end| part[*end..].starts_with('m'));
+            match style.filter(|_| at > 0) {
+                Some(end) => {
+                    text.0.push_str("\u{1b}[");
+                    text.0.push_str(&part[..=end]);
+                    text.push(&part[end + 1..]);
+                }
+                None => text.push(part),
+            }
+        }
+        text
+    }
+
+    /// Adds text.
+    pub(crate) fn push(&mut self, text: impl Into<Self>) {
+        if self.0.is_empty() {
+            *self = text.into();
+        } else {
+            self.0.push_str(&text.into().0);
+        }
+    }
+
+    /// Returns texts one after the other, with `separator` between them.
+    pub(crate) fn joined(texts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
+        let mut all = Self::new();
+        for (at, text) in texts.into_iter().enumerate() {
+            all.push(if at == 0 { "" } else { separator });
+            all.push(text);
+        }
+        all
+    }
+
+    /// Returns the lines, each without its line break.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Self> {
+        self.0.lines().map(|line| Self(line.to_owned()))
+    }
+
+    /// Returns whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns how many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the text, for what writes it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Returns text that does nothing to a terminal.
+pub(crate) fn safe(text: &str) -> String {
+    let is_safe = !text.contains(|c: char| is_deceptive(c) && !matches!(c, '\n' | '\t'));
+    if is_safe || faults::is_on(Fault::RawTerminal) { text.to_owned() } else { escaped(text) }
+}
+
+impl From<&str> for Shown {
+    fn from(text: &str) -> Self {
+        Self(safe(text))
+    }
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Self {
+        Self(safe(&text))
+    }
+}
+
+impl From<&String> for Shown {
+    fn from(text: &String) -> Self {
+        Self(safe(text))
+    }
+}
+
+impl From<&Self> for Shown {
+    fn from(text: &Self) -> Self {
+        text.clone()
+    }
+}
+
+impl From<Control> for Shown {
+    fn from(control: Control) -> Self {
+        Self(match control {
+            Control::BeginFrame => "\u{1b}[?2026h".to_owned(),
+            Control::EndFrame => "\u{1b}[?2026l".to_owned(),
+            Control::Home => "\u{1b}[H".to_owned(),
+            Control::Return => "\r".to_owned(),
+            Control::Up(lines) => format!("\u{1b}[{lines}A"),
+            Control::EraseLine => "\u{1b}[K".to_owned(),
+            Control::EraseBelow => "\u{1b}[J".to_owned(),
+            Control::EnterScreen => "\u{1b}[?1049h\u{1b}[?25l".to_owned(),
+            Control::LeaveScreen => "\u{1b}[?25h\u{1b}[?1049l".to_owned(),
+        })
+    }
+}
+
+impl FromIterator<Self> for Shown {
+    fn from_iter<T: IntoIterator<Item = Self>>(texts: T) -> Self {
+        Self::joined(texts, "")
+    }
+}
+
+/// What `write!` adds is plain text: it is escaped.
+impl fmt::Write for Shown {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(&safe(text));
+        Ok(())
+    }
+}
+
+/// Something to put into a text: styled text stays as it is, all else is escaped.
+pub(crate) trait Piece {
+    /// Adds it to `text`.
+    fn add_to(&self, text: &mut Shown);
+}
+
+impl Piece for Shown {
+    fn add_to(&self, text: &mut Shown) {
+        text.0.push_str(&self.0);
+    }
+}
+
+impl Piece for &Shown {
+    fn add_to(&self, text: &mut Shown) {
+        text.0.push_str(&self.0);
+    }
+}
+
+impl Piece for Control {
+    fn add_to(&self, text: &mut Shown) {
+        text.push(*self);
+    }
+}
+
+impl<T: fmt::Display + ?Sized> Piece for T {
+    fn add_to(&self, text: &mut Shown) {
+        use fmt::Write as _;
+        write!(text, "{self}").expect("BUG: a string takes all text");
+    }
+}
+
+/// Joins pieces to a [`Shown`]: `shown!["  ", id, "  ", name, "\n"]`.
+macro_rules! shown {
+    ($($piece:expr),* $(,)?) => {{
+        let mut text = $crate::shown::Shown::new();
+        $($crate::shown::Piece::add_to(&$piece, &mut text);)*
+        text
+    }};
+}
+pub(crate) use shown;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use clap::builder::styling::AnsiColor;
+
+    use super::*;
+
+    #[test]
+    fn only_styles_and_controls_reach_a_terminal() {
+        let hostile = "a\u{1b}[2Jb\u{9b}c\u{202e}d\u{200b}e\rf\u{e0041}";
+        let plain = "a\\u{1b}[2Jb\\u{9b}c\\u{202e}d\\u{200b}e\\u{d}f\\u{e0041}";
+        assert_eq!(Shown::from(hostile).as_str(), plain);
+        let mut written = Shown::new();
+        write!(written, "{hostile}").unwrap();
+        assert_eq!(written.as_str(), plain);
+        let red = Shown::styled(AnsiColor::Red.on_default(), hostile);
+        assert_eq!(red.as_str(), format!("\u{1b}[31m{plain}\u{1b}[0m"));
+        let joined = shown![hostile, red, Control::EraseLine, 7, "\n\tx"];
+        assert_eq!(joined.as_str(), format!("{plain}\u{1b}[31m{plain}\u{1b}[0m\u{1b}[K7\n\tx"));
+    }
+}
