@@ -1,5 +1,6 @@
 //! Switches faults on by their names.
 
+use taskpawl_cli::faults as cli;
 use taskpawl_engine::faults as engine;
 use taskpawl_process::faults as process;
 use taskpawl_store::faults as store;
@@ -25,6 +26,7 @@ fn enable(name: &str) -> bool {
         "FreshKeys" => engine::enable(engine::Fault::FreshKeys),
         "RepeatEverything" => engine::enable(engine::Fault::RepeatEverything),
         "KeepSecrets" => engine::enable(engine::Fault::KeepSecrets),
+        "RawTerminal" => cli::enable(cli::Fault::RawTerminal),
         "SkipSync" => store::enable(store::Fault::SkipSync),
         "AnswerEarly" => store::enable(store::Fault::AnswerEarly),
         "DecideBeforeLock" => store::enable(store::Fault::DecideBeforeLock),

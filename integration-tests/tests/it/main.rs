@@ -11,6 +11,7 @@ mod p15;
 mod p1_kills;
 mod p1_power;
 mod p2;
+mod p21;
 mod p3;
 mod p4;
 mod p5;

@@ -12,6 +12,7 @@ mod doctor;
 mod errors;
 mod examples;
 mod exchange;
+mod exit_codes;
 mod explain;
 mod full_disk;
 mod harness;

@@ -71,9 +71,7 @@ fn text_from_tasks_does_nothing_to_a_terminal() {
         &["config", "get", HOSTILE],
     ] {
         let run = cli.run(args);
-        let is_harmful = |c: char| {
-            (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
+        let is_harmful = |c: char| c != '\n' && taskpawl::model::is_deceptive(c);
         let text = format!("{}{}", run.stdout, run.stderr);
         assert!(!text.contains(is_harmful), "{args:?}: {text:?}");
     }
@@ -95,4 +93,29 @@ fn colours_are_for_terminals_unless_asked_for() {
     assert!(has_colours(&cli, &["list"]));
     assert!(!has_colours(&cli, &["list", "--color", "never"]));
     assert!(!has_colours(&cli.with("NO_COLOR", "1"), &["list", "--color", "auto"]));
+}
+
+/// The type that keeps raw text from a terminal holds only while nothing else writes there.
+#[test]
+fn one_module_writes_to_the_streams() {
+    let mut directories = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    let mut writers = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let locks = ["io::stdout().lock", "io::stderr().lock", "stdout().write", "stderr().write"];
+            let macros =
+                ["print!(", "println!(", "execute!(", "queue!(", "writeln!(io::", "writeln!(std::io::"];
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if locks.iter().chain(&macros).any(|word| code.contains(word)) {
+                writers.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    assert_eq!(writers, ["output.rs"]);
 }

@@ -84,3 +84,17 @@ fn no_script_trusts_anything() {
     let within = cli.at_a_terminal().with("TASKPAWL_TASK", "a");
     assert_eq!(within.run(&["trust", "--yes"]).code, Some(7));
 }
+
+#[test]
+fn a_file_is_shown_with_everything_that_hides_in_it() {
+    if !may_decide() {
+        return;
+    }
+    let cli = Cli::new().at_a_terminal();
+    cli.file(
+        "taskpawl.toml",
+        "# a\u{1b}[2Jb\u{202e}c\u{200b}d\u{a0}e\u{e0041}\n[tools.x]\nargv = [\"true\"]\n",
+    );
+    let asked = cli.run_with(&["trust"], "n\n").ok();
+    assert!(asked.stderr.contains(r"# a\u{1b}[2Jb\u{202e}c\u{200b}d\u{a0}e\u{e0041}"), "{asked}");
+}
