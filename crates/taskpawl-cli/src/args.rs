@@ -23,7 +23,7 @@ Exit codes:
   4      of a run: tasks are blocked otherwise
   6      an id is unknown or not unique, or a plan or label selects nothing
   7      refused, or the plan or a value in it is wrong: nothing was changed
-  8      the store cannot be used, or standard output cannot be written (a closed pipe changes no code)
+  8      the store cannot be used, or the output cannot be written
   130    interrupted (143: terminated)
 
 Within a call:

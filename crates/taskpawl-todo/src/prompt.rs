@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use taskpawl_model::{ChecklistItem, ChecklistStatus};
+use taskpawl_model::{ChecklistItem, ChecklistStatus, is_deceptive};
 
 /// Returns the block that tells a model in every turn how far its checklist is; nothing at all for an empty list.
 ///
@@ -45,7 +45,7 @@ fn one_line(title: &str) -> String {
             skip_sequence(&mut chars);
         } else if c.is_whitespace() {
             line.push(' ');
-        } else if !c.is_control() && !is_invisible(c) {
+        } else if !is_deceptive(c) {
             line.push(c);
         }
     }
@@ -58,11 +58,6 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     if ahead.next() == Some('[') && ahead.any(|c| ('@'..='~').contains(&c)) {
         *chars = ahead;
     }
-}
-
-/// Returns whether a character turns the direction of text or hides: no terminal is to follow such.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// As many characters of a title are shown.

@@ -2,6 +2,7 @@
 
 mod eras;
 mod guard;
+mod pending;
 #[cfg(test)]
 mod tests;
 
@@ -20,23 +21,23 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::eras::Eras;
 pub(super) use self::eras::Served;
 use self::guard::{Guard, Verdict};
+use self::pending::{Connections, Place};
 use super::handler::McpServer;
 
 /// Where the server is, at its address.
 const PATH: &str = "/mcp";
 
-/// How many connections there are at a time; more of them wait.
-const MOST_CONNECTIONS: usize = 64;
+/// How long a connection that has shown the token may take for the head of each later request.
+const LATER_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the head of a request may take.
-const HEAD: Duration = Duration::from_secs(10);
+/// How long no connection is accepted after the system could not give one, as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -122,43 +123,45 @@ pub(super) async fn serve_behind<H: Served>(handler: &H, door: HttpDoor, stop: C
 
 async fn serve<H: Served>(handler: &H, listener: TcpListener, guard: Option<Guard>, stop: CancellationToken) {
     let (eras, guard) = (Eras::new(handler, &stop), Arc::new(guard));
-    let (connections, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let (tasks, connections) = (TaskTracker::new(), Arc::new(Connections::default()));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        // A connection that was gone before it was taken is no reason to end.
-        let Ok((stream, _)) = stream else { continue };
+        // A connection that was gone before it was taken is no reason to end, and neither is a lack of descriptors.
+        let Ok((stream, _)) = stream else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         let (eras, guard, stop) = (eras.clone(), Arc::clone(&guard), stop.clone());
-        connections.spawn(async move {
-            connection(stream, eras, guard, stop).await;
-            drop(place);
-        });
+        tasks.spawn(connection(stream, Arc::new(connections.admit()), eras, guard, stop));
     }
-    connections.close();
-    connections.wait().await;
+    tasks.close();
+    tasks.wait().await;
 }
 
 async fn connection<H: Served>(
     stream: TcpStream,
+    place: Arc<Place>,
     eras: Eras<H>,
     guard: Arc<Option<Guard>>,
     stop: CancellationToken,
 ) {
+    let own = Arc::clone(&place);
     let answer = service_fn(move |request: Request<Incoming>| {
-        let (eras, guard) = (eras.clone(), Arc::clone(&guard));
-        async move { Ok::<_, Infallible>(answer(request, &eras, guard.as_ref().as_ref()).await) }
+        let (eras, guard, place) = (eras.clone(), Arc::clone(&guard), Arc::clone(&own));
+        async move { Ok::<_, Infallible>(answer(request, &place, &eras, guard.as_ref().as_ref()).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(LATER_HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), answer);
     tokio::pin!(connection);
     tokio::select! {
         // Whoever breaks off has had what there was.
         _ = connection.as_mut() => {}
+        () = place.over() => {}
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
@@ -168,7 +171,12 @@ async fn connection<H: Served>(
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-async fn answer<H: Served>(request: Request<Incoming>, eras: &Eras<H>, guard: Option<&Guard>) -> Answer {
+async fn answer<H: Served>(
+    request: Request<Incoming>,
+    place: &Place,
+    eras: &Eras<H>,
+    guard: Option<&Guard>,
+) -> Answer {
     let verdict =
         guard.map_or(Verdict::Pass, |guard| guard.look(request.method(), request.uri(), request.headers()));
     let mut answer = match verdict {
@@ -181,6 +189,10 @@ async fn answer<H: Served>(request: Request<Incoming>, eras: &Eras<H>, guard: Op
             answer
         }
         Verdict::Refused(why) => plain(StatusCode::FORBIDDEN, why),
+        Verdict::Pass if !place.authorize() => plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many connections: close some, or use one for several requests",
+        ),
         Verdict::Pass if request.uri().path() != PATH => {
             plain(StatusCode::NOT_FOUND, "the server is at /mcp")
         }

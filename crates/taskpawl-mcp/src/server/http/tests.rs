@@ -301,3 +301,94 @@ async fn every_start_has_another_token() {
     assert!(one.token().len() >= 32 && one.token() != other.token());
     assert_eq!(one.url(), format!("http://127.0.0.1:{}/mcp", one.address.port()));
 }
+
+/// A request of a holder of the token, which is answered within a second.
+async fn is_answered_at_once(site: &Site) {
+    let head = format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}");
+    let begin = std::time::Instant::now();
+    let status = tokio::time::timeout(Duration::from_secs(1), site.status(&head)).await;
+    assert_eq!(status, Ok(200), "after {:?}", begin.elapsed());
+}
+
+async fn silent(site: &Site, count: usize) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        streams.push(TcpStream::connect((Ipv4Addr::LOCALHOST, site.port)).await.unwrap());
+    }
+    streams
+}
+
+fn open_ones(streams: &[TcpStream]) -> usize {
+    let is_open = |stream: &&TcpStream| {
+        stream.try_read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    };
+    streams.iter().filter(is_open).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_keep_nobody_waiting() {
+    let site = Site::open(true).await;
+    is_answered_at_once(&site).await;
+    let streams = silent(&site, 200).await;
+    is_answered_at_once(&site).await;
+    assert!(open_ones(&streams) <= pending::MAX_PENDING, "{} are held", open_ones(&streams));
+    // They are gone without another connection that needs their place.
+    let end = std::time::Instant::now() + pending::HEAD_TIMEOUT + Duration::from_secs(2);
+    while open_ones(&streams) > 0 {
+        assert!(std::time::Instant::now() < end, "{} are still held", open_ones(&streams));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    site.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_come_again_and_again_keep_nobody_waiting() {
+    let site = Site::open(true).await;
+    let (port, mut flood) = (site.port, JoinSet::new());
+    flood.spawn(async move {
+        let mut streams = std::collections::VecDeque::new();
+        // 200 a second, each with the beginning of a head, and all of them kept open by this end.
+        let mut turns = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            turns.tick().await;
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            // It may be closed before that.
+            let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: ").await;
+            streams.push_back(stream);
+            if streams.len() > 400 {
+                streams.pop_front();
+            }
+        }
+    });
+    for _ in 0..20 {
+        is_answered_at_once(&site).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(flood.try_join_next().is_none(), "the flood goes on");
+    site.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_of_the_token_keeps_its_connection_for_later_requests() {
+    let site = Site::open(true).await;
+    let body = list(Era::Handshake);
+    let head = format!("{POST}{HOST}{AUTH}{JSON}{ACCEPT}");
+    let head = head.replace("PORT", &site.port.to_string()).replace("TOKEN", &site.token);
+    let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, site.port)).await.unwrap();
+    for _ in 0..2 {
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        while !answer.ends_with('}') {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert!(count > 0, "closed after {answer}");
+            answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        // Others need places meanwhile, and the time of those without the token is over.
+        drop(silent(&site, 100).await);
+        tokio::time::sleep(pending::HEAD_TIMEOUT + Duration::from_millis(200)).await;
+    }
+    site.close().await;
+}
