@@ -68,7 +68,7 @@ pub use taskpawl_process::{
     End, Enforcement, Environment, Handover, Level, Limits, Network, NetworkWall, Outcome, OutputFiles,
     OutputFilter, Piped, PipedEnd, Profile, Program, Programs, ResourceLimits, Sandbox, SearchPath,
     SpawnError, StreamFilter, Supervision, Way, bubblewrap, child_entry, filter_file, follow, inherited,
-    is_below_supervisor, probe,
+    is_below_supervisor, probe, share_heap,
 };
 pub use text::head_of_text;
 pub use tool::{Hints, Tool, ToolCommand, ToolSpec};

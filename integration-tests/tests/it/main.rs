@@ -5,6 +5,7 @@
 mod p10;
 mod p10_plan;
 mod p11;
+mod p12_plans;
 mod p12_servers;
 mod p12_tools;
 mod p15;

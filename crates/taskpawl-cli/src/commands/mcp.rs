@@ -144,6 +144,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 fn serve(app: &App, args: &Args) -> Result<ExitCode, CliError> {
+    taskpawl::tools::share_heap();
     let within = within(app, args)?;
     let has_project = !is_without_project(app, args)?;
     let plans = if has_project { plans(app, args)? } else { no_plans(app)? };

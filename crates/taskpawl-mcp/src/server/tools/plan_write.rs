@@ -75,7 +75,7 @@ pub(super) fn call(
         merge = false;
     }
     let manager = caller.manager();
-    let (plan, around) = if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(&plan)?, 0) };
+    let (plan, around) = if merge { part(&manager, plan, name.as_deref())? } else { (whole_plan(plan)?, 0) };
     let name = name.or_else(|| plan.name.clone());
     let (is_nameless, name) = (name.is_none(), name.unwrap_or_else(|| NAME.to_owned()));
     check_calls(
@@ -132,11 +132,16 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
 }
 
 /// Reads a plan, whether it is an object or a text.
-fn whole_plan(plan: &Value) -> Result<Plan, Refused> {
-    match plan.as_str() {
-        Some(text) => parse_plan(text).map_err(Refused::Text),
-        None => Ok(parse_plan(&plan.to_string())?),
+fn whole_plan(plan: Value) -> Result<Plan, Refused> {
+    match plan {
+        Value::String(text) => parse_plan(&text).map_err(Refused::Text),
+        plan => Ok(parse_plan(&into_text(plan))?),
     }
+}
+
+/// Returns a value as text, and no longer has the value: of a large plan it takes ten times as much memory as the text.
+fn into_text(value: Value) -> String {
+    value.to_string()
 }
 
 /// Reads a part of a plan, and gives it what that plan says where the part says nothing about it. Returns beside it how many tasks of
@@ -161,7 +166,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
         }
     }
     let around = manager.read(|view| Ok(complete_part(view, &name, &mut part)?))?;
-    Ok((parse_plan(&part.to_string())?, around as u64))
+    Ok((parse_plan(&into_text(part))?, around as u64))
 }
 
 /// Says why the program that a client wrote into a plan will not run.
