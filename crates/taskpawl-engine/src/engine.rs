@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use taskpawl_manager::Manager;
 use taskpawl_model::recovery::questions_of_policy;
 use taskpawl_model::{
-    Budget, Command, DecideError, Map, Period, Query, Retry, RunId, RunRecord, RunRules, Selector, Task,
-    View, resolve,
+    ActorKind, Budget, Command, DecideError, Map, Period, Query, Retry, RunId, RunRecord, RunRules, Selector,
+    Task, View, resolve,
 };
 use taskpawl_tools::{
     Confinement, Enforcement, NoSecrets, Programs, Registry, Sandbox, SandboxMode, SandboxPlaces,
@@ -227,6 +227,13 @@ impl Engine {
     #[must_use]
     pub fn with_actor(mut self, actor: impl Into<String>) -> Self {
         self.manager = self.manager.with_actor(actor);
+        self
+    }
+
+    /// Acts as an actor of this kind; runs act as runs all the same.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ActorKind) -> Self {
+        self.manager = self.manager.with_kind(kind);
         self
     }
 

@@ -1,6 +1,6 @@
 //! States as other programs see them.
 
-use taskpawl_model::{BlockedReason, Claim, Status, Task, Timestamp, format_time};
+use taskpawl_model::{ActorKind, BlockedReason, Claim, Status, Task, Timestamp, format_time};
 
 /// Why a task is blocked of which its file does not say it.
 pub(crate) const IMPORTED: &str = "imported";
@@ -26,7 +26,13 @@ pub(crate) fn set(task: &mut Task, status: Status, why: Option<&str>) {
         }
         Status::InProgress => {
             let actor = task.options.get("assignee").and_then(serde_json::Value::as_str).unwrap_or_default();
-            task.claim = Some(Claim { run: None, actor: actor.into(), lease_until: None, lease: None });
+            task.claim = Some(Claim {
+                run: None,
+                actor: actor.into(),
+                kind: ActorKind::Unknown,
+                lease_until: None,
+                lease: None,
+            });
         }
         Status::Failed | Status::Cancelled | Status::Skipped => task.error = why.map(str::to_owned),
         Status::Todo | Status::Done => {}

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taskpawl_model::{
-    ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map, NewCall,
-    NewTask, Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View, ViewResult,
-    read_task,
+    Actor, ActorKind, Answer, Apply, ApplyReport, Command, Context, Gatekeeper, Import, ImportReport, Map,
+    NewCall, NewTask, Once, Origin, Plan, Refusal, Request, RunId, SharedText, Task, TaskId, Undone, View,
+    ViewResult, read_task,
 };
 use taskpawl_store::{Outcome, Store};
 
@@ -188,6 +188,11 @@ impl Manager {
     /// Returns in whose name commands are given.
     pub fn actor(&self) -> &str {
         &self.actor
+    }
+
+    /// Returns the actor as claims and events are compared with it.
+    pub fn as_actor(&self) -> Actor<'_> {
+        Actor { kind: self.kind, name: &self.actor }
     }
 
     /// Returns the kind of the actor.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Event;
 use crate::spec::{Origin, word_enum};
+use crate::status::Claim;
+use crate::{SharedText, Timestamp};
 
 word_enum! {
     /// The kind of an actor. The way in decides it, never the name that the actor gives: a name is not proof of who acts.
@@ -33,5 +36,61 @@ impl ActorKind {
             (Self::Agent, _) => Origin::Agent,
             (Self::Person | Self::Run | Self::Program | Self::Unknown, origin) => origin,
         }
+    }
+
+    /// Returns whether this is the default, which stored JSON leaves out.
+    pub(crate) fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+}
+
+/// An actor as the rules compare it: names are unique within a kind alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Actor<'a> {
+    /// Its kind.
+    pub kind: ActorKind,
+    /// Its name.
+    pub name: &'a str,
+}
+
+impl Actor<'_> {
+    /// Returns whether a record of `kind` and `name` is one of this actor. A record without a kind is told by its name alone.
+    fn is(self, kind: ActorKind, name: &SharedText) -> bool {
+        *name == *self.name && (kind == ActorKind::Unknown || kind == self.kind)
+    }
+}
+
+impl Claim {
+    /// Returns whether `actor` made the claim: it may renew it.
+    pub fn is_of(&self, actor: Actor<'_>) -> bool {
+        self.run.is_none() && actor.is(self.kind, &self.actor)
+    }
+
+    /// Returns whether `actor` may report on the task and release it. A run alone reports on what it holds.
+    pub fn may_be_ended_by(&self, actor: Actor<'_>) -> bool {
+        self.run.is_none() && (actor.kind == ActorKind::Person || self.is_of(actor))
+    }
+
+    /// Returns whether `actor` may take the task away from its holder at `now`, by cancelling it or otherwise.
+    ///
+    /// Anybody may, but for what a person holds: an agent that is told to tidy up must not end the work of a person.
+    pub fn may_be_taken_by(&self, actor: Actor<'_>, now: Timestamp) -> bool {
+        let is_of_person = self.run.is_none() && self.kind == ActorKind::Person;
+        !is_of_person || actor.kind == ActorKind::Person || self.is_expired(now)
+    }
+}
+
+impl Event {
+    /// Returns the kind of the actor. What a run did itself is recorded without one, since the run says it.
+    pub fn kind_of_actor(&self) -> ActorKind {
+        match (&self.run, self.actor_kind) {
+            (Some(_), ActorKind::Unknown) => ActorKind::Run,
+            (_, kind) => kind,
+        }
+    }
+
+    /// Returns whether `actor` did it, outside of any run.
+    pub(crate) fn is_of(&self, actor: Actor<'_>) -> bool {
+        self.run.is_none() && actor.is(self.actor_kind, &self.actor)
     }
 }

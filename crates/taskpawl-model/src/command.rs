@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
 use crate::status::Status;
 use crate::view::{Changes, ViewError};
-use crate::{ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
+use crate::{Actor, ActorKind, CallId, Key, KeyMap, Period, Plan, RunId, Shared, SharedText, TaskId};
 
 /// A task as somebody names it: an id or a prefix of one. An exact id always wins.
 pub type TaskRef = String;
@@ -34,6 +34,18 @@ pub struct Context {
     pub origin: Origin,
     /// Who judges calls that are about to start; without one only their authors say what asks.
     pub gatekeeper: Option<Arc<dyn Gatekeeper>>,
+}
+
+impl Context {
+    /// Returns the actor as claims and events are compared with it.
+    pub fn as_actor(&self) -> Actor<'_> {
+        Actor { kind: self.kind, name: &self.actor }
+    }
+
+    /// Returns the kind as it is recorded: beside a run the run says it.
+    pub(crate) fn recorded_kind(&self) -> ActorKind {
+        if self.run.is_some() && self.kind == ActorKind::Run { ActorKind::Unknown } else { self.kind }
+    }
 }
 
 /// A command with who asks for it.

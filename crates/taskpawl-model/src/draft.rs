@@ -294,6 +294,7 @@ impl<'a> Draft<'a> {
         self.changes.events.push(NewEvent {
             at: self.context.now,
             actor: self.context.actor.clone(),
+            actor_kind: self.context.recorded_kind(),
             run: self.context.run.clone(),
             task,
             kind,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::checklist::ChecklistItem;
 use crate::spec::{Map, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, Status};
-use crate::{CallId, Key, RunId, SharedText, TaskId};
+use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
 
 /// A change, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct Event {
     pub at: Timestamp,
     /// Who.
     pub actor: SharedText,
+    /// The kind of the actor; `unknown` for what a run did itself, and where the name alone was recorded.
+    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    pub actor_kind: ActorKind,
     /// In which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,

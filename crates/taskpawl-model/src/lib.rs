@@ -51,7 +51,7 @@ mod view;
 mod visible;
 mod wire;
 
-pub use actor::ActorKind;
+pub use actor::{Actor, ActorKind};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Timestamp, word_enum};
-use crate::{CallId, Period, RunId, SharedText, TaskId};
+use crate::{ActorKind, CallId, Period, RunId, SharedText, TaskId};
 
 word_enum! {
     /// The state of a task, as it is seen from outside.
@@ -152,6 +152,9 @@ pub struct Claim {
     pub run: Option<RunId>,
     /// The actor of the run, or the agent or person.
     pub actor: SharedText,
+    /// The kind of the actor; `unknown` beside a run, and where the name alone was recorded.
+    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    pub kind: ActorKind,
     /// When the lease of an agent ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,

@@ -385,6 +385,8 @@ pub struct NewEvent {
     pub at: crate::Timestamp,
     /// Who.
     pub actor: SharedText,
+    /// The kind of the actor, as the event records it.
+    pub actor_kind: crate::ActorKind,
     /// In which run.
     pub run: Option<RunId>,
     /// To which task.

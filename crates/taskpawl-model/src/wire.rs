@@ -10,7 +10,7 @@ use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progre
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskState};
 use crate::view::{View, ViewError};
-use crate::{CallId, Key, RunId, SharedText, TaskId};
+use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
 
 /// A task, flat, with camelCase names: what `show --json` prints, what the library returns, what a JSON store keeps.
 ///
@@ -319,6 +319,7 @@ fn state_of(
             claim: claim.unwrap_or_else(|| Claim {
                 run: None,
                 actor: "unknown".into(),
+                kind: ActorKind::Unknown,
                 lease_until: None,
                 lease: None,
             }),

@@ -1,6 +1,6 @@
 //! How words of the model stand in a database, and texts that are searched for.
 
-use taskpawl_model::{Entry, GateState, Phase, Priority, Trigger, Work};
+use taskpawl_model::{ActorKind, Entry, GateState, Phase, Priority, Trigger, Work};
 
 /// A word as a small number. The numbers are written out, since they must stay as they are for ever.
 pub(crate) trait Code: Copy + 'static {
@@ -33,6 +33,7 @@ codes! { GateState { Wait = 0, Ready = 1, Block = 2, Skip = 3 } }
 codes! { Work { Calls = 0, Manual = 1, Automatic = 2 } }
 codes! { Entry { Open = 0, Waiting = 1, Shut = 2 } }
 codes! { Trigger { AllDone = 0, AnyDone = 1, AllFinished = 2, AnyFailed = 3 } }
+codes! { ActorKind { Unknown = 0, Person = 1, Agent = 2, Run = 3, Program = 4 } }
 codes! { Priority { Critical = 0, High = 1, Medium = 2, Low = 3 } }
 
 /// A text to look for in any case.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use taskpawl_manager::Manager;
+use taskpawl_model::ActorKind;
 use taskpawl_tools::{CallContext, Tool, ToolError, ToolSpec};
 
 use crate::answer::Answer;
@@ -120,7 +121,7 @@ impl Work {
     fn promote(&self, cx: &CallContext, args: Args<'_>) -> Result<Value, String> {
         let dialect = self.dialect(args)?;
         let scope = self.scope(dialect, cx, args)?;
-        let manager = self.manager.clone().with_actor(actor(cx, args)?);
+        let manager = self.manager.clone().with_actor(actor(cx, args)?).with_kind(ActorKind::Agent);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let items = self.lists.items(dialect, &scope).map_err(|error| unread(&error))?;
         let names = names(args)?;

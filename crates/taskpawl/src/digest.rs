@@ -308,13 +308,29 @@ impl Gatherer<'_> {
 
     /// Returns what the actor holds, and what others hold.
     fn held(&self) -> ViewResult<(Listed<Held>, Listed<Held>)> {
-        let mine = self.view.leases(Some(self.manager.actor()))?;
+        let mut mine = self.view.leases(Some(self.manager.actor()))?;
+        self.keep_own(&mut mine)?;
         let others: Vec<Key> =
             self.view.leases(None)?.into_iter().filter(|key| mine.binary_search(key).is_err()).collect();
         Ok((
             self.first(mine).try_map(|key| self.claim(key))?,
             self.first(others).try_map(|key| self.claim(key))?,
         ))
+    }
+
+    /// Leaves out what an actor of the same name and another kind holds.
+    fn keep_own(&self, held: &mut Vec<Key>) -> ViewResult<()> {
+        let me = self.manager.as_actor();
+        let mut own = Vec::with_capacity(held.len());
+        for key in held.drain(..) {
+            let task = self.view.task(key)?;
+            let state = task.as_ref().map(|task| &task.body.state);
+            if matches!(state, Some(TaskState::InProgress { claim }) if claim.is_of(me)) {
+                own.push(key);
+            }
+        }
+        *held = own;
+        Ok(())
     }
 
     fn claim(&self, key: Key) -> ViewResult<Option<Held>> {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
-    ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId, expand_plan,
-    parse_plan,
+    ActorKind, ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId,
+    expand_plan, parse_plan,
 };
 use taskpawl_store::{Door, Finding, Location, Severity};
 use taskpawl_tools::{CallContext, inherited};
@@ -92,6 +92,12 @@ impl Taskpawl {
     #[must_use]
     pub fn acting_as(&self, actor: impl Into<String>) -> Self {
         Self { engine: self.engine.clone().with_actor(actor), ..self.clone() }
+    }
+
+    /// Returns a handle on the same store that acts as an actor of this kind.
+    #[must_use]
+    pub fn acting_as_kind(&self, kind: ActorKind) -> Self {
+        Self { engine: self.engine.clone().with_kind(kind), ..self.clone() }
     }
 
     /// Returns the engine.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use serde_json::json;
 use taskpawl::Taskpawl;
-use taskpawl::model::{ActorKind, Origin, PlanAccess, Refusal};
+use taskpawl::model::{Origin, PlanAccess, Refusal};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::CallOrigin;
 use taskpawl_mcp::{HttpDoor, ListenError, McpServer, PromptText, ResourceText, ServerOptions, ToolSet};
@@ -276,7 +276,7 @@ fn plans(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
         return Ok(app.builder()?.open()?);
     }
     app.warn_of_ignored(&args.sandbox)?;
-    let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp).actor_kind(ActorKind::Agent);
+    let builder = app.held(app.builder()?, &args.sandbox)?.origin(Origin::Mcp);
     if args.read_only {
         return Ok(builder.open()?);
     }

@@ -17,6 +17,7 @@ mod flow;
 mod forecast;
 mod gates;
 mod hand;
+mod identity;
 mod imports;
 mod judged;
 mod kept;

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use taskpawl::model::{ActorKind, Origin};
+use taskpawl::model::Origin;
 use taskpawl::tools::{CallOrigin, Policy};
 use taskpawl::{SandboxSettings, Taskpawl};
 use taskpawl_mcp::{HttpDoor, McpServer, ServerOptions, serve_conformance};
@@ -22,7 +22,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .root(&project)
         .actor("judge")
         .origin(Origin::Mcp)
-        .actor_kind(ActorKind::Agent)
         .sandbox(SandboxSettings::off())
         .policy(Policy::default().sandboxing(CallOrigin::Mcp))
         .open()?;

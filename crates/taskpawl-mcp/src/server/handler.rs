@@ -15,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Map, Value};
 use taskpawl::Taskpawl;
-use taskpawl::model::{Command, Means, RunId};
+use taskpawl::model::{ActorKind, Command, Means, RunId};
 use taskpawl::tools::{CallContext, RegisteredTool, Registry, RegistryError, call_guarded};
 use tokio::time::Instant;
 
@@ -72,7 +72,7 @@ struct Inner {
 
 impl McpServer {
     /// Returns a server of a plan. What comes over it is marked with the origin that `plans` has, which should be
-    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp).
+    /// [`Origin::Mcp`](taskpawl::model::Origin::Mcp). Its clients act as agents, whatever kind `plans` has and whatever name they give.
     ///
     /// # Errors
     /// Two tools of the sets have the same name, or a schema of one is invalid.
@@ -81,6 +81,7 @@ impl McpServer {
         for tool in options.sets.iter().flat_map(|set| &set.tools) {
             others.register(Arc::clone(tool))?;
         }
+        let plans = plans.acting_as_kind(ActorKind::Agent);
         Ok(Self { inner: Arc::new(Inner { plans, options, runs: Arc::default(), others }), desk: None })
     }
 

@@ -447,6 +447,9 @@ impl Draft<'_> {
         self.refuse_in_run("reject")?;
         for key in self.resolve_all(ids)? {
             self.open_question(key)?;
+            for below in self.subtree(key)? {
+                self.refuse_taking(below)?;
+            }
             self.reject_one(key, reason.unwrap_or("rejected"))?;
             self.answer.tasks.push(self.id(key)?);
         }
@@ -460,7 +463,7 @@ impl Draft<'_> {
         self.set_state(key, state, Cause::Reject, Some(text.clone()))?;
         for below in self.subtasks(key)? {
             if !matches!(self.node(below)?.phase, Phase::Done | Phase::Cancelled | Phase::Skipped) {
-                self.cancel_tree(below, Some(&text))?;
+                self.cancel_whole_tree(below, Some(&text))?;
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};
 use crate::view::Query;
-use crate::{Key, Period, SharedText};
+use crate::{ActorKind, Key, Period};
 
 impl Draft<'_> {
     pub(super) fn claim(
@@ -25,7 +25,7 @@ impl Draft<'_> {
         let key = self.resolve(id)?;
         let record = self.task(key)?;
         if let TaskState::InProgress { claim } = &record.body.state {
-            self.check_holder(key, &record, claim, None)?;
+            self.check_own(key, &record, claim)?;
             self.write_lease(key, lease)?;
         } else {
             self.refuse_unless_manual(key, &record, "claim")?;
@@ -107,6 +107,7 @@ impl Draft<'_> {
         let claim = Claim {
             run: None,
             actor: self.context.actor.clone(),
+            kind: self.context.kind,
             lease_until: Some(self.lease_end(lease)?),
             lease: Some(Period(lease)),
         };
@@ -132,7 +133,8 @@ impl Draft<'_> {
 
     pub(super) fn renew(&mut self, id: &str, lease: Duration) -> Decided<()> {
         let key = self.resolve(id)?;
-        let record = self.held_by_me(key, Status::InProgress, "renew")?;
+        let (record, claim) = self.held(key, Status::InProgress, "renew")?;
+        self.check_own(key, &record, &claim)?;
         self.write_lease(key, lease)?;
         self.answer.tasks.push(record.id);
         Ok(())
@@ -144,7 +146,8 @@ impl Draft<'_> {
             let is_free = record.body.state == TaskState::Todo;
             // Who asks twice, for want of an answer, gets the same answer.
             if !(is_free && self.is_attempt_mine(key, record.body.attempt)?) {
-                self.held_by_me(key, Status::Todo, "release")?;
+                let (record, claim) = self.held(key, Status::Todo, "release")?;
+                self.check_holder(key, &record, &claim, None)?;
                 self.set_state(key, TaskState::Todo, Cause::Release, None)?;
             }
             self.answer.tasks.push(record.id);
@@ -152,21 +155,27 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn held_by_me(&self, key: Key, to: Status, by: &'static str) -> Decided<TaskRecord> {
+    /// Returns a task that is held, with the claim.
+    fn held(&self, key: Key, to: Status, by: &'static str) -> Decided<(TaskRecord, Claim)> {
         let record = self.task(key)?;
-        let TaskState::InProgress { claim } = &record.body.state else {
-            let refusal = self.transition_refusal(key, &record, to, by)?;
-            return Err(refusal.with_since(self.since(key, None)?).into());
-        };
-        self.check_holder(key, &record, claim, None)?;
-        Ok(record)
+        if let TaskState::InProgress { claim } = &record.body.state {
+            let claim = claim.clone();
+            return Ok((record, claim));
+        }
+        let refusal = self.transition_refusal(key, &record, to, by)?;
+        Err(refusal.with_since(self.since(key, None)?).into())
+    }
+
+    /// Refuses to renew the claim of another actor, also by a person: its holder would not know.
+    fn check_own(&self, key: Key, record: &TaskRecord, claim: &Claim) -> Decided<()> {
+        if self.is_mine(claim) { Ok(()) } else { Err(self.held_by_other(key, record, claim, None)?.into()) }
     }
 
     fn is_mine(&self, claim: &Claim) -> bool {
-        claim.run.is_none() && claim.actor == self.context.actor
+        claim.is_of(self.context.as_actor())
     }
 
-    /// Refuses where somebody else holds the task; `reported` is the attempt that this actor is about.
+    /// Refuses where another actor holds the task, unless this one is a person; `reported` is the attempt that it is about.
     pub(super) fn check_holder(
         &self,
         key: Key,
@@ -174,15 +183,40 @@ impl Draft<'_> {
         claim: &Claim,
         reported: Option<u32>,
     ) -> Decided<()> {
-        if self.is_mine(claim) {
+        if claim.may_be_ended_by(self.context.as_actor()) {
             return Ok(());
         }
+        Err(self.held_by_other(key, record, claim, reported)?.into())
+    }
+
+    fn held_by_other(
+        &self,
+        key: Key,
+        record: &TaskRecord,
+        claim: &Claim,
+        reported: Option<u32>,
+    ) -> Decided<Refusal> {
         let holder = match &claim.run {
             Some(run) => format!("run `{run}`"),
+            // The name alone would be that of the caller.
+            None if claim.actor == self.context.actor => format!("the {} `{}`", claim.kind, claim.actor),
             None => format!("`{}`", claim.actor),
         };
         let (lease_until, since) = (claim.lease_until, self.since(key, reported)?);
-        Err(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since }.into())
+        Ok(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since })
+    }
+
+    /// Refuses to take a task away from a person who holds it, unless a person does so.
+    pub(super) fn refuse_taking(&self, key: Key) -> Decided<()> {
+        if self.node(key)?.phase != Phase::InProgress {
+            return Ok(());
+        }
+        let record = self.task(key)?;
+        let TaskState::InProgress { claim } = &record.body.state else { return Ok(()) };
+        if claim.may_be_taken_by(self.context.as_actor(), self.now()) {
+            return Ok(());
+        }
+        Err(self.held_by_other(key, &record, claim, None)?.into())
     }
 
     /// Refuses a report about another attempt than the one that the task is at.
@@ -198,7 +232,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Refuses a report about an attempt of somebody else that is over.
+    /// Refuses a report about an attempt of another actor that is over, unless a person reports.
     pub(super) fn check_past_attempt(
         &self,
         key: Key,
@@ -206,7 +240,7 @@ impl Draft<'_> {
         reported: Option<u32>,
     ) -> Decided<()> {
         let Some(attempt) = reported.filter(|attempt| *attempt > 0) else { return Ok(()) };
-        if self.is_attempt_mine(key, attempt)? {
+        if self.context.kind == ActorKind::Person || self.is_attempt_mine(key, attempt)? {
             return Ok(());
         }
         Err(Refusal::ForeignAttempt { id: record.id.clone(), attempt, since: self.since(key, reported)? }
@@ -215,22 +249,23 @@ impl Draft<'_> {
 
     /// Returns whether this actor made the attempt.
     fn is_attempt_mine(&self, key: Key, attempt: u32) -> Decided<bool> {
-        let claims = self.steps(key)?;
-        Ok(claims.iter().any(|event| claim_of(event) == Some((None, &self.context.actor, attempt))))
+        let me = self.context.as_actor();
+        Ok(self.steps(key)?.iter().any(|event| attempt_claimed(event) == Some(attempt) && event.is_of(me)))
     }
 
     /// Returns what became of a task since the attempt that is `reported`, or else since the last claim of this actor.
     pub(super) fn since(&self, key: Key, reported: Option<u32>) -> Decided<Since> {
         let mut steps = self.steps(key)?;
-        let begins = |event: &Event| match (claim_of(event), reported) {
-            (Some((_, _, attempt)), Some(reported)) => attempt == reported,
-            (Some((run, actor, _)), None) => run.is_none() && *actor == self.context.actor,
+        let me = self.context.as_actor();
+        let begins = |event: &Event| match (attempt_claimed(event), reported) {
+            (Some(attempt), Some(reported)) => attempt == reported,
+            (Some(_), None) => event.is_of(me),
             (None, _) => false,
         };
         let Some(begin) = steps.iter().rposition(begins) else { return Ok(Since::default()) };
         let steps = steps.split_off(begin + 1);
         // Who did all of it knows it.
-        let is_news = steps.iter().any(|event| event.run.is_some() || event.actor != self.context.actor);
+        let is_news = steps.iter().any(|event| !event.is_of(me));
         Ok(if is_news { Since::new(steps) } else { Since::default() })
     }
 
@@ -325,8 +360,8 @@ impl Draft<'_> {
     }
 }
 
-/// Returns the run, the actor and the attempt of an event that says that somebody took the task.
-fn claim_of(event: &Event) -> Option<(Option<&crate::RunId>, &SharedText, u32)> {
+/// Returns the attempt that began with an event which says that an actor or a run took the task.
+fn attempt_claimed(event: &Event) -> Option<u32> {
     let EventKind::Status { cause: Cause::Claim, attempt, .. } = &event.kind else { return None };
-    Some((event.run.as_ref(), &event.actor, *attempt))
+    Some(*attempt)
 }

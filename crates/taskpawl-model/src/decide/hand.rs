@@ -192,8 +192,17 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Cancels a task with everything below it that has not ended.
+    /// Cancels a task with everything below it that has not ended, unless a person holds a part of it who does not ask for this.
     pub(super) fn cancel_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
+        self.refuse_taking(key)?;
+        for below in self.subtree(key)? {
+            self.refuse_taking(below)?;
+        }
+        self.cancel_whole_tree(key, reason)
+    }
+
+    /// Cancels a task with everything below it, whoever holds it: for what a plan says happens by itself, which is not refused.
+    pub(super) fn cancel_whole_tree(&mut self, key: Key, reason: Option<&String>) -> Decided<()> {
         self.cancel_one(key, reason)?;
         for below in self.subtree(key)? {
             match self.node(below)?.phase {

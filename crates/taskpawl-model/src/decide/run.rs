@@ -12,7 +12,7 @@ use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, Tas
 use crate::refusal::{Refusal, Since};
 use crate::schedule::Order;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
-use crate::{CallId, Key, RunId};
+use crate::{ActorKind, CallId, Key, RunId};
 
 impl Draft<'_> {
     pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
@@ -135,7 +135,7 @@ impl Draft<'_> {
 
     fn claim_one(&mut self, key: Key) -> Decided<()> {
         let (run, actor) = (self.context.run.clone(), self.context.actor.clone());
-        let claim = Claim { run, actor, lease_until: None, lease: None };
+        let claim = Claim { run, actor, kind: ActorKind::Unknown, lease_until: None, lease: None };
         self.set_state(key, TaskState::InProgress { claim }, Cause::Claim, None)?;
         self.answer.tasks.push(self.id(key)?);
         self.set_deadline(key)?;

@@ -138,6 +138,7 @@ impl Undoing {
         let removed = self.remove_created(draft)?;
         let back = self.bring_deleted_back(draft)?;
         for task in &self.image.tasks {
+            draft.refuse_taking(task.key)?;
             restore(draft, task)?;
         }
         self.put_edges_back(draft)?;

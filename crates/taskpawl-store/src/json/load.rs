@@ -247,6 +247,7 @@ fn note_edit(state: &mut State, tasks: Vec<TaskId>, at: Timestamp) -> usize {
     state.put_event(NewEvent {
         at,
         actor: EDITOR.into(),
+        actor_kind: ActorKind::Unknown,
         run: None,
         task: None,
         kind: EventKind::ExternalEdit { tasks },

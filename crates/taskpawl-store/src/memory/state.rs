@@ -261,6 +261,7 @@ impl State {
             revision: self.revision,
             at: event.at,
             actor: event.actor,
+            actor_kind: event.actor_kind,
             run: event.run,
             task: event.task.map(|(_, id)| id),
             kind: event.kind,

@@ -59,7 +59,7 @@ pub(super) fn statement(query: &EventQuery) -> Statement {
     let limit = if query.limit == 0 { -1 } else { i64::try_from(query.limit).unwrap_or(-1) };
     let conditions = conditions.join(" AND ");
     let sql = format!(
-        "SELECT revision, at, actor, run, task_id, data, ready FROM {from} WHERE {conditions} \
+        "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM {from} WHERE {conditions} \
          ORDER BY revision {order} LIMIT {limit}"
     );
     Statement { sql, params }
@@ -73,7 +73,7 @@ const SCOPE: &str = r#"CASE substr(data, 20, 10) WHEN ',"scope":"' THEN substr(d
 /// Returns the statement that finds the last event of each checklist.
 pub(super) fn newest_checklists() -> String {
     format!(
-        "SELECT revision, at, actor, run, task_id, data, ready FROM events WHERE revision IN (\
+        "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM events WHERE revision IN (\
          SELECT max(revision) FROM events INDEXED BY events_of_checklists \
          WHERE revision > ?1 AND {CHECKLISTS} GROUP BY {SCOPE}) ORDER BY revision"
     )

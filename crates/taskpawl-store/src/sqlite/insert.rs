@@ -22,7 +22,7 @@ pub(super) mod one {
     pub(crate) const DEPENDENCY: &str = "INSERT OR IGNORE INTO dependencies VALUES (?, ?)";
     pub(crate) const LABEL: &str = "INSERT OR IGNORE INTO labels VALUES (?, ?)";
     pub(crate) const APPLIED: &str = "INSERT OR FAIL INTO applied VALUES (?, ?)";
-    pub(crate) const EVENT: &str = "INSERT OR FAIL INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    pub(crate) const EVENT: &str = "INSERT OR FAIL INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 }
 
 impl Session {

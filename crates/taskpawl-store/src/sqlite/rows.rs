@@ -5,8 +5,8 @@ use rusqlite::{Error, Result, Row, ToSql, types::ToSqlOutput};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    CallRecord, DependencyCounts, Event, Gate, Key, Node, Origin, RunId, SubtaskCounts, TaskId, TaskRecord,
-    Timestamp, Undoable,
+    ActorKind, CallRecord, DependencyCounts, Event, Gate, Key, Node, Origin, RunId, SubtaskCounts, TaskId,
+    TaskRecord, Timestamp, Undoable,
 };
 
 use super::session::Counters;
@@ -69,13 +69,14 @@ pub(super) fn call(row: &Row<'_>) -> Result<CallRecord> {
     Ok(CallRecord { id: text(row, 0)?.into(), origin, spec: json(row, 2)?, body: json(row, 3)? })
 }
 
-/// Of `revision, at, actor, run, task_id, data, ready`.
+/// Of `revision, at, actor, run, task_id, data, ready, actor_kind`.
 pub(super) fn event(row: &Row<'_>) -> Result<Event> {
     let ready = row.get_ref(6)?;
     Ok(Event {
         revision: number(row, 0)?,
         at: time(row, 1)?,
         actor: text(row, 2)?.into(),
+        actor_kind: if row.get_ref(7)? == ValueRef::Null { ActorKind::Unknown } else { code(row, 7)? },
         run: optional_text(row, 3)?.map(RunId::new),
         task: optional_text(row, 4)?.map(TaskId::new),
         kind: json(row, 5)?,

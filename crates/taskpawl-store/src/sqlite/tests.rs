@@ -63,6 +63,7 @@ fn new_task(key: u32, text: &str) -> Changes {
     let event = NewEvent {
         at: now,
         actor: "ann".into(),
+        actor_kind: ActorKind::Program,
         run: None,
         task: Some((Key(key), id)),
         kind: EventKind::Noted { text: "x".to_owned() },
@@ -632,12 +633,24 @@ fn an_index_is_not_written_where_nothing_of_it_changes() {
 
 fn leased() -> taskpawl_model::TaskState {
     let lease_until = chrono::DateTime::from_timestamp(60, 0);
-    let claim = taskpawl_model::Claim { run: None, actor: "ann".into(), lease_until, lease: None };
+    let claim = taskpawl_model::Claim {
+        run: None,
+        actor: "ann".into(),
+        kind: ActorKind::Program,
+        lease_until,
+        lease: None,
+    };
     taskpawl_model::TaskState::InProgress { claim }
 }
 
 fn held() -> taskpawl_model::TaskState {
-    let claim = taskpawl_model::Claim { run: None, actor: "ann".into(), lease_until: None, lease: None };
+    let claim = taskpawl_model::Claim {
+        run: None,
+        actor: "ann".into(),
+        kind: ActorKind::Program,
+        lease_until: None,
+        lease: None,
+    };
     taskpawl_model::TaskState::InProgress { claim }
 }
 

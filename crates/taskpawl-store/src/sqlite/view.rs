@@ -110,9 +110,9 @@ pub(super) mod sql {
     pub(crate) const TOOK: &str = "SELECT key, took FROM bodies INDEXED BY took WHERE took IS NOT NULL";
     pub(crate) const ESTIMATES: &str =
         "SELECT key, estimate FROM tasks INDEXED BY estimates WHERE estimate IS NOT NULL";
-    pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events \
+    pub(crate) const EVENTS: &str = "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM events \
          WHERE revision > ?1 ORDER BY revision LIMIT ?2";
-    pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready FROM events INDEXED BY events_by_task \
+    pub(crate) const EVENTS_OF_TASK: &str = "SELECT revision, at, actor, run, task_id, data, ready, actor_kind FROM events INDEXED BY events_by_task \
          WHERE task = ?3 AND revision > ?1 ORDER BY revision LIMIT ?2";
     /// Commands do not overlap: the last one that can have events up to ?2 is the first that ends there or later.
     pub(crate) const UNDOABLES: &str = "SELECT revision, first, actor, undoes, undone_by FROM undo \

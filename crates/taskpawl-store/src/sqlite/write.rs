@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, PlanRecord, RunRecord, Shared, TaskChange,
-    TaskId, TaskRecord, View,
+    ActorKind, CallRecord, Changes, EdgeChange, Key, KeyMap, NewEvent, PlanRecord, RunRecord, Shared,
+    TaskChange, TaskId, TaskRecord, View,
 };
 
 use super::excerpt::{self, OfBody};
@@ -13,6 +13,7 @@ use super::rows::{Time, to_json};
 use super::session::{Counters, Live, Session};
 use super::view::{POSITION_BITS, sql};
 use crate::StoreError;
+use crate::words::Code;
 
 impl Session {
     /// Writes `changes` into the transaction and returns the revision of the last event. After an error the transaction can only be
@@ -288,7 +289,9 @@ impl Session {
             let data = self.json(&event.kind)?;
             let run = event.run.as_ref().map(taskpawl_model::RunId::as_str);
             let (key, id) = event.task.as_ref().map(|(key, id)| (key.0, id.as_str())).unzip();
-            values.give(params![revision, Time(event.at), event.actor.as_str(), run, key, id, data, ready])
+            let kind = Some(event.actor_kind).filter(|kind| *kind != ActorKind::Unknown).map(Code::code);
+            let (at, actor) = (Time(event.at), event.actor.as_str());
+            values.give(params![revision, at, actor, run, key, id, data, ready, kind])
         })
     }
 

@@ -11,7 +11,13 @@ use crate::import::ImportMode;
 use crate::record::{CallRecord, TaskBody, Work};
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::wire::TaskParts;
-use crate::{Key, Outcome};
+use crate::{ActorKind, Key, Outcome};
+
+/// Returns whether a run or a person holds the task, from whom this import must not take it.
+fn is_kept_by_holder(draft: &Draft<'_>, state: &TaskState) -> bool {
+    let TaskState::InProgress { claim } = state else { return false };
+    claim.run.is_some() || !claim.may_be_taken_by(draft.context.as_actor(), draft.now())
+}
 
 impl Importing<'_> {
     /// Notes the state that the source says, unless something happened to the task here.
@@ -39,9 +45,7 @@ impl Importing<'_> {
             Some(before) => here.get("status") != Some(before),
             None => self.import.mode != ImportMode::Adopt,
         };
-        if was_worked_on
-            || matches!(&record.body.state, TaskState::InProgress { claim } if claim.run.is_some())
-        {
+        if was_worked_on || is_kept_by_holder(draft, &record.body.state) {
             let here = record.body.state.status();
             let why = format!("it became `{here}` here meanwhile, and is `{there}` there");
             self.keep_back(position, "status", &why);
@@ -185,7 +189,15 @@ impl Importing<'_> {
             }
             (TaskState::InProgress { claim }, None) if work == Work::Manual => {
                 let actor = if claim.actor.is_empty() { draft.context.actor.clone() } else { claim.actor };
-                TaskState::InProgress { claim: Claim { run: None, actor, lease_until: None, lease: None } }
+                TaskState::InProgress {
+                    claim: Claim {
+                        run: None,
+                        actor,
+                        kind: ActorKind::Unknown,
+                        lease_until: None,
+                        lease: None,
+                    },
+                }
             }
             (TaskState::InProgress { .. } | TaskState::Blocked { .. }, None) => TaskState::Todo,
             (TaskState::Done, _) if has_open_subtask(draft, key)? => {

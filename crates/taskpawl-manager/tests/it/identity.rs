@@ -1,0 +1,221 @@
+//! Who may act on what another actor holds: every kind of holder, every kind of actor, every command that could take a claim away.
+
+use std::path::Path;
+
+use taskpawl_manager::{Ending, Error, Manager};
+use taskpawl_model::{Actor, ActorKind, Claim, EventKind, Map, NewTask, Query, Refusal, Status, TaskSpec};
+use taskpawl_store::{Location, open};
+
+use crate::support::{LEASE, ids};
+
+const HOLDERS: [ActorKind; 4] = [ActorKind::Person, ActorKind::Agent, ActorKind::Program, ActorKind::Unknown];
+const ACTORS: [ActorKind; 3] = [ActorKind::Person, ActorKind::Agent, ActorKind::Program];
+
+/// What an actor tries on the task `a` below `p`, which another one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Claim,
+    Renew,
+    Done,
+    Fail,
+    Release,
+    /// Reports on the attempt of the holder after the task was given back.
+    LateReport,
+    Cancel,
+    CancelAbove,
+    UndoClaim,
+}
+
+impl Attempt {
+    const ALL: [Self; 9] = [
+        Self::Claim,
+        Self::Renew,
+        Self::Done,
+        Self::Fail,
+        Self::Release,
+        Self::LateReport,
+        Self::Cancel,
+        Self::CancelAbove,
+        Self::UndoClaim,
+    ];
+
+    fn carry_out(self, holder: &Manager, actor: &Manager, claimed_at: u64) -> Result<(), Error> {
+        let a = ids(&["a"]);
+        match self {
+            Self::Claim => actor.claim("a", LEASE).map(drop),
+            Self::Renew => actor.renew("a", LEASE).map(drop),
+            Self::Done => actor.done(&a, Ending::default()).map(drop),
+            Self::Fail => actor.fail(&a, Ending::default()).map(drop),
+            Self::Release => actor.release(&a).map(drop),
+            Self::LateReport => {
+                holder.release(&a).unwrap();
+                actor.done(&a, Ending { attempt: Some(1), ..Ending::default() }).map(drop)
+            }
+            Self::Cancel => actor.cancel(&a, None).map(drop),
+            Self::CancelAbove => actor.cancel(&ids(&["p"]), None).map(drop),
+            Self::UndoClaim => actor.undo(Some(claimed_at)).map(drop),
+        }
+    }
+
+    /// The promise, in words of its own: the rules are not asked.
+    fn is_promised(self, holder: ActorKind, actor: ActorKind, is_same_name: bool) -> bool {
+        let is_own = is_same_name && (holder == actor || holder == ActorKind::Unknown);
+        match self {
+            Self::Claim | Self::Renew => is_own,
+            Self::Done | Self::Fail | Self::Release | Self::LateReport => {
+                is_own || actor == ActorKind::Person
+            }
+            Self::Cancel | Self::CancelAbove | Self::UndoClaim => {
+                holder != ActorKind::Person || actor == ActorKind::Person
+            }
+        }
+    }
+}
+
+fn new_task(id: &str, parent: Option<&str>) -> NewTask {
+    let spec = TaskSpec { name: id.to_owned(), ..TaskSpec::default() };
+    NewTask {
+        id: id.into(),
+        spec,
+        context: Map::new(),
+        calls: vec![],
+        dependencies: vec![],
+        parent: parent.map(str::to_owned),
+        plan: None,
+    }
+}
+
+/// Everything that a refusal has to leave as it is.
+fn state(manager: &Manager) -> (Vec<(Status, Option<Claim>)>, u64) {
+    let tasks = manager.list(&Query::default()).unwrap().tasks;
+    let revision = manager.revision().unwrap();
+    (tasks.into_iter().map(|task| (task.status, task.claim)).collect(), revision)
+}
+
+/// Returns whether the actor may, or what is wrong with the answer.
+fn tried(
+    location: &Location,
+    recorded: ActorKind,
+    actor: (ActorKind, &str),
+    attempt: Attempt,
+) -> Result<bool, String> {
+    let setup = Manager::new(open(location), "setup");
+    for (id, parent) in [("p", None), ("a", Some("p"))] {
+        setup.create(new_task(id, parent)).unwrap();
+    }
+    let holder = setup.clone().with_actor("ann").with_kind(recorded);
+    holder.claim("a", LEASE).unwrap();
+    let claimed_at = state(&setup).1;
+    // Another process reads what the first one stored.
+    let store = if *location == Location::Memory { setup.store().clone() } else { open(location) };
+    let actor = Manager::new(store, actor.1).with_kind(actor.0);
+    let before = state(&setup);
+    match attempt.carry_out(&holder, &actor, claimed_at) {
+        Ok(()) => Ok(true),
+        Err(Error::Refused(refusal)) => {
+            let is_late = attempt == Attempt::LateReport;
+            let is_right = match *refusal {
+                Refusal::HeldByOther { .. } => !is_late && state(&setup) == before,
+                Refusal::ForeignAttempt { .. } => is_late,
+                _ => false,
+            };
+            if is_right { Ok(false) } else { Err(format!("refused otherwise: {refusal:?}")) }
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Plays the whole matrix on one kind of store, and returns how many combinations there are and those that break the promise.
+/// `recorded` tells which kind a claim is stored with.
+fn play(mut place: impl FnMut() -> Location, recorded: fn(ActorKind) -> ActorKind) -> (usize, Vec<String>) {
+    let (mut count, mut broken) = (0, Vec::new());
+    for holder in HOLDERS {
+        for kind in ACTORS {
+            for name in ["ann", "bob"] {
+                for attempt in Attempt::ALL {
+                    count += 1;
+                    let expected = Ok(attempt.is_promised(holder, kind, name == "ann"));
+                    let found = tried(&place(), recorded(holder), (kind, name), attempt);
+                    if found != expected {
+                        broken.push(format!("{attempt:?} by {kind} {name} of {holder} ann: {found:?}"));
+                    }
+                }
+            }
+        }
+    }
+    (count, broken)
+}
+
+fn numbered(directory: &Path, kind: fn(std::path::PathBuf) -> Location) -> impl FnMut() -> Location {
+    let (directory, mut number) = (directory.to_owned(), 0);
+    move || {
+        number += 1;
+        kind(directory.join(number.to_string()))
+    }
+}
+
+#[test]
+fn each_kind_of_actor_acts_on_what_it_may_on_every_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let sqlite = play(numbered(directory.path(), Location::Sqlite), |kind| kind);
+    let json_directory = tempfile::tempdir().unwrap();
+    let json = play(numbered(json_directory.path(), Location::Json), |kind| kind);
+    let memory = play(|| Location::Memory, |kind| kind);
+    assert_eq!([sqlite, json, memory], [(216, vec![]), (216, vec![]), (216, vec![])]);
+}
+
+/// The control: where claims have a name alone, the matrix has to find it.
+#[test]
+fn the_matrix_finds_claims_of_which_the_name_alone_decides() {
+    let (_, broken) = play(|| Location::Memory, |_| ActorKind::Unknown);
+    println!("identity control: {} of 216 combinations are found", broken.len());
+    assert_eq!(broken.len(), 40, "{broken:#?}");
+    assert!(broken.contains(&"Done by agent ann of person ann: Ok(true)".to_owned()), "{broken:#?}");
+}
+
+#[test]
+fn an_agent_may_take_a_task_of_which_the_lease_of_a_person_ended() {
+    let desk = crate::support::Desk::with(&["a"]);
+    let person = desk.manager.clone().with_kind(ActorKind::Person);
+    let agent = desk.manager.clone().with_actor("bot").with_kind(ActorKind::Agent);
+    desk.accept(person.claim("a", LEASE));
+    desk.pass(61);
+    desk.accept(agent.cancel(&ids(&["a"]), None));
+}
+
+#[test]
+fn a_refusal_to_an_actor_of_the_same_name_says_which_kind_holds_the_task() {
+    let desk = crate::support::Desk::with(&["a"]);
+    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
+    let agent = desk.manager.clone().with_kind(ActorKind::Agent);
+    let refused = agent.done(&ids(&["a"]), Ending::default()).unwrap_err().to_string();
+    assert!(refused.starts_with("task `a` is held by the person `ann` until"), "{refused}");
+}
+
+#[test]
+fn an_agent_renews_no_lease_of_a_person_of_its_name_by_being_at_work() {
+    let desk = crate::support::Desk::with(&["a", "b"]);
+    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).claim("a", LEASE));
+    let until = desk.task("a").claim.unwrap().lease_until;
+    desk.pass(40);
+    desk.accept(desk.manager.clone().with_kind(ActorKind::Agent).note("b", "at work"));
+    assert_eq!(desk.task("a").claim.unwrap().lease_until, until);
+    desk.accept(desk.manager.clone().with_kind(ActorKind::Person).note("b", "at work"));
+    assert_ne!(desk.task("a").claim.unwrap().lease_until, until);
+}
+
+#[test]
+fn events_and_claims_tell_the_kind_of_their_actor() {
+    let desk = crate::support::Desk::with(&["a"]);
+    let person = desk.manager.clone().with_kind(ActorKind::Person);
+    desk.accept(person.claim("a", LEASE));
+    let last = desk.manager.read(|view| Ok(view.events(0, None, 0)?)).unwrap().pop().unwrap();
+    assert!(matches!(last.kind, EventKind::Status { to: Status::InProgress, .. }));
+    assert_eq!(
+        (last.kind_of_actor(), serde_json::to_value(&last).unwrap()["actorKind"].clone()),
+        (ActorKind::Person, serde_json::json!("person"))
+    );
+    let claim = desk.task("a").claim.unwrap();
+    assert!(claim.is_of(Actor { kind: ActorKind::Person, name: "ann" }));
+    assert!(!claim.is_of(Actor { kind: ActorKind::Agent, name: "ann" }));
+}
