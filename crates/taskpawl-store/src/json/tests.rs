@@ -269,7 +269,7 @@ fn a_file_that_does_not_fit_is_refused_and_left_alone() {
     two: `plan.json` is damaged: there are two tasks `a`
     unknown: `plan.json` is damaged: task `b` refers to `x`, which does not exist
     circle: `plan.json` is damaged: tasks wait for one another in a circle: `a`, `b`
-    state: `plan.json` is damaged: unknown variant `ready`, expected one of `todo`, `in_progress`, `blocked`, `done`, `failed`, `cancelled`, `skipped` at line 1 column 649
+    state: `plan.json` is damaged: unknown variant `ready`, expected one of `todo`, `in_progress`, `blocked`, `done`, `failed`, `cancelled`, `skipped` at line 1 column 693
     option: `plan.json` is damaged: task `a`: invalid type: boolean `true`, expected a duration such as `30s` or `5m`
     cut: `plan.json` is damaged
     empty: `plan.json` is damaged: EOF while parsing a value at line 1 column 0
