@@ -291,7 +291,8 @@ impl Dispatcher {
                 name: started.spec.name.clone(),
                 call: started.call.id.clone(),
                 tool: started.call.spec.tool_name.clone(),
-                attempt: started.attempt,
+                attempt: started.call.body.attempts,
+                claim: started.attempt,
             });
         }
     }

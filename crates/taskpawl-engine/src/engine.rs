@@ -20,6 +20,7 @@ use crate::dispatcher::Dispatcher;
 use crate::error::RunError;
 use crate::executor::Held;
 use crate::faults::{self, Fault};
+use crate::keys::KeySource;
 use crate::liveness::LiveRun;
 use crate::notify::{Notifier, Place};
 use crate::observer::{Observer, RunEvent};
@@ -46,8 +47,8 @@ pub struct Engine {
 /// Where the calls of an engine run, and where their output goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// The id of the project: the first part of every idempotency key.
-    pub id: String,
+    /// Where the first part of idempotency keys comes from.
+    pub keys: KeySource,
     /// The root, beneath which tools work.
     pub root: PathBuf,
     /// The directory for run locks and output files, outside everything that tools may write.
@@ -272,7 +273,7 @@ impl Engine {
         let temporary = self.temporary_base();
         let live = LiveRun::start(&self.project.files, &id, self.supervision.clone(), temporary.as_deref())?;
         let confinement = Arc::new(self.confinement(live.temporary()));
-        manager.command(Command::StartRun(self.record(&id, &manager, &options)))?;
+        let keys = self.start_run(&manager, self.record(&id, &manager, &options))?;
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::RunStarted { run: id.clone(), jobs: options.jobs() });
         }
@@ -282,7 +283,7 @@ impl Engine {
             programs.filter_output(Arc::new(vault.clone()));
         }
         let notifier = self.notifier(&id, &programs, &confinement, &options);
-        let held = Held { programs, confinement, vault };
+        let held = Held { programs, confinement, vault, keys };
         // Boxed, so that whoever holds the future of a run does not hold all of this.
         let run =
             Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());

@@ -1,7 +1,7 @@
 //! Starts one call: everything that a tool sees, and how its end is written down.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{
-    ActorKind, CacheInputs, CallEnd, CallError, CallId, CallSpec, Key, Origin, Period, RunId, SandboxRequest,
-    SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+    ActorKind, CacheInputs, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin,
+    Period, RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
     CallContext, CallLimits, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool,
@@ -60,6 +60,8 @@ pub(crate) struct Held {
     pub(crate) programs: Programs,
     pub(crate) confinement: Arc<Confinement>,
     pub(crate) vault: Vault,
+    /// The first part of the keys of its calls.
+    pub(crate) keys: KeySpace,
 }
 
 /// Makes calls out of what the store recorded as started.
@@ -216,7 +218,8 @@ impl Executor {
         context.output = self.around.output.stem(&started.task, &call.id, call.body.attempts);
         started.task.as_str().clone_into(&mut context.task);
         call.id.as_str().clone_into(&mut context.call);
-        context.attempt = started.attempt;
+        context.attempt = call.body.attempts;
+        context.claim = started.attempt;
         context.idempotency_key = self.idempotency_key(started);
         context.cancel = self.by_task.entry(started.key).or_insert_with(|| self.cancel.child_token()).clone();
         context.deadline = tokio::time::Instant::now().checked_add(time);
@@ -245,19 +248,10 @@ impl Executor {
         ends.min_by_key(|(time, _)| *time).unwrap_or((Duration::ZERO, Limit::Default))
     }
 
-    /// The same for every start of a call, until its task is reopened or repeats it in another round.
     fn idempotency_key(&self, started: &StartedCall) -> String {
         let StartedCall { task, call, generation, round, .. } = started;
-        let (project, task, call_id) = (&*self.engine.project.id, task.as_str(), call.id.as_str());
-        let room = project.len() + task.len() + call_id.len() + "///4294967295/4294967295".len();
-        let mut key = String::with_capacity(room);
-        for part in [project, "/", task, "/", call_id, "/"] {
-            key.push_str(part);
-        }
-        let _ = write!(key, "{generation}");
-        if *round > 0 {
-            let _ = write!(key, "/{round}");
-        }
+        let identity = CallIdentity { task, call: &call.id, generation: *generation, round: *round };
+        let key = self.around.held.keys.key(&identity);
         if faults::is_on(Fault::FreshKeys) { format!("{key}/{}", call.body.attempts) } else { key }
     }
 

@@ -34,8 +34,10 @@ pub enum RunEvent {
         call: CallId,
         /// Its tool.
         tool: String,
-        /// The attempt of the task.
+        /// Which start of the call this is, from 1.
         attempt: u32,
+        /// How often the task was claimed, from 1.
+        claim: u32,
     },
     /// A call says something while it runs.
     Progress {

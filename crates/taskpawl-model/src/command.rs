@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::checklist::ChecklistItem;
 use crate::gatekeeper::Gatekeeper;
 use crate::import::{Import, ImportReport};
+use crate::key_space::KeyRequest;
 use crate::record::{CallError, CallRecord, Node, RunRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, Origin, Retry, SandboxRequest, TaskSpec, Timestamp};
@@ -202,8 +203,10 @@ pub enum Command {
         /// The command, by the revision of one of its events; `None` for the last one of this actor that is not undone.
         revision: Option<u64>,
     },
-    /// Says that a run starts.
-    StartRun(RunRecord),
+    /// Records that a run starts.
+    StartRun(Box<RunStart>),
+    /// Records the first part of idempotency keys without a run.
+    SettleKeys(Box<KeyRequest>),
     /// Says that a run ended.
     FinishRun {
         /// The run.
@@ -294,6 +297,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// Returns the command that records the start of a run and leaves idempotency keys as they are.
+    pub fn start_run(run: RunRecord) -> Self {
+        Self::StartRun(Box::new(RunStart { run, keys: None }))
+    }
+
     /// Returns the tasks that it is about, as it names them.
     pub fn names(&self) -> Vec<&str> {
         match self {
@@ -324,6 +332,7 @@ impl Command {
             | Self::Undo { .. }
             | Self::Prune(_)
             | Self::StartRun(_)
+            | Self::SettleKeys(_)
             | Self::FinishRun { .. }
             | Self::CloseRun { .. }
             | Self::Round(_)
@@ -378,6 +387,15 @@ pub struct RequestRecord {
     /// What an apply did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<ApplyReport>,
+}
+
+/// A run that starts.
+#[derive(Debug, Clone)]
+pub struct RunStart {
+    /// Its record.
+    pub run: RunRecord,
+    /// The first part of the keys of its calls; `None` leaves what is recorded.
+    pub keys: Option<KeyRequest>,
 }
 
 /// What to forget. Runs that are not over any more, or not there, are left out.

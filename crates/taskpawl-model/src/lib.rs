@@ -23,6 +23,7 @@ mod id;
 mod import;
 mod intake;
 mod key_map;
+mod key_space;
 mod limits;
 mod means;
 mod overlay;
@@ -56,7 +57,7 @@ pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,
     Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
-    StartedCall, TaskRef, Undone,
+    RunStart, StartedCall, TaskRef, Undone,
 };
 pub use decide::{approval_request, asks_by_itself, complete_part, decide};
 pub use durations::{DurationSource, Durations};
@@ -77,6 +78,7 @@ pub use graph::{Graph, Reach, rebuild_nodes};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use import::{Apart, Import, ImportMode, ImportReport, Kept};
 pub use key_map::{KeyHasher, KeyMap};
+pub use key_space::{CallIdentity, KeyRequest, KeySpace};
 pub use limits::{MAX_DEPTH, is_too_deep};
 pub use means::{AbsentTools, Means};
 pub use overlay::Overlay;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::command::RequestRecord;
 use crate::event::Event;
+use crate::key_space::KeySpace;
 use crate::record::{CallRecord, Node, PlanRecord, RunRecord, TaskRecord};
 use crate::status::Status;
 use crate::undo::{Image, Undoable};
@@ -271,6 +272,13 @@ impl View for Overlay<'_> {
 
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
         self.base.0.requests_before(time)
+    }
+
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        match &self.changes.key_space {
+            Some(space) => Ok(Some(space.clone())),
+            None => self.base.0.key_space(),
+        }
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

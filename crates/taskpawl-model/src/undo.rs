@@ -288,6 +288,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         Command::Renew { .. }
         | Command::Prune(_)
         | Command::StartRun(_)
+        | Command::SettleKeys(_)
         | Command::FinishRun { .. }
         | Command::CloseRun { .. }
         | Command::Round(_)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::RequestRecord;
 use crate::durations::DurationSource;
 use crate::event::{Event, EventKind};
+use crate::key_space::KeySpace;
 use crate::record::{CallRecord, Node, Phase, PlanRecord, RunRecord, TaskRecord, Work};
 use crate::spec::Priority;
 use crate::status::{CallStatus, Status};
@@ -225,6 +226,9 @@ pub trait View {
     /// Returns how many requests were done before a time, of which it is known still what was answered.
     fn requests_before(&self, time: crate::Timestamp) -> ViewResult<u64>;
 
+    /// Returns the first part of idempotency keys, where a run has recorded one.
+    fn key_space(&self) -> ViewResult<Option<KeySpace>>;
+
     /// Returns the runs that were forgotten, as far as their ids begin so, and when.
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, crate::Timestamp)>>;
 
@@ -330,6 +334,8 @@ pub struct Changes {
     pub image: Option<Arc<Image>>,
     /// The command that this one undoes: from now on it counts as undone by this one.
     pub undoes: Option<u64>,
+    /// The first part of idempotency keys, where it changes.
+    pub key_space: Option<KeySpace>,
     /// The request by which all of it was asked for, so that it is not done again.
     pub request: Option<RequestRecord>,
     /// Commands that were undone, or are not any more, because of that: with the undo that undid them.
@@ -344,6 +350,7 @@ impl Changes {
             && self.nodes.is_empty()
             && self.applied.is_empty()
             && self.runs.is_empty()
+            && self.key_space.is_none()
     }
 }
 

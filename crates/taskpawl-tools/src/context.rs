@@ -27,8 +27,10 @@ pub struct CallContext {
     pub actor: String,
     /// What the host program attached to the run: a conversation, a session, an agent. See [`in_scope`](crate::in_scope).
     pub scope: Option<String>,
-    /// Which start of the call this is, from 1.
+    /// Which start of the call this is, from 1: a retry is 2, 3 and so on.
     pub attempt: u32,
+    /// How often the task of the call was claimed, from 1: all starts of one claim have the same number.
+    pub claim: u32,
     /// The same for every attempt of one call; tools pass it on so that the other side can drop repetitions.
     pub idempotency_key: String,
     /// The project's root, absolute; file tools never leave it.
@@ -114,6 +116,7 @@ impl CallContext {
             actor: String::new(),
             scope: crate::current_scope(),
             attempt: 1,
+            claim: 1,
             idempotency_key: String::new(),
             dir: root.clone(),
             root,

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_engine::{Engine, Project};
+use taskpawl_engine::{Engine, KeySource, Project};
 use taskpawl_manager::{Manager, Source, SystemSource};
 use taskpawl_model::{ActorKind, Origin};
 use taskpawl_store::{Location, open};
@@ -89,7 +89,7 @@ impl Builder {
         self
     }
 
-    /// Sets the first part of every idempotency key. Default: the name of the store.
+    /// Sets the first part of every idempotency key. Default: a random id that the store keeps from its first run on.
     #[must_use]
     pub fn project_id(mut self, id: impl Into<String>) -> Self {
         self.project_id = Some(id.into());
@@ -267,7 +267,8 @@ impl Builder {
             ..SandboxPlaces::default()
         };
         let places = places(own, &root, &self.location, &files);
-        let project = Project { id: self.project_id.unwrap_or(name), root, files, host: self.host };
+        let keys = KeySource { project: self.project_id, location: self.location.clone(), name };
+        let project = Project { keys, root, files, host: self.host };
         let policy = match self.policy {
             Some(policy) => policy,
             None => Policy::load(&PolicyFiles { ceiling: Some(CEILING.into()), ..PolicyFiles::default() })?,

@@ -22,6 +22,8 @@ struct Shown {
     store: String,
     exists: bool,
     rule: &'static str,
+    #[serde(skip)]
+    because: &'static str,
     root: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
@@ -29,28 +31,49 @@ struct Shown {
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy_of: Option<String>,
 }
 
 /// Says where the store is.
 pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
-    print(app, app.place()?)
+    let place = app.place()?;
+    let original = if place.id.is_none() && is_file(place) { settle_copy(app)? } else { None };
+    print_with(app, Shown { copy_of: original, ..Shown::of(place) })
+}
+
+/// Gives a copied store an id of its own and returns the original. Without one its calls would have the keys of the original's.
+fn settle_copy(app: &App) -> Result<Option<String>, CliError> {
+    let original = app.reader()?.engine().settle_copy()?;
+    Ok(original.map(|path| path.display().to_string()))
+}
+
+fn is_file(place: &Place) -> bool {
+    place.location.path().is_some_and(std::path::Path::is_file)
 }
 
 /// Prints a place.
 pub(super) fn print(app: &App, place: &Place) -> Result<ExitCode, CliError> {
-    let shown = Shown::of(place);
+    print_with(app, Shown::of(place))
+}
+
+fn print_with(app: &App, shown: Shown) -> Result<ExitCode, CliError> {
     let out = app.out();
     if out.is_json {
         return out.data(&shown);
     }
     let store = if shown.exists { shown.store } else { format!("{} (made by the first write)", shown.store) };
+    let copy_of = shown
+        .copy_of
+        .map(|path| format!("{path} (it has an id of its own now; calls that have started keep their keys)"));
     let fields = [
         ("store", Some(store)),
-        ("because", Some(meaning(place.rule).to_owned())),
+        ("because", Some(shown.because.to_owned())),
         ("root", Some(shown.root)),
         ("project", shown.project),
         ("id", shown.id),
         ("moved from", shown.moved_from),
+        ("copy of", copy_of),
     ];
     let mut table = Table::new(2);
     for (label, value) in fields {
@@ -68,10 +91,12 @@ impl Shown {
             store: place.location.to_string(),
             exists: place.rule == Rule::Call || place.location.path().is_some_and(std::path::Path::exists),
             rule: word(place.rule),
+            because: meaning(place.rule),
             root: path(&place.root),
             project: place.project.as_ref().map(path),
             id: place.id.clone(),
             moved_from: place.moved_from.as_ref().map(path),
+            copy_of: None,
         }
     }
 }

@@ -154,3 +154,28 @@ fn a_damaged_project_does_not_matter_to_a_store_that_is_named() {
     let place = cli.run_in(&cli.path("work/deep"), &["where", "--json"], "").ok().json();
     assert_eq!(place["data"]["root"], "[HOME]/work", "{place}");
 }
+
+#[test]
+fn a_copied_store_gets_an_id_of_its_own_where_it_is_found_and_the_original_is_named() {
+    for (kind, name) in [("", "tasks.db"), ("json:", "tasks.json")] {
+        let cli = Cli::without_store();
+        for directory in ["original", "copy"] {
+            fs::create_dir_all(cli.path(directory)).unwrap();
+        }
+        let store = |directory: &str| format!("{kind}{}", cli.path(directory).join(name).display());
+        fs::write(cli.path("work/plan.yaml"), "tasks: [{id: a, call: {log: {message: x}}}]\n").unwrap();
+        cli.run(&["--store", &store("original"), "run-all-ready", "--plan", "plan.yaml"]).ok();
+        for entry in fs::read_dir(cli.path("original")).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), cli.path("copy").join(entry.file_name())).unwrap();
+            }
+        }
+        let copy_of = |directory: &str| {
+            let place = cli.run(&["where", "--json", "--store", &store(directory)]).ok().json();
+            place["data"]["copyOf"].as_str().map(str::to_owned)
+        };
+        assert_eq!(copy_of("original"), None);
+        assert_eq!(copy_of("copy"), Some(format!("[HOME]/original/{name}")));
+        assert_eq!(copy_of("copy"), None, "it is said once");
+    }
+}

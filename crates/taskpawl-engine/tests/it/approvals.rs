@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Approver, Engine, Observer, Project, RunEvent, RunOptions, RunSummary, Verdict};
+use taskpawl_engine::{
+    Approver, Engine, KeySource, Observer, Project, RunEvent, RunOptions, RunSummary, Verdict,
+};
 use taskpawl_manager::{ApplyOptions, Approving, Manager, Source};
 use taskpawl_model::{
     ApprovalRequest, Gatekeeper, Judgement, Map, Origin, PlanRecord, Proposed, Timestamp, parse_plan,
@@ -251,7 +253,8 @@ fn engine_with(plan: &str, source: Arc<dyn Source>) -> (Engine, tempfile::TempDi
     let plan = taskpawl_model::parse_plan(plan).unwrap();
     manager.apply(plan, "p", taskpawl_manager::ApplyOptions::default()).unwrap();
     let path = files.path().to_owned();
-    let project = Project { id: "x".to_owned(), root: path.clone(), files: path, host: "h".to_owned() };
+    let project =
+        Project { keys: KeySource::of_project("x"), root: path.clone(), files: path, host: "h".to_owned() };
     let engine = Engine::new(manager, Arc::new(Registry::builtin()), project);
     (engine.with_supervision(Supervision::Off), files)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Engine, Project, RunOptions, RunSummary};
+use taskpawl_engine::{Engine, KeySource, Project, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Error, Manager};
 use taskpawl_model::{CallSpec, NewCall, NewTask, Origin, TaskSpec, parse_plan};
 use taskpawl_store::{Channel, Door, Location, Patience, StoreError, open};
@@ -58,7 +58,7 @@ impl Scene {
         let spec = ToolSpec::new("agent", "Acts.", json!({"type": "object"}));
         tools.register(Arc::new(Agent { spec, act: Arc::new(act) })).unwrap();
         let project = Project {
-            id: "project".to_owned(),
+            keys: KeySource::of_project("project"),
             root: files.path().to_owned(),
             files: files.path().join("files"),
             host: "here".to_owned(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Engine, Project, RunOptions};
+use taskpawl_engine::{Engine, KeySource, Project, RunOptions};
 use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager, Source};
 use taskpawl_model::{
     Assumed, BlockedReason, CallStatus, ForecastOptions, Hypothesis, Query, Request, Status, TaskId,
@@ -205,7 +205,7 @@ impl Harness {
         let mut tools = Registry::new();
         tools.register(Arc::clone(&tool) as Arc<dyn Tool>).unwrap();
         let project = Project {
-            id: "p".to_owned(),
+            keys: KeySource::of_project("p"),
             root: files.to_owned(),
             files: files.to_owned(),
             host: "here".to_owned(),

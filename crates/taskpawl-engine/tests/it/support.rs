@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use taskpawl_engine::{Engine, Project, RunControl, RunOptions, RunSummary};
+use taskpawl_engine::{Engine, KeySource, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
 use taskpawl_model::{Query, Selector, Task, parse_plan};
 use taskpawl_store::{Location, Store, open};
@@ -184,7 +184,7 @@ fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &
         tools.register(Arc::new(Told { spec, bench: Arc::clone(bench) })).unwrap();
     }
     let project = Project {
-        id: "project".to_owned(),
+        keys: KeySource::of_project("project"),
         root: files.to_owned(),
         files: files.join("files"),
         host: "here".to_owned(),

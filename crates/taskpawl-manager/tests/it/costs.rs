@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::json;
 use taskpawl_manager::{Ending, Manager};
 use taskpawl_model::{
-    CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, Node, PlanRecord, Query,
-    Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
+    CallRecord, Changes, Command, Decision, Event, EventQuery, Grant, Image, Key, KeySpace, Node, PlanRecord,
+    Query, Report, RequestRecord, Round, RunId, RunRecord, RunRules, Status, TaskId, TaskRecord, Timestamp,
     Undoable, View, ViewResult, decide,
 };
 
@@ -90,6 +90,7 @@ impl View for Counting<'_> {
         last_undoable(actor: &str) -> Option<Undoable>;
         request(actor: &str, request: &str) -> Option<RequestRecord>;
         requests_before(time: Timestamp) -> u64;
+        key_space() -> Option<KeySpace>;
         pruned_runs(prefix: &str) -> Vec<(RunId, Timestamp)>;
         each_image(each: &mut dyn FnMut(u64, Arc<Image>)) -> ();
         image(revision: u64) -> Option<Arc<Image>>;
@@ -198,7 +199,7 @@ fn reads_of_a_start_beside(waiting: usize) -> Reads {
     let desk = with_plan(&json!({ "tasks": tasks }).to_string());
     let run =
         json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": "2025-06-15T15:06:40Z"});
-    let start = Command::StartRun(serde_json::from_value(run).unwrap());
+    let start = Command::start_run(serde_json::from_value(run).unwrap());
     reads(&desk.manager, start).1
 }
 

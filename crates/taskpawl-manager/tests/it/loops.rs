@@ -151,7 +151,7 @@ fn another_element_waits_until_the_calls_of_a_cancelled_item_have_ended() {
     let desk = with_plan("tasks: [{id: each, forEach: {in: [x, y]}, call: {t: {it: '${{ item }}'}}}]");
     let run =
         json!({"id": "r1", "scope": [], "actor": "ann", "host": "h", "startedAt": "2025-06-15T15:06:40Z"});
-    desk.as_run(Command::StartRun(serde_json::from_value(run).unwrap()));
+    desk.as_run(Command::start_run(serde_json::from_value(run).unwrap()));
     desk.start(&["each.0"]);
     desk.accept(desk.manager.cancel(&ids(&["each.0"]), None));
     let change = fields(json!({"forEach": {"in": ["other", "y"]}}));

@@ -42,7 +42,7 @@ pub(crate) fn start_run(desk: &Desk, id: &str) {
         counts: BTreeMap::new(),
         ending: BTreeMap::new(),
     };
-    desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::StartRun(record)));
+    desk.accept(desk.manager.clone().with_run(RunId::from(id)).command(Command::start_run(record)));
 }
 
 /// A task with two calls, of these tools, whose calls are as `states` says: `.` did not start, `r` runs, `s` succeeded, `f` failed.

@@ -67,6 +67,7 @@ impl Draft<'_> {
             | Command::Reject { .. }
             | Command::Prune(_)
             | Command::StartRun(_)
+            | Command::SettleKeys(_)
             | Command::FinishRun { .. }
             | Command::CloseRun { .. }
             | Command::Round(_)

@@ -14,6 +14,7 @@ mod hand;
 mod import;
 mod judged;
 mod kept;
+mod keys;
 mod merge;
 mod needs;
 mod open;
@@ -118,7 +119,8 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Apply(apply) => draft.apply(apply),
         Command::Undo { revision } => draft.undo(*revision),
         Command::Prune(prune) => draft.prune(prune),
-        Command::StartRun(run) => draft.start_run(run),
+        Command::StartRun(start) => draft.start_run(start),
+        Command::SettleKeys(request) => draft.settle_keys(request),
         Command::FinishRun { id, exit, counts } => draft.finish_run(id, *exit, counts),
         Command::Round(round) => draft.round(round),
         Command::Report(report) => draft.report(report),

@@ -4,18 +4,19 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::command::{CallEnd, DecideError, Needs, Report, Round, UNKNOWN_END};
+use crate::command::{CallEnd, DecideError, Needs, Report, Round, RunStart, UNKNOWN_END};
 use crate::draft::{Decided, Draft, Room};
 use crate::event::EventKind;
 use crate::gate::GateState;
-use crate::record::{CallBody, CallError, CallRecord, Node, Phase, RunRecord, TaskRecord, Work};
+use crate::record::{CallBody, CallError, CallRecord, Node, Phase, TaskRecord, Work};
 use crate::refusal::{Refusal, Since};
 use crate::schedule::Order;
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
 use crate::{ActorKind, CallId, Key, RunId};
 
 impl Draft<'_> {
-    pub(super) fn start_run(&mut self, run: &RunRecord) -> Decided<()> {
+    pub(super) fn start_run(&mut self, RunStart { run, keys }: &RunStart) -> Decided<()> {
+        keys.as_ref().map_or(Ok(()), |request| self.settle_keys(request))?;
         self.changes.runs.insert(run.id.clone(), run.clone());
         // A task that an earlier version left undecided is opened now, at the latest.
         self.queue.extend(self.view.to_be_opened()?);

@@ -141,6 +141,7 @@ fn word(command: &Command) -> &'static str {
         Command::Approve { .. } => "approve",
         Command::Reject { .. } => "reject",
         Command::StartRun(_)
+        | Command::SettleKeys(_)
         | Command::FinishRun { .. }
         | Command::CloseRun { .. }
         | Command::Round(_)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
     RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult,
 };
 
@@ -216,6 +216,11 @@ impl View for RemoteView<'_> {
 
     fn requests_before(&self, _: Timestamp) -> ViewResult<u64> {
         Ok(0)
+    }
+
+    /// A call starts no run, so it needs no first part of keys.
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        Ok(None)
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use taskpawl_model::{
-    Event, Key, PlanRecord, RequestRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult, read_task,
+    Event, Key, KeySpace, PlanRecord, RequestRecord, RunId, RunRecord, Task, TaskId, Timestamp, ViewResult,
+    read_task,
 };
 
 use crate::memory::{Kept, State};
@@ -38,6 +39,9 @@ pub(super) struct Document {
     /// What was done by requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<RequestRecord>,
+    /// The first part of idempotency keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key_space: Option<KeySpace>,
     #[serde(default)]
     pub(super) index: Index,
     /// What this version does not know.
@@ -85,6 +89,7 @@ impl Document {
             applied,
             undo: state.undo.values().cloned().collect(),
             requests: state.requests.values().cloned().collect(),
+            key_space: state.key_space.clone(),
             index: Index { next_key: state.next_key, tasks: marks },
             extra,
         })

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, NewEvent, Node, PlanRecord,
-    Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId, TaskRecord, Timestamp,
-    Undoable, Work,
+    CallChange, CallRecord, CallStatus, Changes, EdgeChange, Event, Image, Key, KeySpace, NewEvent, Node,
+    PlanRecord, Priority, RequestRecord, RunId, RunRecord, SharedText, Status, TaskChange, TaskId,
+    TaskRecord, Timestamp, Undoable, Work,
 };
 
 use super::pages::Pages;
@@ -64,6 +64,8 @@ pub(crate) struct State {
     pub(crate) undo: BTreeMap<u64, Kept>,
     /// What was done by requests, by actor and name.
     pub(crate) requests: BTreeMap<(String, String), RequestRecord>,
+    /// The first part of idempotency keys.
+    pub(crate) key_space: Option<KeySpace>,
     pub(crate) counts: BTreeMap<Status, u64>,
     pub(crate) next_key: u32,
     pub(crate) revision: u64,
@@ -114,6 +116,9 @@ impl State {
         }
         if let Some(before) = changes.requests_gone {
             self.requests.retain(|_, done| done.at >= before);
+        }
+        if changes.key_space.is_some() {
+            self.key_space = changes.key_space;
         }
         for event in changes.events {
             self.put_event(event);

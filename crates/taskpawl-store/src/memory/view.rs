@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
     RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
 };
 
@@ -198,6 +198,10 @@ impl View for State {
 
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
         Ok(self.requests.values().filter(|done| done.at < time).count() as u64)
+    }
+
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        Ok(self.key_space.clone())
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

@@ -11,7 +11,7 @@ use crate::faults::{self, Fault};
 const APPLICATION_ID: i64 = 0x5450_776C;
 
 /// What brings a file of version `i` to version `i + 1`. Published ones never change.
-const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9, V10];
+const MIGRATIONS: &[&str] = &[V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11];
 
 /// The way from nothing to a version.
 #[derive(Debug, Clone, Copy)]
@@ -160,6 +160,11 @@ CREATE INDEX calls_by_tool ON calls(tool);
 /// The kind of the actor of an event. Events of earlier versions have none, which says that the name alone is known.
 const V10: &str = "
 ALTER TABLE events ADD COLUMN actor_kind INTEGER;
+";
+
+/// The first part of idempotency keys: one record, which most stores write once.
+const V11: &str = "
+CREATE TABLE key_space (only INTEGER PRIMARY KEY CHECK (only = 0), record TEXT NOT NULL);
 ";
 
 /// What a file is.

@@ -419,7 +419,7 @@ fn what_an_earlier_version_left_undecided_is_opened_by_the_next_run_and_by_comma
     give(Command::Note { id: "t2".to_owned(), text: "looked".to_owned() });
     assert_eq!(ready(), [Key(2)]);
     let run = serde_json::json!({"id": "r", "scope": [], "actor": "ann", "host": "h", "startedAt": now});
-    give(Command::StartRun(serde_json::from_value(run).unwrap()));
+    give(Command::start_run(serde_json::from_value(run).unwrap()));
     assert_eq!(ready(), [Key(0), Key(2)]);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::params;
 use taskpawl_model::{
-    CallRecord, DurationSource, Event, EventQuery, Image, Key, Node, Period, PlanRecord, Query,
+    CallRecord, DurationSource, Event, EventQuery, Image, Key, KeySpace, Node, Period, PlanRecord, Query,
     RequestRecord, RunId, RunRecord, Status, TaskId, TaskRecord, Timestamp, Undoable, View, ViewResult, Work,
 };
 
@@ -368,6 +368,10 @@ impl View for Session {
     fn requests_before(&self, time: Timestamp) -> ViewResult<u64> {
         let count = self.one(sql::REQUESTS_BEFORE, [rows::Time(time)], |row| rows::number(row, 0))?;
         Ok(count.unwrap_or_default())
+    }
+
+    fn key_space(&self) -> ViewResult<Option<KeySpace>> {
+        self.one("SELECT record FROM key_space", [], |row| rows::json(row, 0))
     }
 
     fn pruned_runs(&self, prefix: &str) -> ViewResult<Vec<(RunId, Timestamp)>> {

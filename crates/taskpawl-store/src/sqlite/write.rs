@@ -51,6 +51,10 @@ impl Session {
         if let Some(before) = changes.requests_gone {
             self.execute(sql::FORGET_REQUESTS, [Time(before)])?;
         }
+        if let Some(space) = &changes.key_space {
+            let sql = "INSERT OR REPLACE INTO key_space VALUES (0, ?1)";
+            self.execute(sql, [self.json(space)?])?;
+        }
         self.put_events(&changes.events)?;
         self.put_image(changes)?;
         if let Some(done) = &changes.request {

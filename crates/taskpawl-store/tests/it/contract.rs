@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taskpawl_model::{
     Apply, BlockedReason, CallSpec, ChecklistItem, ChecklistStatus, Command, EventKind, EventQuery, Key,
-    NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord, Status,
-    TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
+    KeyRequest, NewCall, NewTask, Once, Priority, Prune, Query, Refusal, Request, Round, RunId, RunRecord,
+    Status, TaskId, TaskSpec, TaskState, View, ViewError, ViewResult, Work, parse_plan,
 };
 use taskpawl_store::{Location, Outcome, Store, StoreError, open, open as open_store};
 
@@ -19,7 +19,7 @@ type Open<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
     type Case = (&'static str, fn(Open<'_>));
-    let cases: [Case; 21] = [
+    let cases: [Case; 22] = [
         ("requests", what_a_request_did_is_not_done_again),
         ("forgotten", old_requests_are_forgotten_by_a_prune),
         ("empty", a_new_store_is_empty),
@@ -33,6 +33,7 @@ fn contract(open: &dyn Fn(&str) -> Arc<dyn Store>) {
         ("running", tasks_of_which_calls_run_are_known),
         ("tools", tools_are_known_with_the_ready_tasks_that_call_them),
         ("runs", open_runs_are_told_from_those_that_ended),
+        ("keys", the_first_part_of_keys_is_kept),
         ("counts", counts_follow_the_states),
         ("events", events_are_numbered_and_kept_by_task),
         ("checklists", events_are_found_by_their_kind),
@@ -198,7 +199,7 @@ fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
             counts: std::collections::BTreeMap::new(),
             ending: std::collections::BTreeMap::new(),
         };
-        accept(&store, request(Command::StartRun(run)));
+        accept(&store, request(Command::start_run(run)));
     }
     let open_runs = |store: &Arc<dyn Store>| {
         let runs = open_again(store, open).view(|view| view.open_runs()).unwrap();
@@ -212,6 +213,28 @@ fn open_runs_are_told_from_those_that_ended(open: Open<'_>) {
     let events = store.events_since(0, 0).unwrap().len();
     accept(&store, request(Command::CloseRun { id: id(2) }));
     assert_eq!(store.events_since(0, 0).unwrap().len(), events, "a closed run is not closed again");
+}
+
+fn the_first_part_of_keys_is_kept(open: Open<'_>) {
+    let store = open();
+    let space = |store: &Arc<dyn Store>| open_again(store, open).view(|view| view.key_space()).unwrap();
+    let settle = |fresh: &str, copy_of: Option<&str>| {
+        let request_of = KeyRequest {
+            fresh: fresh.to_owned(),
+            copy_of: copy_of.map(str::to_owned),
+            path: Some("/a".to_owned()),
+            ..KeyRequest::default()
+        };
+        accept(&store, request(Command::SettleKeys(Box::new(request_of))));
+    };
+    accept(&store, create(task("a")));
+    assert_eq!(space(&store), None);
+    settle("one", None);
+    settle("two", None);
+    let kept = space(&store).unwrap();
+    assert_eq!((kept.project.as_str(), kept.path.as_deref()), ("one", Some("/a")), "it is settled once");
+    settle("three", Some("one"));
+    assert_eq!(space(&store).unwrap().project, "three", "a copy gets another one");
 }
 
 /// Returns the store as another process sees it; a store in memory has no others.

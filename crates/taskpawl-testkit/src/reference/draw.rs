@@ -63,7 +63,7 @@ impl Draw<'_> {
             },
             16 => Command::ToolsKnown { tasks: vec![Key(self.key()), Key(self.key())] },
             17 => Command::ReturnExpired { tasks: vec![Key(self.key()), Key(self.key())] },
-            18 => Command::StartRun(self.run_record()),
+            18 => Command::start_run(self.run_record()),
             _ => {
                 let id = self.run();
                 if self.random.chance(50) {

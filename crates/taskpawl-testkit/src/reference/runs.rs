@@ -9,7 +9,8 @@ use super::items::{Flaw, Holder, Reference, Stand, Taken, Verdict, Work, require
 impl Reference {
     pub(super) fn carry_out_of_run(&mut self, command: &Command, context: &Context) -> Taken {
         match command {
-            Command::StartRun(run) => {
+            Command::StartRun(start) => {
+                let run = &start.run;
                 self.runs.insert(run.id.to_string(), true);
                 self.ending.retain(|(other, ..)| other != run.id.as_str());
                 Some(())

@@ -129,7 +129,7 @@ impl World {
             counts: BTreeMap::new(),
             ending: BTreeMap::new(),
         };
-        self.runner(run, Command::StartRun(record));
+        self.runner(run, Command::start_run(record));
         self.plan_interruptions(run);
         if !self.plan_recovery(run, true) {
             self.within(4, Happening::RunBegins(run));

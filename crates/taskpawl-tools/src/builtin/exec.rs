@@ -260,6 +260,7 @@ fn environment(cx: &CallContext, env: BTreeMap<String, String>) -> Environment {
         ("TASKPAWL_TASK", cx.task.clone()),
         ("TASKPAWL_CALL", cx.call.clone()),
         ("TASKPAWL_ATTEMPT", cx.attempt.to_string()),
+        ("TASKPAWL_CLAIM", cx.claim.to_string()),
         ("TASKPAWL_IDEMPOTENCY_KEY", cx.idempotency_key.clone()),
     ];
     let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));

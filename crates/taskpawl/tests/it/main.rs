@@ -4,6 +4,7 @@
 
 mod digest;
 mod facade;
+mod keys;
 mod prune;
 mod runs;
 mod sizes;
