@@ -53,10 +53,8 @@ impl KeySource {
     }
 
     fn at(&self, path: &Path) -> Location {
-        match &self.location {
-            Location::Json(_) => Location::Json(path.to_owned()),
-            _ => Location::Sqlite(path.to_owned()),
-        }
+        let is_json = matches!(self.location, Location::Json(_));
+        if is_json { Location::Json(path.to_owned()) } else { Location::Sqlite(path.to_owned()) }
     }
 }
 

@@ -37,11 +37,6 @@ impl ActorKind {
             (Self::Person | Self::Run | Self::Program | Self::Unknown, origin) => origin,
         }
     }
-
-    /// Returns whether this is the default, which stored JSON leaves out.
-    pub(crate) fn is_unknown(&self) -> bool {
-        *self == Self::Unknown
-    }
 }
 
 /// An actor as the rules compare it: names are unique within a kind alone.

@@ -19,7 +19,7 @@ pub struct Event {
     /// Who.
     pub actor: SharedText,
     /// The kind of the actor; `unknown` for what a run did itself, and where the name alone was recorded.
-    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub actor_kind: ActorKind,
     /// In which run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -153,7 +153,7 @@ pub struct Claim {
     /// The actor of the run, or the agent or person.
     pub actor: SharedText,
     /// The kind of the actor; `unknown` beside a run, and where the name alone was recorded.
-    #[serde(default, skip_serializing_if = "ActorKind::is_unknown")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub kind: ActorKind,
     /// When the lease of an agent ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
