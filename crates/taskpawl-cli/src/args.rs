@@ -277,6 +277,25 @@ mod tests {
     }
 
     #[test]
+    fn usage_has_the_arguments_in_the_order_in_which_they_are_taken() {
+        fn check(command: &mut clap::Command) {
+            let usage = command.render_usage().to_string().replace("[OPTIONS]", "");
+            let mut positional: Vec<_> = command.get_positionals().cloned().collect();
+            positional.sort_by_key(clap::Arg::get_index);
+            let names = positional.iter().filter_map(|arg| arg.get_value_names()?.first().cloned());
+            let place = |name: clap::builder::Str| {
+                ["<", "[", "|"].iter().filter_map(|before| usage.find(&format!("{before}{name}"))).min()
+            };
+            let places: Vec<_> = names.filter_map(place).collect();
+            assert!(places.is_sorted(), "{usage}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut tree = Cli::command();
+        tree.build();
+        check(&mut tree);
+    }
+
+    #[test]
     fn what_is_right_takes_one_branch_and_all_else_the_whole_tree() {
         let one = of_one_branch(&words("taskpawl --actor create show t1 --json")).is_some();
         assert!(!one, "`create` is a name here, and `show` the command");

@@ -255,7 +255,7 @@ fn task_fields() -> Value {
         "name": {"type": "string", "description": "A short title"},
         "description": text,
         "priority": words(Priority::ALL.iter().map(|priority| priority.as_str())),
-        "dueDate": {"type": "string", "description": "2026-05-31 or 2026-05-31T12:00:00Z"},
+        "dueDate": {"type": "string", "description": "2026-05-31, which is the end of that day in UTC, or 2026-05-31T12:00:00Z"},
         "assignee": text,
         "labels": texts,
         "dependencies": texts,

@@ -167,7 +167,7 @@ impl Summarizer {
     pub(crate) fn summarize(self, view: &dyn View) -> ViewResult<RunSummary> {
         let counts = self.counts(view)?;
         let (failures, behind) = self.failures(view)?;
-        let not_run = self.not_run(view)?;
+        let mut not_run = self.not_run(view)?;
         let Unfinished { mut waiting, waiting_unlisted, blocked, blocked_unlisted } =
             self.unfinished(view, &behind)?;
         for (key, reason) in &self.unmet {
@@ -184,6 +184,8 @@ impl Summarizer {
             Stop::No | Stop::Early if has(Status::Todo) || has(Status::Blocked) => 4,
             Stop::No | Stop::Early => 0,
         };
+        // They count as what they are, and the reason is said.
+        not_run.extend(self.waits_outside(view)?);
         // A limit that was reached by the last task has cost nothing.
         let ended_early = if exit == 0 { Vec::new() } else { self.ended_early };
         let first_failed = failures.iter().find_map(|group| group.tasks.first()).map(|task| &task.task);
@@ -287,6 +289,33 @@ impl Summarizer {
             }
         }
         Ok(not_run)
+    }
+
+    /// Returns the tasks that wait for others which the restriction of the run leaves out.
+    fn waits_outside(&self, view: &dyn View) -> ViewResult<Vec<NotRun>> {
+        let Some(scope) = self.scope.as_ref().filter(|_| matches!(self.stop, Stop::No)) else {
+            return Ok(Vec::new());
+        };
+        let mut waiting = Vec::new();
+        for key in self.with_status(view, Status::Todo)? {
+            if waiting.len() == LISTED {
+                break;
+            }
+            if view.node(key)?.is_some_and(|node| node.is_ready()) {
+                continue;
+            }
+            let outside = unfinished_outside(view, key, scope)?;
+            if let (Some(first), Some(task)) = (outside.first(), view.id(key)?) {
+                let more = if outside.len() > 1 {
+                    format!(" and {} more", outside.len() - 1)
+                } else {
+                    String::new()
+                };
+                let reason = format!("waits for `{first}`{more}, which this run leaves out");
+                waiting.push(NotRun { task, reason });
+            }
+        }
+        Ok(waiting)
     }
 
     /// Returns what waits for somebody, and what is blocked for another reason than the failures that these tasks are `behind`.
@@ -470,6 +499,21 @@ pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
     if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// Returns the tasks outside of `scope` that a task waits for: its dependencies, and those of the tasks that it is below.
+fn unfinished_outside(view: &dyn View, key: Key, scope: &BTreeSet<Key>) -> ViewResult<Vec<TaskId>> {
+    let (mut outside, mut at) = (Vec::new(), Some(key));
+    while let Some(task) = at {
+        for on in view.dependencies(task)? {
+            let Some(node) = view.node(on)?.filter(|_| !scope.contains(&on)) else { continue };
+            if !matches!(node.phase.status(), Status::Done | Status::Skipped) {
+                outside.extend(view.id(on)?);
+            }
+        }
+        at = view.node(task)?.and_then(|node| node.parent);
+    }
+    Ok(outside)
 }
 
 /// What there is to go on with.

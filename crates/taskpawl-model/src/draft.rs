@@ -164,6 +164,20 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Finds the task that `text` names beside `asker`, which is never meant: it is not suggested.
+    pub(crate) fn resolve_beside(&self, asker: Key, text: &str) -> Decided<Key> {
+        let asker = self.id(asker)?;
+        self.resolve(text).map_err(|error| match error {
+            DecideError::Refused(mut refusal) => {
+                if let Refusal::UnknownTask { similar, .. } = &mut *refusal {
+                    similar.retain(|id| *id != asker);
+                }
+                DecideError::Refused(refusal)
+            }
+            other @ DecideError::View(_) => other,
+        })
+    }
+
     pub(crate) fn resolve_all(&self, ids: &[String]) -> Decided<Vec<Key>> {
         let (mut keys, mut seen) = (Vec::with_capacity(ids.len()), BTreeSet::new());
         for id in ids {

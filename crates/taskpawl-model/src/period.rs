@@ -43,30 +43,45 @@ fn parse(text: &str) -> Option<Duration> {
     {
         return None;
     }
-    let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let unit = nanos_of(unit)?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if part.contains('.') {
+        return None;
+    }
+    // In whole numbers: a sum of binary fractions is not what its decimal digits say.
+    let part = &part[..part.len().min(MOST_DIGITS)];
+    let scale = 10_u128.pow(u32::try_from(part.len()).ok()?);
+    let part = if part.is_empty() { 0 } else { part.parse::<u128>().ok()? };
+    let nanos = u128::from(whole.parse::<u64>().ok()?).checked_mul(unit)? + (part * unit + scale / 2) / scale;
+    let seconds = u64::try_from(nanos / NANOS).ok()?;
+    Some(Duration::new(seconds, u32::try_from(nanos % NANOS).ok()?))
 }
 
-fn seconds_of(unit: &str) -> Option<f64> {
+/// How many digits behind the point are read: more are less than a nanosecond in every unit.
+const MOST_DIGITS: usize = 18;
+
+/// The nanoseconds of a second.
+const NANOS: u128 = 1_000_000_000;
+
+fn nanos_of(unit: &str) -> Option<u128> {
     match unit {
-        "ms" => Some(0.001),
-        "s" => Some(1.0),
-        "m" => Some(60.0),
-        "h" => Some(3600.0),
+        "ms" => Some(NANOS / 1000),
+        "s" => Some(NANOS),
+        "m" => Some(60 * NANOS),
+        "h" => Some(3600 * NANOS),
         _ => None,
     }
 }
 
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (millis, seconds) = (self.0.subsec_millis(), self.0.as_secs());
-        match (seconds, millis) {
-            _ if !self.0.subsec_nanos().is_multiple_of(1_000_000) => write!(f, "{}s", self.0.as_secs_f64()),
-            (0, _) => write!(f, "{}ms", self.0.as_millis()),
+        let (nanos, seconds) = (self.0.subsec_nanos(), self.0.as_secs());
+        match (seconds, nanos) {
+            (0, nanos) if nanos.is_multiple_of(1_000_000) => write!(f, "{}ms", self.0.as_millis()),
             (s, 0) if s % 3600 == 0 => write!(f, "{}h", s / 3600),
             (s, 0) if s % 60 == 0 => write!(f, "{}m", s / 60),
             (s, 0) => write!(f, "{s}s"),
-            _ => write!(f, "{}s", self.0.as_secs_f64()),
+            (s, nanos) => write!(f, "{s}.{}s", format!("{nanos:09}").trim_end_matches('0')),
         }
     }
 }
@@ -125,6 +140,11 @@ mod tests {
             ("1.5s", 1_500, "1.5s"),
             ("1.5ms", 1, "0.0015s"),
             ("60.0001s", 60_000, "60.0001s"),
+            ("2.595s", 2_595, "2.595s"),
+            ("0.7s", 700, "700ms"),
+            ("1.1m", 66_000, "66s"),
+            ("0.1h", 360_000, "6m"),
+            ("0.0000000005s", 0, "0.000000001s"),
         ] {
             let period: Period = text.parse().unwrap();
             assert_eq!((period.0.as_millis(), period.to_string().as_str()), (millis, written));

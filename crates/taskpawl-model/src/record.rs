@@ -371,7 +371,24 @@ pub struct Node {
     pub due: i64,
 }
 
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// Returns the place of a due date in the order, in milliseconds since 1970. A date without a time is stored as the first moment of its
+/// day in UTC, and means the last one: what is due at some time of that day comes before it.
+fn place_of_due(due: Timestamp) -> i64 {
+    let millis = due.timestamp_millis();
+    if millis.rem_euclid(DAY) == 0 { millis + DAY - 1 } else { millis }
+}
+
 impl Node {
+    /// Returns whether `kept` is this node, or was it before dates without a time came last in their day: stores keep such places until
+    /// the task changes.
+    pub fn is_as_kept(&self, kept: &Self) -> bool {
+        let was_first = kept.due.rem_euclid(DAY) == 0 && kept.due.checked_add(DAY - 1) == Some(self.due);
+        self == kept || was_first && *self == Self { due: self.due, ..kept.clone() }
+    }
+
     /// Returns the node of a new task.
     pub fn new(key: Key, trigger: Trigger, work: Work) -> Self {
         let gate = Gate::new(trigger);
@@ -408,7 +425,7 @@ impl Node {
         self.gate.trigger = spec.trigger();
         self.gate.undecided = needs_opening(spec, progress) && !progress.opened;
         self.priority = spec.priority;
-        self.due = spec.due_date.map_or(i64::MAX, |due| due.timestamp_millis());
+        self.due = spec.due_date.map_or(i64::MAX, place_of_due);
     }
 
     /// Returns whether somebody may take the task now: derived, never set.

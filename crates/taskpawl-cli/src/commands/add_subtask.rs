@@ -10,7 +10,10 @@ use crate::error::CliError;
 #[command(after_help = "\
 Examples:
   taskpawl add-subtask release \"Write the changelog\" --id changelog
-  taskpawl add-subtask release --existing docs")]
+  taskpawl add-subtask release --existing docs",
+    // Clap would put what is required of the group before the parent.
+    override_usage = "taskpawl add-subtask [OPTIONS] <PARENT> <NAME|--existing <ID>>"
+)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["name", "existing"])))]
 pub(crate) struct Args {
     /// The task above: its id, or the beginning of it

@@ -172,7 +172,7 @@ impl PlanFile {
             };
             let Refusal::UnknownTask { similar, .. } = *refusal else { continue };
             // To compare each with every name takes long, and more than these are read by programs.
-            let hint = (problems.len() < SHOWN).then(|| self.hint(id, &similar));
+            let hint = (problems.len() < SHOWN).then(|| self.hint(task, id, &similar));
             let message = format!("needs `{id}`, which is neither in the plan nor in the store");
             let problem =
                 Problem::at(Some(&self.shown), task.at, format!("task `{}`", name_of(task)), message);
@@ -181,9 +181,10 @@ impl PlanFile {
         if problems.is_empty() { error.into() } else { CliError::References { problems } }
     }
 
-    /// Returns what may have been meant by an id that is nowhere.
-    fn hint(&self, id: &TaskId, similar: &[TaskId]) -> String {
+    /// Returns what `asker` may have meant by an id that is nowhere: never itself.
+    fn hint(&self, asker: &PlanTask, id: &TaskId, similar: &[TaskId]) -> String {
         let names = self.plan.tasks.iter().map(name_of).chain(similar.iter().map(TaskId::as_str));
+        let names = names.filter(|name| *name != name_of(asker));
         nearest(id.as_str(), names).map_or_else(
             || "`taskpawl list` shows the ids in the store".to_owned(),
             |near| format!("did you mean `{near}`?"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::Taskpawl;
-use taskpawl::model::{CallStatus, Status, Task, ToolCall, format_time, secret_names};
+use taskpawl::model::{CallStatus, Status, Task, TaskId, ToolCall, format_time, secret_names};
 use taskpawl::tools::{RedactorStream, Vault};
 
 use crate::app::App;
@@ -24,6 +24,7 @@ use crate::text::{clean, clean_block, style, without_sequences};
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 #[command(after_help = "\
 On a terminal escape sequences are left out and other control characters are escaped; --raw prints every byte that is kept.
+Of a task with `forEach` it is what the calls of its items printed.
 Secrets are taken out, also of what a call that still runs has printed so far.
 
 Examples:
@@ -57,6 +58,9 @@ pub(crate) struct Args {
 /// What one start of a call printed to one stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
+    /// The place of the item among those of a `forEach`; 0 without one.
+    item: usize,
+    task: TaskId,
     position: usize,
     call: String,
     start: u32,
@@ -79,6 +83,9 @@ enum Source {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
+    /// The item of a `forEach`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskId>,
     call: String,
     tool_name: String,
     attempt: u32,
@@ -94,23 +101,49 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let vault = plans.engine().vault();
     let task = plans.manager().get(&args.id)?;
     check(args, &task)?;
-    remark_on_withheld(app, &vault, &task);
+    let tasks = running_tasks(plans, &task)?;
+    for task in &tasks {
+        remark_on_withheld(app, &vault, task);
+    }
     if app.out().is_json {
         if args.follow {
             return Err(CliError::usage("`--follow` shows text; it has no JSON"));
         }
-        remark_on_pruned(app, plans, &task)?;
-        return print_json(app, plans, &vault, args, &task);
+        for task in &tasks {
+            remark_on_pruned(app, plans, task)?;
+        }
+        return print_json(app, plans, &vault, args, &tasks);
     }
     let mut printer = Printer::new(app, args, vault);
-    let count = printer.print(plans, args, &task)?;
+    let count = printer.print(plans, args, &tasks)?;
     if args.follow {
         return follow(app, args, task, &mut printer);
     }
-    if !remark_on_pruned(app, plans, &task)? && count == 0 {
-        app.out().remark(&nothing(&task));
+    let mut is_pruned = false;
+    for task in &tasks {
+        is_pruned |= remark_on_pruned(app, plans, task)?;
+    }
+    if !is_pruned && count == 0 {
+        app.out().remark(&nothing(&task, &tasks));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the tasks whose calls run for a task: its items where it is a `forEach`, else the task itself.
+fn running_tasks(plans: &Taskpawl, task: &Task) -> Result<Vec<Task>, CliError> {
+    if !task.options.contains_key("forEach") {
+        return Ok(vec![task.clone()]);
+    }
+    let subtasks = task.subtasks.iter().map(|id| plans.manager().get(id.as_str()));
+    let mut items = subtasks.collect::<Result<Vec<_>, _>>()?;
+    items.retain(|item| item.progress.item.is_some());
+    items.sort_by_key(place_of_item);
+    Ok(items)
+}
+
+/// Returns the place of an item among those of its `forEach`.
+fn place_of_item(task: &Task) -> usize {
+    task.progress.item.as_ref().map_or(0, |item| usize::try_from(item.index).unwrap_or(usize::MAX))
 }
 
 /// Returns whether nobody has taken secrets out of what a start of a call has printed.
@@ -143,11 +176,11 @@ fn remark_on_pruned(app: &App, plans: &Taskpawl, task: &Task) -> Result<bool, Cl
     Ok(pruned_at.is_some())
 }
 
-fn nothing(task: &Task) -> String {
-    let calls = &task.metadata.tool_calls;
-    let started = calls.iter().any(|call| call.attempts > 0);
-    let runs = calls.iter().any(|call| call.status == CallStatus::Running);
-    let why = match (calls.is_empty(), started) {
+fn nothing(task: &Task, running: &[Task]) -> String {
+    let calls = || running.iter().flat_map(|task| &task.metadata.tool_calls);
+    let started = calls().any(|call| call.attempts > 0);
+    let runs = calls().any(|call| call.status == CallStatus::Running);
+    let why = match (task.metadata.tool_calls.is_empty(), started) {
         (true, _) => "has no calls",
         (false, false) => "has not been started",
         (false, true) if runs => "has printed nothing so far that was asked for",
@@ -177,7 +210,7 @@ fn follow(app: &App, args: &Args, mut task: Task, printer: &mut Printer) -> Resu
         let seen = plans.manager().revision()?;
         plans.manager().store().wait_change(seen, PAUSE)?;
         task = plans.manager().get(task.id.as_str())?;
-        printer.print(plans, args, &task)?;
+        printer.print(plans, args, &running_tasks(plans, &task)?)?;
     }
     if task.claim_ended.is_some() {
         app.out().remark(&format!("the run of `{}` ended without finishing", task.id));
@@ -191,13 +224,27 @@ fn is_over(task: &Task) -> bool {
 }
 
 /// Returns what the task has printed so far, in order.
-fn parts(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
+fn parts<'a>(
+    plans: &Taskpawl,
+    vault: &Vault,
+    args: &Args,
+    tasks: &'a [Task],
+) -> Vec<(Name, Source, &'a Task)> {
+    let of = |task: &'a Task| {
+        parts_of(plans, vault, args, task).into_iter().map(move |(name, source)| (name, source, task))
+    };
+    tasks.iter().flat_map(of).collect()
+}
+
+fn parts_of(plans: &Taskpawl, vault: &Vault, args: &Args, task: &Task) -> BTreeMap<Name, Source> {
     let mut parts = BTreeMap::new();
     let calls = task.metadata.tool_calls.iter().enumerate();
     for (position, call) in
         calls.filter(|(_, call)| args.call.as_deref().is_none_or(|id| id == call.id.as_str()))
     {
         let name = |start, stream| Name {
+            item: place_of_item(task),
+            task: task.id.clone(),
             position,
             call: call.id.to_string(),
             start,
@@ -240,10 +287,10 @@ fn print_json(
     plans: &Taskpawl,
     vault: &Vault,
     args: &Args,
-    task: &Task,
+    tasks: &[Task],
 ) -> Result<ExitCode, CliError> {
     let mut shown = Vec::new();
-    for (name, source) in parts(plans, vault, args, task) {
+    for (name, source, task) in parts(plans, vault, args, tasks) {
         let mut bytes = Vec::new();
         read_from(&source, 0, &mut bytes)?;
         if matches!(source, Source::Unfinished(_)) {
@@ -253,6 +300,7 @@ fn print_json(
             bytes = clean;
         }
         shown.push(Shown {
+            task: task.progress.item.is_some().then(|| name.task.clone()),
             tool_name: task.metadata.tool_calls[name.position].tool_name.clone(),
             call: name.call,
             attempt: name.start,
@@ -335,10 +383,10 @@ impl Printer {
     }
 
     /// Prints what is new and returns how many parts there are.
-    fn print(&mut self, plans: &Taskpawl, args: &Args, task: &Task) -> Result<usize, CliError> {
-        let parts = parts(plans, &self.vault, args, task);
+    fn print(&mut self, plans: &Taskpawl, args: &Args, tasks: &[Task]) -> Result<usize, CliError> {
+        let parts = parts(plans, &self.vault, args, tasks);
         let has_heads = self.has_heads && (parts.len() > 1 || args.follow);
-        for (name, source) in &parts {
+        for (name, source, task) in &parts {
             self.print_part(name, source, has_heads, task)?;
         }
         Ok(parts.len())
@@ -397,7 +445,8 @@ impl Printer {
     fn head(&mut self, name: &Name, task: &Task) -> Result<(), CliError> {
         let break_line = if self.ends_line { "" } else { "\n" };
         let tool = &task.metadata.tool_calls[name.position].tool_name;
-        let head = format!("== {} {tool}, start {}, {} ==", name.call, name.start, name.stream);
+        let item = task.progress.item.as_ref().map(|_| format!("{}: ", name.task)).unwrap_or_default();
+        let head = format!("== {item}{} {tool}, start {}, {} ==", name.call, name.start, name.stream);
         let head = self.paint.style(style::DIM, &clean(&head));
         write_out(&shown![break_line, head, "\n"])
     }

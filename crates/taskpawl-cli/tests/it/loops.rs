@@ -102,3 +102,26 @@ tasks:
         assert_eq!((task["status"].as_str(), task["round"].as_u64()), (Some("done"), Some(4)), "{task}");
     }
 }
+
+#[test]
+fn the_logs_of_a_foreach_are_those_of_its_items() {
+    let cli = cli_with_a_clock();
+    let items: Vec<String> = (0..12).map(|number| format!("n{number}")).collect();
+    let plan = format!(
+        "tasks: [{{id: each, forEach: {{in: [{}]}}, run: 'echo of ${{{{ item }}}}'}}]",
+        items.join(", ")
+    );
+    cli.file("plan.yaml", &plan);
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let before = cli.run(&["logs", "each"]).ok();
+    assert!(before.stderr.contains("`each` has not been started"), "{before}");
+    cli.run(&["run-all-ready", "--quiet"]).ok();
+    let all = cli.run(&["logs", "each"]).ok();
+    let printed: Vec<&str> = all.stdout.lines().filter_map(|line| line.strip_prefix("of ")).collect();
+    assert_eq!(printed, items, "in the order of the list: {all}");
+    assert!(all.stdout.contains("== each.10: c1 shell, start 1, stdout ==\nof n10\n"), "{all}");
+    let json = cli.run(&["logs", "each", "--json"]).ok().json()["data"].clone();
+    assert_eq!((&json[2]["task"], &json[2]["text"]), (&"each.2".into(), &"of n2\n".into()), "{json}");
+    let one = cli.run(&["logs", "each.3"]).ok();
+    assert_eq!(one.stdout, "of n3\n", "an item is a task as any other");
+}

@@ -225,3 +225,27 @@ fn of_many_things_that_are_wrong_the_first_are_named_and_the_rest_is_counted() {
     let dry = cli.run(&["apply", "plan.yaml", "--dry-run"]);
     assert!(dry.stderr.contains("50 dependencies"), "{dry}");
 }
+
+#[test]
+fn a_task_is_never_told_that_it_may_have_meant_itself() {
+    let cli = Cli::new();
+    let near = "tasks: [{id: build, needs: biuld}, {id: other}, {id: test, needs: biuld}]";
+    cli.file("plan.yaml", near);
+    let run = cli.run(&["plan", "check", "plan.yaml", "--json"]);
+    let problems = run.json()["error"]["problems"].clone();
+    let hint = |at: usize| problems[at]["hint"].as_str().unwrap_or_default().to_owned();
+    assert!(!hint(0).contains("did you mean"), "{run}");
+    assert_eq!(hint(1), "did you mean `build`?", "{run}");
+    for id in ["abc", "abd"] {
+        cli.run(&["create", id, "--id", id]).ok();
+    }
+    for args in [&["add-dependency", "abc", "abx"][..], &["add-subtask", "abx", "--existing", "abc"]] {
+        let run = cli.run(args);
+        assert_eq!(run.code, Some(6), "{run}");
+        assert!(run.stderr.contains("did you mean `abd`?"), "{run}");
+    }
+    let word = "tasks: [{id: build, run: 'echo ${{ tasks.biuld.result }}'}]";
+    cli.file("word.yaml", word);
+    let run = cli.run(&["plan", "check", "word.yaml"]);
+    assert!(run.code != Some(0) && !run.stderr.contains("did you mean"), "{run}");
+}

@@ -190,3 +190,28 @@ fn a_task_with_unchanged_inputs_takes_its_last_success() {
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--fresh", "--json"]).ok();
     assert_eq!(run.json()["data"].get("cached"), None, "{run}");
 }
+
+#[test]
+fn what_a_restricted_run_leaves_out_is_named_where_something_waits_for_it() {
+    let cli = with_plan(
+        "tasks: [{id: first, run: 'true'}, {id: second, run: 'true'}, {id: b, needs: [first, second], run: 'true'}, \
+         {id: above, needs: first, subtasks: [{id: below, run: 'true'}]}]",
+    );
+    cli.run(&["apply", "plan.yaml"]).ok();
+    let run = cli.run(&["run-all-ready", "--only", "b", "--quiet"]);
+    assert_eq!(run.code, Some(4), "{run}");
+    assert!(run.stdout.contains("b: waits for `first` and 1 more, which this run leaves out"), "{run}");
+    let run = cli.run(&["run-all-ready", "--only", "below", "--json"]);
+    assert_eq!(
+        run.json()["data"]["notRun"][0]["reason"],
+        "waits for `first`, which this run leaves out",
+        "{run}"
+    );
+    // Nothing is said where nothing is left out.
+    let run = cli.run(&["run-all-ready", "--json"]).ok();
+    assert_eq!(
+        run.json()["data"].get("notRun").and_then(|list| list.as_array()).map_or(0, Vec::len),
+        0,
+        "{run}"
+    );
+}

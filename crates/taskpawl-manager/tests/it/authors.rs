@@ -311,3 +311,21 @@ fn a_task_joins_a_plan_by_its_name_or_below_one_of_its_tasks() {
     // It never stood in the file, so the file does not miss it.
     assert!(desk.apply("tasks: [{id: a}, {id: b, subtasks: [{id: c}]}]").gone.is_empty());
 }
+
+#[test]
+fn a_date_without_a_time_is_due_at_the_end_of_its_day() {
+    let desk = Desk::new();
+    for (id, due) in [
+        ("day", "2030-01-31"),
+        ("next", "2030-02-01T00:00:01Z"),
+        ("morning", "2030-01-31T09:00:00Z"),
+        ("evening", "2030-01-31T23:59:59Z"),
+        ("before", "2030-01-30"),
+    ] {
+        desk.create(id);
+        let due = fields(json!({"dueDate": due}));
+        desk.manager.update(id, due, None).unwrap();
+    }
+    assert_eq!(desk.ready(), ["before", "morning", "evening", "day", "next"]);
+    assert_eq!(desk.task("day").options["dueDate"], "2030-01-31T00:00:00Z", "it is kept as it was");
+}

@@ -381,7 +381,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn add_dependency(&mut self, id: &str, on: &str) -> Decided<()> {
-        let (key, on) = (self.resolve(id)?, self.resolve(on)?);
+        let key = self.resolve(id)?;
+        let on = self.resolve_beside(key, on)?;
         self.refuse_changed_work(key, "its dependencies")?;
         if self.depends_on(key, on)? {
             return Err(Refusal::Dependency { id: self.id(key)?, on: self.id(on)?, exists: true }.into());
@@ -395,7 +396,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn remove_dependency(&mut self, id: &str, on: &str) -> Decided<()> {
-        let (key, on) = (self.resolve(id)?, self.resolve(on)?);
+        let key = self.resolve(id)?;
+        let on = self.resolve_beside(key, on)?;
         self.refuse_changed_work(key, "its dependencies")?;
         let record = self.task(key)?;
         let present = self.dependencies(key)?;
@@ -414,7 +416,7 @@ impl Draft<'_> {
 
     pub(super) fn move_task(&mut self, id: &str, parent: Option<&String>) -> Decided<()> {
         let key = self.resolve(id)?;
-        let to = parent.map(|parent| self.resolve(parent)).transpose()?;
+        let to = parent.map(|parent| self.resolve_beside(key, parent)).transpose()?;
         let record = self.task(key)?;
         let from = self.node(key)?.parent;
         self.answer.tasks.push(record.id);

@@ -29,7 +29,8 @@ impl Draft<'_> {
                 self.add_call_to(record.id.as_str(), call)
             }
             Growth::AddDependency { id, on } => {
-                let (key, on_key) = (self.resolve(id)?, self.resolve(on)?);
+                let key = self.resolve(id)?;
+                let on_key = self.resolve_beside(key, on)?;
                 let record = self.task(key)?;
                 if !self.is_added_by(key, &record, &by)? {
                     refuse_outside(&record, &by)?;

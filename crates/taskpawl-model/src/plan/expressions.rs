@@ -360,7 +360,7 @@ impl Linker<'_, '_> {
                 return Err((problem, Some("give the tasks ids and use those".to_owned())));
             }
             super::link::Found::Nobody if self.reaches_outside(number) => return Ok(None),
-            super::link::Found::Nobody => return Err(self.unknown_task(text)),
+            super::link::Found::Nobody => return Err(self.unknown_task(number, text)),
         };
         if other == number {
             let problem = PlanProblem::OwnResult { task: self.label(number) };
@@ -403,11 +403,10 @@ impl Linker<'_, '_> {
         PlanProblem::NoDependency { task: self.label(number), other: self.label(other) }
     }
 
-    fn unknown_task(&self, text: &str) -> (PlanProblem, Option<String>) {
-        let known = self.ids.keys().chain(self.names.keys()).copied();
+    fn unknown_task(&self, number: usize, text: &str) -> (PlanProblem, Option<String>) {
         let dashed = format!("{text}-");
-        let longer = self.ids.keys().find(|id| id.starts_with(&dashed));
-        let hint = match (closest(text, known), longer) {
+        let longer = self.others(number).find(|id| id.starts_with(&dashed));
+        let hint = match (closest(text, self.others(number)), longer) {
             (Some(near), _) => Some(format!("did you mean `{near}`?")),
             (None, Some(longer)) => Some(format!("did you mean `tasks['{longer}']`?")),
             (None, None) => Some("an id in the store must be one of its `needs`".to_owned()),

@@ -212,9 +212,14 @@ impl<'d, 'n> Linker<'d, 'n> {
         self.report(number, Some(reference), problem, Some("give the tasks ids and use those".to_owned()));
     }
 
+    /// Returns the ids and names of all tasks but one: what a task refers to is never itself.
+    pub(super) fn others(&self, number: usize) -> impl Iterator<Item = &'d str> {
+        let ids = self.ids.iter().filter(move |(_, other)| **other != number).map(|(id, _)| *id);
+        ids.chain(self.names.iter().filter(move |(_, named)| named.first != number).map(|(name, _)| *name))
+    }
+
     fn unknown(&mut self, number: usize, reference: &Reference<'n>) {
-        let known = self.ids.keys().chain(self.names.keys()).copied();
-        let hint = nearest(reference.text, known).map_or_else(
+        let hint = nearest(reference.text, self.others(number)).map_or_else(
             || "write the id or name of a task of this plan, or the id of one in the store".to_owned(),
             |nearest| format!("did you mean `{nearest}`?"),
         );

@@ -151,7 +151,7 @@ fn references() {
         ("ambiguous", "- {id: a, name: x}\n- {id: b, name: x}\n- {id: c, needs: x, subtasks: [x]}\n"),
         (
             "unknown",
-            "- {id: a, subtasks: [c]}\n- {id: b, name: build it, needs: [build ti]}\n- {id: d, needs: a b}\n"
+            "- {id: a, subtasks: [c]}\n- {id: b, name: build it}\n- {id: d, needs: [a b, build ti]}\n"
         ),
         ("itself", "- {id: a, needs: a}\n- {id: b, subtasks: [b]}\n- {name: c, needs: [c]}\n"),
         ("kin", "- id: a\n  needs: c\n  subtasks:\n  - id: b\n    subtasks:\n    - {id: c, needs: [x, a]}\n"),
