@@ -386,7 +386,7 @@ impl Node {
     /// the task changes.
     pub fn is_as_kept(&self, kept: &Self) -> bool {
         let was_first = kept.due.rem_euclid(DAY) == 0 && kept.due.checked_add(DAY - 1) == Some(self.due);
-        self == kept || was_first && *self == Self { due: self.due, ..kept.clone() }
+        self == kept || was_first && *self == Self { due: self.due, ..*kept }
     }
 
     /// Returns the node of a new task.

@@ -54,9 +54,9 @@ fn peak(call: &str, count: usize) -> u64 {
     let (mut input, mut output) =
         (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
     let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client});
-    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    write!(input, "{begin}\n{begun}\n{call}\n").unwrap();
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client});
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    write!(input, "{initialize}\n{initialized}\n{call}\n").unwrap();
     let answer = loop {
         let mut line = String::new();
         assert!(output.read_line(&mut line).unwrap() > 0, "the server has ended");
