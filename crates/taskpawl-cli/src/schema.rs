@@ -339,6 +339,11 @@ fn call_object() -> Value {
             "args": {"type": "object"},
             "when": {"type": "string"},
             "saveAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "keep": {
+                "type": "string",
+                "pattern": "^[0-9]+(B|kB|KiB|MB|MiB)$",
+                "description": "The most bytes of its result that are kept, up to 16MiB; without it 256KiB",
+            },
             "retry": {"$ref": "#/$defs/retry"},
             "timeout": {"$ref": "#/$defs/duration"},
             "sandbox": {"$ref": "#/$defs/sandbox"},

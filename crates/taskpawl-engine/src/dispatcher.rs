@@ -454,7 +454,7 @@ impl Dispatcher {
     fn take_ended(&mut self, ended: Ended, events: &mut VecDeque<Event>) {
         self.ledger.note_end(ended.key, ended.plan.as_deref(), ended.spent, ended.usage.as_ref());
         self.note_changes(&ended);
-        let Ended { key, attempt, call, end, took, usage, changed, inputs_changed, .. } = ended;
+        let Ended { key, attempt, call, end, took, usage, cut, changed, inputs_changed, .. } = ended;
         self.tell_ended(key, &call, &end, took);
         if let Some(task) = self.in_flight.get_mut(&key) {
             task.calls.remove(&call);
@@ -465,7 +465,7 @@ impl Dispatcher {
         }
         let Changed { files: changed_beyond, unknown: changes_unknown } = changed;
         let report = Report::new(key, attempt, call, end);
-        let report = Report { usage, changed_beyond, changes_unknown, inputs_changed, ..report };
+        let report = Report { usage, cut, changed_beyond, changes_unknown, inputs_changed, ..report };
         events.extend(self.used_up());
         events.push_back(Event::Ended(Box::new(report)));
     }

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{
-    ActorKind, CacheInputs, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace, Origin,
-    Period, RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
+    ActorKind, ByteSize, CacheInputs, CallEnd, CallError, CallId, CallIdentity, CallSpec, Key, KeySpace,
+    Origin, Period, RunId, SandboxRequest, SharedText, StartedCall, Timestamp, add_usage, cost, is_too_deep,
 };
 use taskpawl_tools::{
-    CallContext, CallLimits, CallSandbox, Confinement, Programs, Progress, ProgressSink, RegisteredTool,
-    Registry, SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded, head_of_text,
+    CallContext, CallLimits, CallSandbox, Confinement, CutSink, Programs, Progress, ProgressSink,
+    RegisteredTool, Registry, SandboxError, ToolError, UsageSink, Vault, Widening, call_guarded,
+    head_of_text,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,7 @@ use crate::engine::Engine;
 use crate::faults::{self, Fault};
 use crate::fingerprint::fingerprint;
 use crate::observer::{Observer, RunEvent};
-use crate::output::{KEPT_BYTES, Output};
+use crate::output::{KEPT_BYTES, Kept, Output};
 use crate::secrets::{self, ShellNames, redactor};
 
 /// How long a call may take where neither it nor its task says so.
@@ -33,6 +34,12 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// What of an error's text is kept, in bytes.
 const MOST_ERROR_BYTES: usize = 16 << 10;
+
+/// How many parts of a result may be named as cut.
+const MAX_CUT_PARTS: usize = 32;
+
+/// The longest name of a part.
+const MAX_POINTER_BYTES: usize = 256;
 
 /// The largest report of what a call uses up that is kept, in bytes.
 const MOST_USAGE_BYTES: usize = 4096;
@@ -49,6 +56,8 @@ pub(crate) struct Ended {
     pub(crate) spent: Duration,
     pub(crate) plan: Option<SharedText>,
     pub(crate) usage: Option<Value>,
+    /// The parts of the result that were cut.
+    pub(crate) cut: Vec<String>,
     pub(crate) changed: Changed,
     /// Files that the success of the task depends on are not what they were when it was claimed.
     pub(crate) inputs_changed: bool,
@@ -154,6 +163,8 @@ impl Executor {
         let usage = Arc::new(Mutex::new(None));
         let (time, limit) = self.time_left(&started, deadline);
         let mut context = self.context(&started, time, &usage);
+        let cut = Arc::new(Mutex::new(Vec::new()));
+        context.cut = Some(cut_sink(&cut));
         let around = Arc::clone(&self.around);
         async move {
             let Around { growing, source, output, root, held: Held { confinement, vault, .. }, writers } =
@@ -164,16 +175,17 @@ impl Executor {
             context.plan = broker.as_ref().ok().and_then(|broker| Some(broker.as_ref()?.descriptor()));
             let StartedCall { key, attempt, call, args, plan, cache, sandbox, .. } = started;
             let args = Value::Object(args);
-            let end = match (tool, &broker) {
+            let (end, stand_in) = match (tool, &broker) {
                 (_, Err(error)) => {
-                    failed("io", format!("failed to open the plan to the call: {error}"), None)
+                    (failed("io", format!("failed to open the plan to the call: {error}"), None), Vec::new())
                 }
                 (Some(tool), Ok(_)) => match confined(context, confinement, widening(sandbox)).await {
                     Ok(context) => run(tool, context, args, &call.spec, output, vault, &limit).await,
-                    Err(error) => failed("sandbox", error.to_string(), None),
+                    Err(error) => (failed("sandbox", error.to_string(), None), Vec::new()),
                 },
-                (None, Ok(_)) => unknown_tool(&call.spec.tool_name),
+                (None, Ok(_)) => (unknown_tool(&call.spec.tool_name), Vec::new()),
             };
+            let cut = cut_parts(&cut, &call.spec, stand_in);
             if let Ok(Some(broker)) = broker {
                 broker.close().await;
             }
@@ -185,7 +197,7 @@ impl Executor {
                 redactor(vault).value(usage);
             }
             let call = call.id;
-            Ended { key, attempt, call, end, took: lasted, spent, plan, usage, changed, inputs_changed }
+            Ended { key, attempt, call, end, took: lasted, spent, plan, usage, cut, changed, inputs_changed }
         }
     }
 
@@ -225,6 +237,10 @@ impl Executor {
         context.deadline = tokio::time::Instant::now().checked_add(time);
         context.progress = self.progress(started);
         context.usage = Some(usage_sink(usage));
+        if let Some(keep) = call.spec.keep {
+            context.limits.keep_bytes = usize::try_from(keep.0).unwrap_or(usize::MAX);
+            context.limits.is_keep_chosen = true;
+        }
         context
     }
 
@@ -396,6 +412,31 @@ fn usage_sink(usage: &Arc<Mutex<Option<Value>>>) -> UsageSink {
     })
 }
 
+/// Collects which parts of a result its tool has cut.
+fn cut_sink(cut: &Arc<Mutex<Vec<String>>>) -> CutSink {
+    let cut = Arc::clone(cut);
+    Arc::new(move |pointer| {
+        let mut cut = cut.lock().unwrap_or_else(PoisonError::into_inner);
+        // A tool that names more is taken to mean all.
+        if cut.len() >= MAX_CUT_PARTS || pointer.len() > MAX_POINTER_BYTES {
+            *cut = vec![String::new()];
+        } else if !cut.contains(&pointer) {
+            cut.push(pointer);
+        }
+    })
+}
+
+/// Returns the parts of the result of a call that hold less than there is. What its author asked for is not cut.
+fn cut_parts(by_tool: &Mutex<Vec<String>>, spec: &CallSpec, stand_in: Vec<String>) -> Vec<String> {
+    if !stand_in.is_empty() {
+        return stand_in;
+    }
+    let is_asked_for = spec.keep.is_some_and(|keep| keep < ByteSize::DEFAULT_KEEP);
+    let cut = std::mem::take(&mut *by_tool.lock().unwrap_or_else(PoisonError::into_inner));
+    if is_asked_for { Vec::new() } else { cut }
+}
+
+/// Runs a call, and returns how it ended, and the parts of its result that are cut because it is kept in a file.
 async fn run(
     tool: RegisteredTool,
     context: CallContext,
@@ -404,7 +445,7 @@ async fn run(
     output: &Output,
     vault: &Vault,
     limit: &Limit,
-) -> CallEnd {
+) -> (CallEnd, Vec<String>) {
     let repeatable = spec.idempotent.unwrap_or_else(|| tool.tool().is_repeatable(&args));
     let (cancel, files) = (context.cancel.clone(), context.output.clone());
     let names = ShellNames::of(&tool, &args);
@@ -423,19 +464,21 @@ async fn run(
     let redactor = redactor(vault);
     let bounded = |mut result: Value| {
         redactor.value(&mut result);
-        output.bounded(result)
+        output.bounded(result, spec.keep)
     };
-    match ended {
+    let mut stand_in = Vec::new();
+    let end = match ended {
         Ok(result) => match bounded(flat_enough(result)) {
-            Ok(result) if spec.emit && is_cut(&result) => {
-                let most = KEPT_BYTES >> 10;
-                failed(
-                    "emit",
-                    format!("its tasks are lost: a result of more than {most} KiB is cut"),
-                    Some(result),
-                )
+            Ok(Kept { value, cut }) if spec.emit && !cut.is_empty() => {
+                let most = spec.keep.unwrap_or(ByteSize::DEFAULT_KEEP).max(ByteSize::DEFAULT_KEEP);
+                let message = format!("its tasks are lost: a result of more than {most} is cut");
+                stand_in = cut;
+                failed("emit", message, Some(value))
             }
-            Ok(result) => CallEnd::Succeeded(result),
+            Ok(Kept { value, cut }) => {
+                stand_in = cut;
+                CallEnd::Succeeded(value)
+            }
             Err(error) => failed("io", format!("the result could not be kept: {error}"), None),
         },
         // A tool that says so without having been asked has failed: started again, it would say so again.
@@ -446,6 +489,10 @@ async fn run(
         }
         Err(error) => {
             let result = error.result().cloned().and_then(|result| bounded(flat_enough(result)).ok());
+            let result = result.map(|Kept { value, cut }| {
+                stand_in = cut;
+                value
+            });
             let more = if matches!(error, ToolError::Timeout { .. }) {
                 format!(": {limit}")
             } else {
@@ -455,7 +502,8 @@ async fn run(
             let message = names.as_written(chain(&error) + &more);
             failed(error.class(), redactor.text(&message).into_owned(), result)
         }
-    }
+    };
+    (end, stand_in)
 }
 
 /// A program that was not waited for leaves its output as it wrote it.
@@ -469,11 +517,6 @@ async fn clean_left_output(error: &ToolError, files: PathBuf, vault: &Vault) {
         // What cannot be cleaned now stays as it is: nobody could be told of it who can do something about it.
         let _ = tokio::task::spawn_blocking(move || secrets::clean_output(&files, &vault)).await;
     }
-}
-
-/// Returns whether a result is what was left of a larger one, so that nobody can tell which tasks were in it.
-fn is_cut(result: &Value) -> bool {
-    result.get("truncated") == Some(&Value::Bool(true)) && result.get("resultFile").is_some()
 }
 
 /// A value that is nested too deep to be read again is kept as its text.

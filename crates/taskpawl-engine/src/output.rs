@@ -10,12 +10,23 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use taskpawl_model::{CallId, RunId, TaskId};
+use taskpawl_model::{ByteSize, CallId, RunId, TaskId};
 
 use crate::error::RunError;
 
 /// What of a result stays in the task, in bytes; the whole is kept in a file.
 pub(crate) const KEPT_BYTES: usize = 256 * 1024;
+
+/// The most that the text of a result may have that a call keeps whole: JSON writes a control character as six.
+const MAX_TEXT_BYTES: usize = 48 << 20;
+
+/// What of a result stays in the task.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) value: Value,
+    /// The parts that were cut, as JSON Pointers.
+    pub(crate) cut: Vec<String>,
+}
 
 /// Where calls of a project leave their output.
 #[derive(Debug, Clone)]
@@ -119,38 +130,55 @@ impl Output {
 
     /// Returns what of a result stays in the task: all of it where it is short enough; else head and tail, and the name of the
     /// file with the whole.
-    pub(crate) fn bounded(&self, result: Value) -> io::Result<Value> {
-        if !may_be_long(&result, &mut 0) {
-            return Ok(result);
+    ///
+    /// A call with `keep` has so much of its own in the task, and not in the file alone: conditions, lists and arguments are
+    /// evaluated inside a transaction of the store, which sees nothing but the store, and the file may be pruned.
+    pub(crate) fn bounded(&self, result: Value, keeps: Option<ByteSize>) -> io::Result<Kept> {
+        let whole = |value| Ok(Kept { value, cut: Vec::new() });
+        if !is_longer(&result, KEPT_BYTES, &mut 0) {
+            return whole(result);
         }
         let text = result.to_string();
-        if text.len() <= KEPT_BYTES {
-            return Ok(result);
+        if text.len() <= KEPT_BYTES || (fits_keep(&result, keeps) && text.len() <= MAX_TEXT_BYTES) {
+            return whole(result);
         }
         let sha256 = format!("{:x}", Sha256::digest(text.as_bytes()));
         let path = self.results().join(format!("{sha256}.json"));
         keep(&path, &text)?;
         let (head, tail) = (head(&text, KEPT_BYTES / 2), tail(&text, KEPT_BYTES / 2));
-        Ok(json!({
+        let value = json!({
             "truncated": true, "bytes": text.len(), "sha256": sha256, "resultFile": path, "head": head, "tail": tail,
-        }))
+        });
+        Ok(Kept { value, cut: cut_of_stand_in(&result) })
     }
 }
 
+/// Returns which parts of a stand-in are cut: all, and beside that the fields that the result has itself, which mean its own there.
+fn cut_of_stand_in(result: &Value) -> Vec<String> {
+    let own = ["truncated", "sha256", "resultFile"].into_iter().filter(|field| result.get(field).is_some());
+    std::iter::once(String::new()).chain(own.map(|field| format!("/{field}"))).collect()
+}
+
+/// Returns whether a call keeps a result whole. Its tool has kept to `keep` in one or two fields: there is room for the others.
+fn fits_keep(result: &Value, keep: Option<ByteSize>) -> bool {
+    let Some(keep) = keep.and_then(|keep| usize::try_from(keep.0).ok()) else { return false };
+    !is_longer(result, keep + keep / 8 + KEPT_BYTES / 8, &mut 0)
+}
+
 /// Adds up lengths only as far as needed, so that a small result costs nothing.
-fn may_be_long(value: &Value, sum: &mut usize) -> bool {
+fn is_longer(value: &Value, most: usize, sum: &mut usize) -> bool {
     *sum += match value {
         Value::String(text) => text.len(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 8,
     };
-    if *sum > KEPT_BYTES {
+    if *sum > most {
         return true;
     }
     match value {
-        Value::Array(items) => items.iter().any(|item| may_be_long(item, sum)),
+        Value::Array(items) => items.iter().any(|item| is_longer(item, most, sum)),
         Value::Object(map) => map.iter().any(|(name, value)| {
             *sum += name.len();
-            may_be_long(value, sum)
+            is_longer(value, most, sum)
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

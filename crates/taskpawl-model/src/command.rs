@@ -681,6 +681,8 @@ pub struct Report {
     pub call: CallId,
     /// How it ended.
     pub end: CallEnd,
+    /// The parts of its result that were cut, as JSON Pointers; `""` is the whole.
+    pub cut: Vec<String>,
     /// What it used up.
     pub usage: Option<Value>,
     /// Files that changed while it ran although its task does not say that it writes them.
@@ -701,6 +703,7 @@ impl Report {
             attempt,
             call,
             end,
+            cut: Vec::new(),
             usage: None,
             changed_beyond: Vec::new(),
             changes_unknown: None,

@@ -1,15 +1,52 @@
 //! Why tasks fail none of whose calls did: what could not be evaluated, rounds that are used up, and people who say so.
 
+use std::fmt;
+
+use crate::expr::{EvalError, ExprError};
 use crate::status::{FailureClass, TaskState};
 
-/// Says that an expression of a task has no value.
-pub(crate) fn no_value(field: &str, problem: &str) -> String {
-    format!("`{field}`: {problem}")
+/// The reason why an expression of a task has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) class: FailureClass,
+    pub(crate) text: String,
 }
 
-/// Returns the state of a task one of whose expressions has no value.
-pub(crate) fn without_value(field: &str, problem: &str) -> TaskState {
-    TaskState::Failed { error: no_value(field, problem), class: Some(FailureClass::Expression) }
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self { class: FailureClass::Expression, text }
+    }
+}
+
+impl From<ExprError> for Problem {
+    fn from(error: ExprError) -> Self {
+        error.to_string().into()
+    }
+}
+
+impl From<EvalError> for Problem {
+    fn from(error: EvalError) -> Self {
+        Self { class: error.class(), text: error.to_string() }
+    }
+}
+
+impl Problem {
+    /// Names the field whose expression it is.
+    pub(crate) fn of(self, field: &str) -> Self {
+        Self { text: format!("`{field}`: {}", self.text), ..self }
+    }
+
+    /// Returns the state of a task whose expression has no value.
+    pub(crate) fn failed(self, field: &str) -> TaskState {
+        let Self { class, text } = self.of(field);
+        TaskState::Failed { error: text, class: Some(class) }
+    }
 }
 
 /// Returns the state of a task for which there is no further round.

@@ -3,6 +3,7 @@
 use globset::GlobBuilder;
 use serde_json::Value;
 
+use crate::ByteSize;
 use crate::paths;
 use crate::plan::{shortened, word_hint};
 use crate::spec::{Retry, TaskSpec};
@@ -25,6 +26,7 @@ pub const ERROR_CLASSES: &[&str] = &[
     "tool_error",
     "server",
     "expression",
+    "truncated",
     "invalid_args",
     "missing_tool",
     "emit",
@@ -66,6 +68,12 @@ pub enum ValueFault {
         /// The number.
         code: String,
     },
+    /// A `keep` that no call can have.
+    #[error("must be from 1B to {}, is `{keep}`", ByteSize::MAX_KEEP)]
+    Keep {
+        /// The size.
+        keep: ByteSize,
+    },
     /// A word for a kind of failure that there is not.
     #[error("unknown class of errors `{word}`")]
     Class {
@@ -94,6 +102,7 @@ impl ValueFault {
                 "patterns have `*`, `**`, `?`, `[abc]` and `{a,b}`; a `[` that is part of a name is `[[]`"
                     .to_owned()
             }
+            Self::Keep { .. } => "let the program write what is larger to a file, and hand on its path".to_owned(),
             Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
             Self::Class { word } if word.parse::<u8>().is_ok() => {
                 format!("an exit code is a number: write `{word}` without quotes")
@@ -125,6 +134,11 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), ValueFault> {
         pattern: shortened(pattern),
         reason: error.kind().to_string().replace('\'', "`"),
     })
+}
+
+/// Checks how much of a result a call keeps.
+pub(crate) fn check_keep(keep: ByteSize) -> Result<(), ValueFault> {
+    if keep.is_keep() { Ok(()) } else { Err(ValueFault::Keep { keep }) }
 }
 
 /// Checks what `retryOn` names: an exit code, or a class of errors.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::command::DecideError;
 use crate::draft::{Decided, Draft};
-use crate::expr::{self, Budget, Data, EvalError, References, TaskData, TaskUse};
+use crate::expr::{self, Budget, CutParts, Data, Provenance, Provenances, References, TaskData, TaskUse};
+use crate::failure::Problem;
 use crate::record::{CallRecord, PlanRecord, TaskRecord};
 use crate::spec::{ForEach, Map};
 use crate::status::{CallStatus, Status, TaskState};
@@ -89,6 +90,8 @@ pub(crate) fn data<F: Facts>(
     let mut data = Data { attempt: record.body.attempt, ..Data::default() };
     if !used.context.is_empty() {
         data.context = context(record, calls);
+        data.context_from = context_from(calls.iter().filter(|call| call.body.status.is_settled()));
+        data.kept_bytes += kept_bytes(calls);
     }
     if !used.params.is_empty()
         && let Some(plan) = &record.plan
@@ -98,8 +101,9 @@ pub(crate) fn data<F: Facts>(
     }
     for (text, used) in &used.tasks {
         if let Some(key) = named(facts, record, text)?
-            && let Some(seen) = task_data(facts, key, *used)?
+            && let Some((seen, kept)) = task_data(facts, key, *used)?
         {
+            data.kept_bytes += kept;
             data.tasks.insert(text.clone(), seen);
         }
     }
@@ -115,45 +119,69 @@ pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Res
     facts.find(record.body.names.get(text).map_or(text, TaskId::as_str))
 }
 
-/// Returns what is used of a task: the items of a `forEach` are many, and most expressions ask only how it ended.
-fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<TaskData>, F::Error> {
+/// Returns what is used of a task, and the bytes of results that its calls keep: the items of a `forEach` are many, and most
+/// expressions ask only how it ended.
+fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(TaskData, u64)>, F::Error> {
     let Some(record) = facts.record(key)? else { return Ok(None) };
     let needs_calls = used.outcome || (used.results && record.spec.for_each.is_none());
     let calls = if needs_calls { facts.calls_of(key)? } else { Vec::new() };
-    let results = match record.spec.for_each {
-        Some(_) if used.results => results_of_items(facts, key)?,
-        Some(_) | None => Some(calls.iter().map(|call| result_of_call(&record, call)).collect()),
+    let mut kept = kept_bytes(&calls);
+    let (results, results_from) = match record.spec.for_each {
+        Some(_) if used.results => {
+            let items = results_of_items(facts, key, &mut kept)?;
+            items.map_or((None, Vec::new()), |(values, from)| (Some(values), from))
+        }
+        Some(_) | None => (
+            Some(calls.iter().map(|call| result_of_call(&record, call)).collect()),
+            calls.iter().map(provenance).collect(),
+        ),
     };
     let error = match &record.body.state {
         TaskState::Failed { error, .. } => Some(error.clone()),
         TaskState::Cancelled { reason } | TaskState::Skipped { reason } => reason.clone(),
         TaskState::Todo | TaskState::InProgress { .. } | TaskState::Blocked { .. } | TaskState::Done => None,
     };
-    Ok(Some(TaskData {
+    let data = TaskData {
         context: context_of_other(&record, &calls),
+        context_from: context_from(calls.iter()),
         result: result(&record, &calls),
+        result_from: result_from(&record, &calls),
         results,
+        results_from,
         status: record.body.state.status(),
         error,
-    }))
+    };
+    Ok(Some((data, kept)))
+}
+
+/// Returns the bytes of results that calls keep by their own `keep`.
+fn kept_bytes(calls: &[CallRecord]) -> u64 {
+    let keeps = calls.iter().filter(|call| call.body.result.is_some()).filter_map(|call| call.spec.keep);
+    keeps.map(|keep| keep.0).sum()
 }
 
 /// Returns the results of the items in the order of the list, unless they are more than an expression may walk or copy.
-fn results_of_items<F: Facts>(facts: &F, parent: Key) -> Result<Option<Vec<Value>>, F::Error> {
+fn results_of_items<F: Facts>(
+    facts: &F,
+    parent: Key,
+    kept: &mut u64,
+) -> Result<Option<(Vec<Value>, Vec<Provenance>)>, F::Error> {
     let (mut results, mut budget) = (BTreeMap::new(), Budget::default());
     for key in facts.below(parent)? {
         let Some(record) = facts.record(key)? else { continue };
         if let Some(item) = &record.body.progress.item
             && !is_surplus(&record)
         {
-            let result = result(&record, &facts.calls_of(key)?);
+            let calls = facts.calls_of(key)?;
+            let result = result(&record, &calls);
             if budget.value(&result).is_err() {
                 return Ok(None);
             }
-            results.insert(item.index, result);
+            *kept += kept_bytes(&calls);
+            results.insert(item.index, (result, result_from(&record, &calls)));
         }
     }
-    Ok(Some(results.into_values().collect()))
+    Ok(Some(results.into_values().unzip()))
 }
 
 /// Returns whether a task was an item of a list that no longer has it.
@@ -169,6 +197,25 @@ fn has_results(record: &TaskRecord) -> bool {
 fn result(record: &TaskRecord, calls: &[CallRecord]) -> Value {
     let own = record.body.result.clone().filter(|_| has_results(record));
     own.unwrap_or_else(|| calls.last().map_or(Value::Null, |call| result_of_call(record, call)))
+}
+
+/// Returns the provenance of what [`result`] returns.
+fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
+    if record.body.result.is_some() && has_results(record) {
+        return Provenance::default();
+    }
+    calls.last().map(provenance).unwrap_or_default()
+}
+
+/// Returns the provenance of the result of a call.
+fn provenance(call: &CallRecord) -> Provenance {
+    let cut = call.body.cut.as_deref();
+    Provenance { cut: cut.and_then(|pointers| CutParts::from_pointers(pointers)) }
+}
+
+fn context_from<'c>(calls: impl Iterator<Item = &'c CallRecord>) -> Provenances {
+    let has_some = calls.filter(|call| call.body.cut.is_some());
+    has_some.map(|call| (name_of(call), provenance(call))).collect()
 }
 
 fn result_of_call(record: &TaskRecord, call: &CallRecord) -> Value {
@@ -214,13 +261,13 @@ pub(crate) fn holds<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     condition: &str,
-) -> Result<Result<bool, String>, F::Error> {
+) -> Result<Result<bool, Problem>, F::Error> {
     let used = match expr::condition_references(condition) {
         Ok(used) => used,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error.into())),
     };
     let data = data(facts, record, calls, &used)?;
-    Ok(expr::evaluate_condition(condition, &data).map_err(|error| error.to_string()))
+    Ok(expr::evaluate_condition(condition, &data).map_err(Problem::from))
 }
 
 /// Returns the value of an expression of a task, or why it has none.
@@ -229,13 +276,13 @@ pub(crate) fn value<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     expression: &str,
-) -> Result<Result<Value, String>, F::Error> {
+) -> Result<Result<Value, Problem>, F::Error> {
     let used = match expr::condition_references(expression) {
         Ok(used) => used,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error.into())),
     };
     let data = data(facts, record, calls, &used)?;
-    Ok(expr::evaluate_expression(expression, &data).map_err(|error| error.to_string()))
+    Ok(expr::evaluate_expression(expression, &data).map_err(Problem::from))
 }
 
 /// Returns the elements of the list of a `forEach`, or why there is none.
@@ -244,20 +291,20 @@ pub(crate) fn list<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     for_each: &ForEach,
-) -> Result<Result<Vec<Value>, String>, F::Error> {
+) -> Result<Result<Vec<Value>, Problem>, F::Error> {
     let list = match &for_each.list {
         Value::String(text) => value(facts, record, calls, text)?,
         list @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             match expr::references(list) {
                 Ok(used) => {
                     let data = data(facts, record, calls, &used)?;
-                    expr::evaluate(list, &data).map_err(|error| error.to_string())
+                    expr::evaluate(list, &data).map_err(Problem::from)
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.into()),
             }
         }
     };
-    Ok(list.and_then(elements))
+    Ok(list.and_then(|list| elements(list).map_err(Problem::from)))
 }
 
 fn elements(list: Value) -> Result<Vec<Value>, String> {
@@ -284,18 +331,18 @@ pub(crate) fn args<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
-) -> Result<Result<Map, String>, F::Error> {
+) -> Result<Result<Map, Problem>, F::Error> {
     let (tool, args) = (&call.spec.tool_name, &call.spec.args);
     if !args.values().any(has_expression) {
         return Ok(Ok(args.clone()));
     }
     let used = match expr::args_references(tool, args) {
         Ok(used) => used,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err(error.into())),
     };
     let data = data(facts, record, calls, &used)?;
     let args = expr::evaluate_args(tool, args, &data).map(|args| args.args);
-    Ok(args.map_err(|error: EvalError| error.to_string()).and_then(flat_enough))
+    Ok(args.map_err(Problem::from).and_then(|args| flat_enough(args).map_err(Problem::from)))
 }
 
 /// Refuses arguments that no store could read again.
@@ -327,7 +374,7 @@ pub(crate) fn problem_without<F: Facts>(
     calls: &[CallRecord],
     call: &CallRecord,
     name: &str,
-) -> Result<Option<String>, F::Error> {
+) -> Result<Option<Problem>, F::Error> {
     let tool = &call.spec.tool_name;
     let needs_it = |arg: &String, value: &Value| {
         let alone = Map::from_iter([(arg.clone(), value.clone())]);
@@ -397,5 +444,5 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
 /// The view cannot be read.
 pub fn bound_value(view: &dyn View, key: Key, expression: &str) -> ViewResult<Result<Value, String>> {
     let Some(record) = view.task(key)? else { return Ok(Ok(Value::Null)) };
-    value(&view, &record, &view.calls(key)?, expression)
+    Ok(value(&view, &record, &view.calls(key)?, expression)?.map_err(|problem| problem.text))
 }

@@ -2,6 +2,7 @@
 
 mod actor;
 mod allocation;
+mod byte_size;
 mod checklist;
 mod command;
 mod cycle;
@@ -53,6 +54,7 @@ mod visible;
 mod wire;
 
 pub use actor::{Actor, ActorKind};
+pub use byte_size::{ByteSize, ByteSizeError};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
     Amount, Answer, Apply, ApplyReport, CacheInputs, CallEnd, Command, Context, DecideError, Decision, Grant,

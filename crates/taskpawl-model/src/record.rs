@@ -148,6 +148,9 @@ pub struct Cached {
     pub at: Timestamp,
     /// The results of the calls.
     pub results: BTreeMap<CallId, Value>,
+    /// The parts of them that were cut, where some were, as those of a call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cut: BTreeMap<CallId, Vec<String>>,
 }
 
 /// A remark on a task.
@@ -183,6 +186,9 @@ pub struct CallBody {
     /// What the tool answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// The parts of the result that were cut, as JSON Pointers; `""` is the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Box<Vec<String>>>,
     /// What it used up, as the tool reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
@@ -227,6 +233,7 @@ impl Default for CallBody {
         Self {
             status: CallStatus::Pending,
             result: None,
+            cut: None,
             usage: None,
             error: None,
             attempts: 0,

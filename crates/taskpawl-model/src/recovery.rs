@@ -194,6 +194,7 @@ impl Orphan {
             attempt: self.attempt,
             call: call.clone(),
             end: CallEnd::interrupted(*repeatable),
+            cut: Vec::new(),
             usage: None,
             changed_beyond: Vec::new(),
             changes_unknown: None,

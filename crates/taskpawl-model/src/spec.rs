@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, Period, Shared, TaskId};
+use crate::{ByteSize, CallId, Period, Shared, TaskId};
 
 /// A point in time, in UTC.
 pub type Timestamp = chrono::DateTime<chrono::Utc>;
@@ -140,6 +140,7 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
     "args",
     "when",
     "saveAs",
+    "keep",
     "retry",
     "timeout",
     "sandbox",
@@ -252,6 +253,9 @@ pub struct CallSpec {
     /// The name in the task's context that takes the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub save_as: Option<String>,
+    /// The most bytes of its result that are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<ByteSize>,
     /// Retries of this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,

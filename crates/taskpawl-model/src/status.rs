@@ -7,8 +7,10 @@ use crate::{ActorKind, CallId, Period, RunId, SharedText, TaskId};
 
 word_enum! {
     /// The state of a task, as it is seen from outside.
+    #[derive(Default)]
     Status {
         /// Not started.
+        #[default]
         Todo = "todo",
         /// Claimed by a run, an agent or a person.
         InProgress = "in_progress",
@@ -136,6 +138,8 @@ word_enum! {
     FailureClass {
         /// An expression has no value.
         Expression = "expression",
+        /// An expression reads a value that was cut.
+        Truncated = "truncated",
         /// The rounds of `repeat` are used up.
         Rounds = "rounds",
         /// An agent or a person says so.

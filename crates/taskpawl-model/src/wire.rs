@@ -133,6 +133,9 @@ pub struct ToolCall {
     /// What the tool answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// The parts of the result that were cut, as JSON Pointers; `""` is the whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<String>,
     /// What it used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
@@ -376,6 +379,7 @@ impl From<CallRecord> for ToolCall {
             args: spec.args,
             status: body.status,
             result: said(body.result),
+            cut: body.cut.map(|cut| *cut).unwrap_or_default(),
             usage: said(body.usage),
             error,
             error_class,
@@ -406,6 +410,7 @@ impl TryFrom<ToolCall> for CallRecord {
         let body = CallBody {
             status: call.status,
             result: said(call.result),
+            cut: Some(call.cut).filter(|cut| !cut.is_empty()).map(Box::new),
             usage: said(call.usage),
             error: call.error.map(|message| Box::new(CallError { class, message })),
             attempts: call.attempts,

@@ -49,6 +49,8 @@ pub struct CallContext {
     pub progress: Option<ProgressSink>,
     /// Who adds up what the call uses up.
     pub usage: Option<UsageSink>,
+    /// Receives which parts of the result are cut. See [`report_cut`](Self::report_cut).
+    pub cut: Option<CutSink>,
     /// What starts programs, shared by the calls of one run. Without a run the call's own, with a supervisor.
     pub programs: Programs,
     /// What the programs of the call may do. Whoever starts one hands it on; a tool that does its work in this process keeps to
@@ -77,13 +79,21 @@ pub struct CallLimits {
     pub output_bytes: u64,
     /// Bytes of output that stay in the result; beyond them it holds only head and tail.
     pub keep_bytes: usize,
+    /// Whether the author of the call chose `keep_bytes`. Then other limits of a tool, such as a number of matches, that its
+    /// arguments do not name are not applied.
+    pub is_keep_chosen: bool,
     /// Time between asking a call to end and making it.
     pub grace: Duration,
 }
 
 impl Default for CallLimits {
     fn default() -> Self {
-        Self { output_bytes: 64 << 20, keep_bytes: 256 << 10, grace: Duration::from_secs(5) }
+        Self {
+            output_bytes: 64 << 20,
+            keep_bytes: 256 << 10,
+            is_keep_chosen: false,
+            grace: Duration::from_secs(5),
+        }
     }
 }
 
@@ -106,6 +116,9 @@ pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 /// Receives what a call uses up: an object; numbers of the same name are added up, and `cost` counts for budgets.
 pub type UsageSink = Arc<dyn Fn(Value) + Send + Sync>;
 
+/// Receives the parts of a result that are cut, as JSON Pointers.
+pub type CutSink = Arc<dyn Fn(String) + Send + Sync>;
+
 impl CallContext {
     /// Makes a context for a call in `root` without task, deadline and sink; its output files begin with `output`.
     pub fn new(root: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
@@ -126,6 +139,7 @@ impl CallContext {
             limits: CallLimits::default(),
             progress: None,
             usage: None,
+            cut: None,
             programs: Programs::default(),
             sandbox: Sandbox::default(),
             closed: ClosedPlaces::default(),
@@ -176,6 +190,15 @@ impl CallContext {
     pub fn report_usage(&self, usage: Value) {
         if let Some(sink) = &self.usage {
             sink(usage);
+        }
+    }
+
+    /// Marks a part of the result as cut: it holds less than there is, and the arguments of the call did not ask for less. A JSON
+    /// Pointer such as `/stdout` names the part; `""` is the whole result. Expressions of the plan do not read such a part
+    /// unless they say so.
+    pub fn report_cut(&self, pointer: impl Into<String>) {
+        if let Some(sink) = &self.cut {
+            sink(pointer.into());
         }
     }
 

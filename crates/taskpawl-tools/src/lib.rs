@@ -47,7 +47,7 @@ pub use builtin::has_unfit_ignore_file;
 #[cfg(feature = "http")]
 pub use builtin::http::{HttpAccess, InvalidHost};
 pub use command_tool::{CommandTool, DefinitionError};
-pub use context::{CallContext, CallLimits, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
+pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, ProgressSink, UsageSink};
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;

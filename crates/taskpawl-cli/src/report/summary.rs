@@ -120,6 +120,7 @@ fn failures(text: &mut Shown, summary: &RunSummary, paint: Paint) {
 fn title(group: &FailureGroup) -> String {
     let what = match (group.tool.as_str(), group.class.as_str()) {
         ("", "expression") => "an expression without a value".to_owned(),
+        ("", "truncated") => "an expression that reads a cut value".to_owned(),
         ("", "rounds") => "the rounds of `repeat` are used up".to_owned(),
         ("", _) => "by hand".to_owned(),
         (tool, class) => format!("{}, {}", clean(tool), clean(class)),

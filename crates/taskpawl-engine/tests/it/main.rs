@@ -5,6 +5,7 @@
 mod approvals;
 mod broker;
 mod calls;
+mod cut;
 mod ends;
 mod limits;
 mod others;

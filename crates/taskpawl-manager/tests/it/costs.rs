@@ -134,6 +134,7 @@ fn reads_of_a_claim_beside(pausing: usize) -> (Changes, Reads) {
         attempt: 1,
         call: "c1".into(),
         end: end("bad"),
+        cut: Vec::new(),
         usage: None,
         changed_beyond: Vec::new(),
         changes_unknown: None,

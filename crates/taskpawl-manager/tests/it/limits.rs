@@ -48,6 +48,7 @@ fn a_report_about_a_deleted_task_disturbs_no_other() {
         attempt: started.attempt,
         call: started.call.id.clone(),
         end: CallEnd::Succeeded(Value::Null),
+        cut: Vec::new(),
         usage: None,
         changed_beyond: Vec::new(),
         changes_unknown: None,

@@ -294,6 +294,7 @@ fn report(call: &StartedCall, end: CallEnd) -> Report {
         attempt: call.attempt,
         call: call.call.id.clone(),
         end,
+        cut: Vec::new(),
         usage: None,
         changed_beyond: Vec::new(),
         changes_unknown: None,

@@ -122,6 +122,7 @@ fn report_of(desk: &Desk, end: CallEnd) -> Round {
         changed_beyond: Vec::new(),
         changes_unknown: None,
         inputs_changed: false,
+        cut: Vec::new(),
         go_on: true,
     };
     Round { reports: vec![report], ..Round::default() }

@@ -205,6 +205,7 @@ impl Desk {
             attempt,
             call,
             end,
+            cut: Vec::new(),
             usage: None,
             changed_beyond: Vec::new(),
             changes_unknown: None,

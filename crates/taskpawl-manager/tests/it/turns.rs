@@ -16,6 +16,7 @@ fn end_first(ranks: [(&str, u64); 2], is_granted: bool) -> (Desk, Answer) {
         attempt: started.attempt,
         call: started.call.id,
         end: CallEnd::Succeeded(Value::Null),
+        cut: Vec::new(),
         usage: None,
         changed_beyond: Vec::new(),
         changes_unknown: None,

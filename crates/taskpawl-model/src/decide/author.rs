@@ -213,6 +213,10 @@ impl Draft<'_> {
         if let Some(fault) = new.iter().find_map(|call| fault::unknown_failure(call.spec.retry.as_ref())) {
             return Err(meaningless("toolCalls.retry", &fault).into());
         }
+        let keeps = new.iter().filter_map(|call| call.spec.keep);
+        if let Some(fault) = keeps.filter_map(|keep| fault::check_keep(keep).err()).next() {
+            return Err(meaningless("toolCalls.keep", &fault).into());
+        }
         let mut records = Vec::with_capacity(new.len());
         let mut number = present.len();
         for call in new {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::command::{CacheInputs, Report};
 use crate::draft::{Decided, Draft};
+use crate::failure::Problem;
 use crate::record::{Cached, TaskRecord};
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::usage::add_usage;
@@ -19,7 +20,7 @@ impl Draft<'_> {
         &mut self,
         key: Key,
         record: &TaskRecord,
-    ) -> Decided<Result<Option<CacheInputs>, String>> {
+    ) -> Decided<Result<Option<CacheInputs>, Problem>> {
         let Some(cache) = &record.spec.cache else { return Ok(Ok(None)) };
         let calls = self.calls(key)?.clone();
         // Each round returns tasks, and only the results of the last one are recorded.
@@ -36,7 +37,18 @@ impl Draft<'_> {
         for call in &calls {
             let (args, unknown) = flow::known_args(self, record, &calls, call)?;
             let spec = &call.spec;
-            work.push(json!([call.id, spec.tool_name, args, unknown, spec.when, spec.save_as, spec.emit]));
+            let mut parts = vec![
+                json!(call.id),
+                json!(spec.tool_name),
+                json!(args),
+                json!(unknown),
+                json!(spec.when),
+                json!(spec.save_as),
+                json!(spec.emit),
+            ];
+            // Only where there is one: fingerprints that were recorded before stay valid.
+            parts.extend(spec.keep.map(|keep| json!(keep)));
+            work.push(parts);
         }
         let repeat = record.spec.repeat.as_ref().map(|repeat| (&repeat.until, repeat.max));
         let work = json!([work, value, repeat]).to_string();
@@ -71,6 +83,7 @@ impl Draft<'_> {
                 let body = &mut call.body;
                 body.status = if result.is_some() { CallStatus::Succeeded } else { CallStatus::Skipped };
                 body.result = result;
+                body.cut = cached.cut.get(&call.id).cloned().map(Box::new);
                 body.error = None;
                 body.finished_at = Some(now);
             })?;
@@ -94,11 +107,13 @@ impl Draft<'_> {
         if let Some(fingerprint) = fingerprint {
             let calls = self.calls(key)?.iter();
             let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
+            let cut = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.cut.clone()?)));
+            let cut: BTreeMap<_, _> = cut.collect();
             let results: BTreeMap<_, _> =
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
             self.update_task(key, |record| {
                 record.body.progress.fingerprint = None;
-                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results }));
+                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results, cut }));
             })?;
         }
         self.set_state(key, TaskState::Done, Cause::Report, None)

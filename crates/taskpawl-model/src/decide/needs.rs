@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::command::{Amount, Grant, Needs};
 use crate::draft::{Decided, Draft};
-use crate::failure::without_value;
 use crate::record::{Phase, TaskRecord};
 use crate::refusal::Refusal;
 use crate::status::{CallStatus, Cause, TaskState};
@@ -40,7 +39,7 @@ impl Draft<'_> {
         let cache = match if is_held { Ok(None) } else { self.cache_inputs(key, record)? } {
             Ok(cache) => cache,
             Err(problem) => {
-                self.fail_without_call(key, without_value("cache.key", &problem), Cause::Gate)?;
+                self.fail_without_call(key, problem.failed("cache.key"), Cause::Gate)?;
                 return Ok(false);
             }
         };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
-use crate::failure::without_value;
+use crate::failure::Problem;
 use crate::flow::{self, SURPLUS};
 use crate::limits::needs_opening;
 use crate::record::{CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
@@ -50,7 +50,7 @@ impl Draft<'_> {
             match flow::holds(self, record, &self.known_calls(key)?, when)? {
                 Ok(true) => {}
                 Ok(false) => return self.skip_by_condition(key, when),
-                Err(problem) => return self.fail_to_open(key, "when", &problem),
+                Err(problem) => return self.fail_to_open(key, "when", problem),
             }
         }
         if !self.ask_approval(key, None)? {
@@ -60,12 +60,12 @@ impl Draft<'_> {
             let list = flow::list(self, record, &self.known_calls(key)?, for_each)?;
             let is_known = match list {
                 Ok(list) => self.expand(key, list)?,
-                Err(problem) => Err(problem),
+                Err(problem) => return self.fail_to_open(key, "forEach", problem),
             };
-            match is_known {
+            match is_known.map_err(Problem::from) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                Err(problem) => return self.fail_to_open(key, "forEach", &problem),
+                Err(problem) => return self.fail_to_open(key, "forEach", problem),
             }
         }
         self.cover(key)?;
@@ -82,8 +82,8 @@ impl Draft<'_> {
         Ok(false)
     }
 
-    fn fail_to_open(&mut self, key: Key, field: &str, problem: &str) -> Decided<bool> {
-        self.fail_without_call(key, without_value(field, problem), Cause::Gate)?;
+    fn fail_to_open(&mut self, key: Key, field: &str, problem: Problem) -> Decided<bool> {
+        self.fail_without_call(key, problem.failed(field), Cause::Gate)?;
         Ok(false)
     }
 

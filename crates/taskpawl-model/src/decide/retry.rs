@@ -20,6 +20,7 @@ const MAX_DELAY: Duration = Duration::from_secs(128);
 /// Failures that come out the same every time: only who names them has them tried again.
 const FINAL: &[&str] = &[
     "expression",
+    "truncated",
     "emit",
     "invalid_args",
     "missing_tool",

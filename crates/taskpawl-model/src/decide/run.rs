@@ -308,6 +308,7 @@ fn interruption(message: String) -> CallError {
 fn end_call(call: &mut CallRecord, report: &Report, now: crate::Timestamp) {
     let body = &mut call.body;
     body.finished_at = Some(now);
+    body.cut = Some(&report.cut).filter(|cut| !cut.is_empty()).cloned().map(Box::new);
     match &report.end {
         CallEnd::Succeeded(result) => {
             body.status = CallStatus::Succeeded;

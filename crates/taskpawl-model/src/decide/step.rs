@@ -7,7 +7,7 @@ use super::judged::why_asked;
 use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::failure::{used_up, without_value};
+use crate::failure::{Problem, used_up};
 use crate::flow;
 use crate::gatekeeper::{Judgement, requested};
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
@@ -133,14 +133,13 @@ impl Draft<'_> {
                 Ok(true) => {}
                 Ok(false) => return self.skip_call(key, record, position),
                 Err(problem) => {
-                    let message = format!("`when`: {problem}");
-                    return self.fail_unstarted(key, record, position, "expression", message);
+                    return self.fail_unevaluated(key, record, position, problem.of("when"));
                 }
             }
         }
         if self.lacks_answer(record, call) {
             return match flow::problem_without(self, record, &calls, call, ANSWER)? {
-                Some(problem) => self.fail_unstarted(key, record, position, "expression", problem),
+                Some(problem) => self.fail_unevaluated(key, record, position, problem),
                 None => self.ask_first(key, position),
             };
         }
@@ -151,7 +150,7 @@ impl Draft<'_> {
                     self.update_call(key, position, |call| call.body.args = args)?;
                 }
             }
-            Err(problem) => return self.fail_unstarted(key, record, position, "expression", problem),
+            Err(problem) => return self.fail_unevaluated(key, record, position, problem),
         }
         self.start_where_possible(key, record, position, &calls)
     }
@@ -210,6 +209,7 @@ impl Draft<'_> {
             body.started_at = Some(now);
             body.finished_at = None;
             body.result = None;
+            body.cut = None;
             body.error = None;
             body.due = None;
         })?;
@@ -251,6 +251,17 @@ impl Draft<'_> {
         Ok(Step::Skipped)
     }
 
+    /// Fails a call whose condition or arguments have no value.
+    fn fail_unevaluated(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        position: usize,
+        problem: Problem,
+    ) -> Decided<Step> {
+        self.fail_unstarted(key, record, position, problem.class.as_str(), problem.text)
+    }
+
     /// Lets a call fail that did not start.
     fn fail_unstarted(
         &mut self,
@@ -266,6 +277,7 @@ impl Draft<'_> {
             call.body.status = CallStatus::Failed;
             call.body.error = Some(Box::new(error));
             call.body.result = None;
+            call.body.cut = None;
             call.body.finished_at = Some(now);
             call.body.due = None;
             call.body.failures += 1;
@@ -339,9 +351,7 @@ impl Draft<'_> {
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
         match flow::holds(self, &record, &calls, &repeat.until)? {
             Ok(true) => self.succeed(key),
-            Err(problem) => {
-                self.fail_without_call(key, without_value("repeat.until", &problem), Cause::Report)
-            }
+            Err(problem) => self.fail_without_call(key, problem.failed("repeat.until"), Cause::Report),
             Ok(false) if round >= repeat.max => {
                 let until = &repeat.until;
                 let rounds = if round == 1 { "1 round".to_owned() } else { format!("{round} rounds") };

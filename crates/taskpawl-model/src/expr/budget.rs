@@ -25,7 +25,16 @@ impl Default for Budget {
     }
 }
 
+/// What each byte of a result that a call keeps by its own `keep` adds: `fromjson` alone costs 16 times its text.
+const PER_KEPT_BYTE: u64 = 24;
+
 impl Budget {
+    /// Returns what an evaluation may cost that sees so many bytes of results above what is kept without `keep`.
+    pub(super) fn with_kept(bytes: u64) -> Self {
+        let most = PER_KEPT_BYTE * crate::ByteSize::MAX_KEEP.0;
+        Self { left: MAX_COST + bytes.saturating_mul(PER_KEPT_BYTE).min(most) }
+    }
+
     /// Pays for bytes before they are made.
     pub(super) fn bytes(&mut self, count: usize) -> Result<(), Exhausted> {
         let count = u64::try_from(count).map_err(|_| Exhausted)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::ast::{Name, TaskField};
+use super::provenance::{Provenance, Provenances};
 use crate::Status;
 use crate::spec::Map;
 
@@ -15,6 +16,8 @@ pub struct Data {
     pub params: Map,
     /// `context`: that of the task itself, with the results of its earlier calls.
     pub context: Map,
+    /// The provenance of values of the context, by name.
+    pub context_from: Provenances,
     /// `tasks`: by the text that the expressions use.
     pub tasks: BTreeMap<String, TaskData>,
     /// `item`: in an item of a `forEach`.
@@ -23,18 +26,26 @@ pub struct Data {
     pub index: Option<u64>,
     /// `attempt`: how often the task was claimed.
     pub attempt: u32,
+    /// Bytes of results that calls keep by their own `keep`: an evaluation may cost more where there are some.
+    pub kept_bytes: u64,
 }
 
 /// What expressions see of a task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskData {
     /// Its context, with the results of its calls.
     pub context: Map,
+    /// The provenance of values of its context, by name.
+    pub context_from: Provenances,
     /// Its result; null when it has none.
     pub result: Value,
+    /// The provenance of its result.
+    pub result_from: Provenance,
     /// The results of its items or its calls, in order; null for those that have none. None where they are more than an expression
     /// may walk or copy.
     pub results: Option<Vec<Value>>,
+    /// The provenance of each of them; empty where none has one.
+    pub results_from: Vec<Provenance>,
     /// Its state.
     pub status: Status,
     /// Why it failed.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::FailureClass;
 use crate::secret::SecretFault;
 
 /// An expression that cannot be read.
@@ -197,6 +198,16 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
+impl EvalError {
+    /// Returns the class of the failure that this is.
+    pub fn class(&self) -> FailureClass {
+        match *self.fault {
+            EvalFault::Cut { .. } => FailureClass::Truncated,
+            _ => FailureClass::Expression,
+        }
+    }
+}
+
 /// Why an expression could not be evaluated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -260,6 +271,12 @@ pub enum EvalFault {
     #[error("`{path}` contains a NUL byte, which no command can hold")]
     Nul {
         /// The expression.
+        path: String,
+    },
+    /// A part of the value was left out where it was stored.
+    #[error("`{path}` was cut: it holds only a part of what the tool returned")]
+    Cut {
+        /// The expression whose value it is.
         path: String,
     },
     /// It uses too much.

@@ -12,6 +12,7 @@ use super::error::EvalFault;
 use super::filters;
 use super::number::{Num, apply};
 use super::parser::shortened;
+use super::provenance::Seen;
 use super::say::{described, fields, items, kind, near};
 use crate::spec::Map;
 
@@ -49,6 +50,27 @@ impl From<Exhausted> for Stop {
 
 pub(super) type Eval<T> = Result<T, Stop>;
 
+fn one<'v>(value: &'v Val<'_>) -> Option<&'v Value> {
+    if let Val::One(value) = value { Some(value) } else { None }
+}
+
+/// Returns what is known of the part of a value that an index names.
+fn step<'d>(seen: Seen<'d>, value: &Val<'_>, index: &Value) -> Seen<'d> {
+    let length = match value {
+        Val::Many(values) => values.len(),
+        Val::One(value) => value.as_array().map_or(0, Vec::len),
+        Val::Missing(_) => 0,
+    };
+    match index {
+        Value::String(name) => seen.field(one(value), name),
+        index => {
+            let position = index.as_i64().and_then(|position| position_in(position, length));
+            // A character of a text, or nothing: the whole is read.
+            position.map_or(seen, |position| seen.item(position))
+        }
+    }
+}
+
 pub(super) fn owned<'d>(value: Value) -> Val<'d> {
     Val::One(Cow::Owned(value))
 }
@@ -83,37 +105,96 @@ impl<'d> Machine<'d, '_> {
         shortened(&self.text[expr.start..expr.end])
     }
 
+    /// Returns the value of an expression, of which everything is read.
     pub(super) fn eval(&mut self, expr: &Expr) -> Eval<Val<'d>> {
+        let (value, seen) = self.traced(expr)?;
+        self.read(expr, seen)?;
+        Ok(value)
+    }
+
+    /// Refuses to go on with a value of which a part was cut.
+    pub(super) fn read(&self, expr: &Expr, seen: Seen<'d>) -> Eval<()> {
+        if seen.is_cut() { Err(self.cut(expr)) } else { Ok(()) }
+    }
+
+    fn cut(&self, expr: &Expr) -> Stop {
+        let path = self.source(expr);
+        let hint = format!(
+            "write `keep: 4MiB` on the call that returned it, or `{path} | partial` if a part will do"
+        );
+        Stop { fault: Box::new(EvalFault::Cut { path }), hint: Some(hint) }
+    }
+
+    /// Returns the value of an expression with what is known of the stored value that it is a part of. Nothing of that counts as
+    /// read yet: of `tasks.a.result.exitCode` only the last step does.
+    pub(super) fn traced(&mut self, expr: &Expr) -> Eval<(Val<'d>, Seen<'d>)> {
+        match &expr.kind {
+            Kind::Name(name) => {
+                self.budget.bytes(16)?;
+                Ok((self.name(expr, name)?, self.seen(name)))
+            }
+            Kind::Attribute(of, name) => {
+                self.budget.bytes(16)?;
+                let (value, seen) = self.traced(of)?;
+                let seen = seen.field(one(&value), name);
+                Ok((self.attribute(value, of, name, expr), seen))
+            }
+            Kind::Index(of, index) => {
+                self.budget.bytes(16)?;
+                let (value, seen) = self.traced(of)?;
+                let index = self.value(index)?;
+                let seen = step(seen, &value, &index);
+                Ok((self.index(value, of, &index, expr)?, seen))
+            }
+            Kind::If { test, then, otherwise } => {
+                self.budget.bytes(16)?;
+                let test = is_true(&*self.value(test)?);
+                self.traced(if test { then } else { otherwise })
+            }
+            Kind::Filter { of, filter, arguments } if filter.name == "default" => {
+                filters::default(self, of, arguments)
+            }
+            Kind::Filter { of, filter, .. } if filter.name == "partial" => {
+                Ok((self.traced(of)?.0, Seen::Nothing))
+            }
+            _ => Ok((self.made(expr)?, Seen::Nothing)),
+        }
+    }
+
+    /// Returns what is known of the stored value that a name stands for.
+    fn seen(&self, name: &Name) -> Seen<'d> {
+        let data = self.data;
+        match name {
+            Name::Context(name) => Seen::of(data.context_from.get(name)),
+            Name::Task { task, field } => match (data.tasks.get(task), field) {
+                (Some(task), TaskField::Result) => Seen::of(Some(&task.result_from)),
+                (Some(task), TaskField::Results) => Seen::Many(&task.results_from),
+                (Some(task), TaskField::Context(name)) => Seen::of(task.context_from.get(name)),
+                (_, TaskField::Status | TaskField::Error) | (None, _) => Seen::Nothing,
+            },
+            Name::Param(_) | Name::Item | Name::Index | Name::Attempt => Seen::Nothing,
+        }
+    }
+
+    /// Returns the value of an expression that is made of others.
+    fn made(&mut self, expr: &Expr) -> Eval<Val<'d>> {
         self.budget.bytes(16)?;
         match &expr.kind {
             Kind::Value(value) => {
                 self.budget.value(value)?;
                 Ok(owned(value.clone()))
             }
-            Kind::Name(name) => self.name(expr, name),
-            Kind::Attribute(of, name) => {
-                let value = self.eval(of)?;
-                Ok(self.attribute(value, of, name, expr))
-            }
-            Kind::Index(of, index) => {
-                let value = self.eval(of)?;
-                let index = self.value(index)?;
-                self.index(value, of, &index, expr)
-            }
+            Kind::Name(_) | Kind::Attribute(..) | Kind::Index(..) | Kind::If { .. } => self.eval(expr),
             Kind::Slice(of, from, to) => self.slice(of, from.as_deref(), to.as_deref()),
             Kind::Not(of) => Ok(flag(!is_true(&*self.value(of)?))),
             Kind::Negate(of) => self.negate(of),
             Kind::Binary(op, left, right) => self.binary(*op, left, right),
-            Kind::If { test, then, otherwise } => {
-                let test = is_true(&*self.value(test)?);
-                self.eval(if test { then } else { otherwise })
-            }
             Kind::Filter { of, filter, arguments } => {
                 let value = self.eval(of)?;
                 filters::apply(self, filter.name, value, of, arguments)
             }
             Kind::Test { of, test, arguments, negated } => {
-                let value = self.eval(of)?;
+                let value = self.tested(test.name, of)?;
                 let passed = self.test(test.name, &value, of, arguments)?;
                 Ok(flag(passed != *negated))
             }
@@ -121,6 +202,16 @@ impl<'d> Machine<'d, '_> {
             Kind::Object(entries) => self.object(entries),
             Kind::Range(arguments) => self.range(arguments),
         }
+    }
+
+    /// Returns the value that a test is about. Whether it is there can be told without reading it, unless what it would be a part
+    /// of was cut.
+    fn tested(&mut self, test: &str, of: &Expr) -> Eval<Val<'d>> {
+        if !matches!(test, "defined" | "undefined" | "none") {
+            return self.eval(of);
+        }
+        let (value, seen) = self.traced(of)?;
+        if seen.is_cut_here() && !matches!(&value, Val::One(_)) { Err(self.cut(of)) } else { Ok(value) }
     }
 
     fn name(&mut self, expr: &Expr, name: &Name) -> Eval<Val<'d>> {

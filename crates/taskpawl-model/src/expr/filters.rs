@@ -11,6 +11,7 @@ use super::ast::{Arguments, Expr};
 use super::error::EvalFault;
 use super::eval::{Eval, Machine, Stop, Val, is_true, owned};
 use super::number::{Num, apply as arithmetic};
+use super::provenance::Seen;
 use super::say::{described, quoted};
 use super::{ast::Op, words};
 
@@ -22,9 +23,6 @@ pub(super) fn apply<'d>(
     of: &Expr,
     arguments: &Arguments,
 ) -> Eval<Val<'d>> {
-    if name == "default" {
-        return default(machine, value, arguments);
-    }
     if let Some(shortcut) = without_copy(name, &value) {
         return Ok(shortcut);
     }
@@ -44,7 +42,17 @@ pub(super) fn apply<'d>(
 }
 
 /// Returns another value for one that is not there.
-fn default<'d>(machine: &mut Machine<'d, '_>, value: Val<'d>, arguments: &Arguments) -> Eval<Val<'d>> {
+pub(super) fn default<'d>(
+    machine: &mut Machine<'d, '_>,
+    of: &Expr,
+    arguments: &Arguments,
+) -> Eval<(Val<'d>, Seen<'d>)> {
+    machine.budget.bytes(16)?;
+    let (value, seen) = machine.traced(of)?;
+    if seen.is_cut_here() && matches!(value, Val::Missing(_)) {
+        // What is not here may be in what was cut off.
+        machine.read(of, seen)?;
+    }
     let also_false = match arguments.plain.get(1) {
         Some(flag) => is_true(&*machine.value(flag)?),
         None => false,
@@ -54,7 +62,7 @@ fn default<'d>(machine: &mut Machine<'d, '_>, value: Val<'d>, arguments: &Argume
         Val::Many(values) => !also_false || !values.is_empty(),
         Val::Missing(_) => false,
     };
-    if there { Ok(value) } else { machine.eval(&arguments.plain[0]) }
+    if there { Ok((value, seen)) } else { machine.traced(&arguments.plain[0]) }
 }
 
 /// Returns what needs no walk through the results of a task.

@@ -21,6 +21,7 @@ mod lexer;
 mod names;
 mod number;
 mod parser;
+mod provenance;
 mod say;
 mod scan;
 mod shell;
@@ -31,6 +32,7 @@ pub use ast::{Name, TaskField};
 pub(crate) use budget::Budget;
 pub use data::{Args, Data, References, TaskData, TaskUse};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
+pub use provenance::{CutParts, Provenance, Provenances};
 pub(crate) use scan::OPEN;
 pub use template::{
     Mention, args_mentions, args_references, condition_mentions, condition_references, evaluate,

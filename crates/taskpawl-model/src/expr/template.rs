@@ -319,19 +319,19 @@ pub fn evaluate_expression(text: &str, data: &Data) -> Result<Value, EvalError> 
     let (source, at) = alone(text).map_err(|fault| unread(fault, "", text))?;
     let parsed = parse(source).map_err(|fault| unread(fault, "", source))?;
     refuse_raw(&parsed, at).map_err(|fault| unread(fault, "", source))?;
-    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
     evaluator.expression(&parsed, source, "").map(Cow::into_owned)
 }
 
 /// Evaluates the expressions anywhere in a value.
 pub fn evaluate(value: &Value, data: &Data) -> Result<Value, EvalError> {
-    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
     evaluator.value(value, &mut String::new(), Form::Value)
 }
 
 /// Evaluates the arguments of a call. In the command of the tool `shell` every value becomes one quoted word.
 pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalError> {
-    let mut evaluator = Evaluator { data, budget: Budget::default(), raw: false };
+    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
     let mut evaluated = Map::new();
     for (name, value) in args {
         let form = form_of(tool, name, value);

@@ -218,6 +218,13 @@ pub static FILTERS: &[Word] = &[
     word("max", (0, 0), &["attribute"], "the greatest item", ("[3, 1, 2] | max", "3")),
     word("min", (0, 0), &["attribute"], "the smallest item", ("[3, 1, 2] | min", "1")),
     word(
+        "partial",
+        (0, 0),
+        &[],
+        "what is there of a stored value that was cut; without it an expression that reads one fails",
+        ("tasks.plain.result.stdout | partial", r#""{}""#),
+    ),
+    word(
         "raw",
         (0, 0),
         &[],

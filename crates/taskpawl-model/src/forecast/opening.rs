@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::board::Board;
 use crate::expr::{self, ExprError, Mention, Name, TaskField};
-use crate::failure::no_value;
 use crate::flow::{self, Facts};
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
 use crate::status::TaskState;
@@ -91,7 +90,7 @@ impl Board<'_> {
             match flow::holds(self, &record, &calls, when)? {
                 Ok(true) => {}
                 Ok(false) => return Ok(Opening::Skipped),
-                Err(problem) => return Ok(Opening::Failed(no_value("when", &problem))),
+                Err(problem) => return Ok(Opening::Failed(problem.of("when").text)),
             }
         }
         if record.spec.approval.is_some() && record.body.progress.approval.is_none() {
@@ -113,7 +112,7 @@ impl Board<'_> {
             if !is_unknown {
                 match flow::list(self, &record, &calls, for_each)? {
                     Ok(list) => count = Some(list.len()),
-                    Err(problem) => return Ok(Opening::Failed(no_value("forEach", &problem))),
+                    Err(problem) => return Ok(Opening::Failed(problem.of("forEach").text)),
                 }
             }
             self.items.insert(key, count);

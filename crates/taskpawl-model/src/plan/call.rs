@@ -126,6 +126,7 @@ impl<'n> Reader<'n> {
             "args" => spec.args = self.map(node),
             "when" => spec.when = self.option(node, Self::filled_text),
             "saveAs" => spec.save_as = self.option(node, Self::identifier),
+            "keep" => spec.keep = self.option(node, Self::keep),
             "retry" => spec.retry = self.option(node, Self::retry),
             "timeout" => spec.timeout = self.option(node, Self::period),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),

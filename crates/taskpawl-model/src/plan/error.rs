@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Position;
 use crate::expr::ExprFault;
-use crate::{IdError, PeriodError, ValueFault};
+use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
 
 /// Everything that is wrong with a plan, in the order of the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,6 +160,9 @@ pub enum PlanProblem {
     /// A text that is no duration.
     #[error(transparent)]
     Period(#[from] PeriodError),
+    /// A text that is no size.
+    #[error(transparent)]
+    Size(#[from] ByteSizeError),
     /// A text that is no date.
     #[error("`{text}` is no date, expected for example `2026-05-31` or `2026-05-31T12:00:00Z`")]
     Date {

@@ -10,7 +10,8 @@ use super::sites::Site;
 use super::task::{Defaults, Draft};
 use super::vocabulary::{self, Vocabulary};
 use super::{PlanError, PlanProblem, Position};
-use crate::{Map, Period, TaskId, Timestamp, ValueFault, check_id};
+use crate::fault::check_keep;
+use crate::{ByteSize, ByteSizeError, Map, Period, TaskId, Timestamp, ValueFault, check_id};
 
 /// What a plan is read with: where the reader stands, what it knows of the plan, and what is wrong so far.
 #[derive(Debug, Default)]
@@ -220,6 +221,21 @@ impl<'n> Reader<'n> {
             self.out_of_range(node.at, "longer than zero", period);
         }
         Some(period)
+    }
+
+    /// Reads how much of a result a call keeps.
+    pub(super) fn keep(&mut self, node: &'n Node<'n>) -> Option<ByteSize> {
+        let text = node.as_number().map(ToString::to_string);
+        let Some(text) = text.as_deref().or(node.as_str()) else {
+            self.wrong_type(node, "a size such as `512KiB` or `4MiB`");
+            return None;
+        };
+        let keep: ByteSize =
+            text.parse().map_err(|error: ByteSizeError| self.report(node.at, error.into())).ok()?;
+        if let Err(fault) = check_keep(keep) {
+            self.report(node.at, fault.into());
+        }
+        Some(keep)
     }
 
     /// Reads a point in time; a bare date is the beginning of that day in UTC.

@@ -130,6 +130,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         "args",
         "when",
         "saveAs",
+        "keep",
         "retry",
         "timeout",
         "sandbox",
@@ -142,6 +143,7 @@ pub(super) const CALL: Vocabulary = Vocabulary {
     state: &[
         "status",
         "result",
+        "cut",
         "usage",
         "error",
         "errorClass",

@@ -13,6 +13,7 @@ pub(crate) fn data() -> Data {
         results: results.as_array().cloned(),
         status,
         error: (status == Status::Failed).then(|| "exit code 2".to_owned()),
+        ..TaskData::default()
     };
     let built = json!({"exitCode": 0, "stdout": "{\"size\": 12}\n", "json": {"size": 12}});
     Data {
@@ -28,5 +29,6 @@ pub(crate) fn data() -> Data {
         item: Some(json!({"name": "north", "size": 2})),
         index: Some(2),
         attempt: 1,
+        ..Data::default()
     }
 }

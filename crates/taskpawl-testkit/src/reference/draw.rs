@@ -280,6 +280,7 @@ impl Draw<'_> {
             attempt,
             call,
             end,
+            cut: Vec::new(),
             usage: None,
             changed_beyond: Vec::new(),
             changes_unknown: None,

@@ -151,6 +151,7 @@ fn report(task: usize) -> Report {
         attempt: 1,
         call: CallId::from("c1"),
         end: CallEnd::Succeeded(serde_json::Value::Null),
+        cut: Vec::new(),
         usage: None,
         changed_beyond: Vec::new(),
         changes_unknown: None,

@@ -203,6 +203,11 @@ pub(crate) async fn run(
     let outcome =
         cx.programs.run(&program, &limits, &cx.cancel).await.map_err(|error| not_ended(cx, error))?;
     let mut report = report(&outcome);
+    for (pointer, stream) in [("/stdout", &outcome.stdout), ("/stderr", &outcome.stderr)] {
+        if stream.truncated {
+            cx.report_cut(pointer);
+        }
+    }
     let created = before.created(cx, Vec::new()).await?;
     if let Some(Value::Object(sandbox)) = report.get_mut("sandbox") {
         created.tell(cx, sandbox);

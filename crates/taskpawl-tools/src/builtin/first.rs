@@ -30,6 +30,11 @@ impl<T: Ord> First<T> {
         self.most
     }
 
+    /// Returns how many items are kept.
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Returns how many bytes of items fit.
     pub(super) fn most_bytes(&self) -> usize {
         self.most_bytes

@@ -30,7 +30,7 @@ pub(super) fn tool() -> Blocking {
         "type": "object",
         "properties": {
             "paths": {"type": "array", "items": {"type": "string"}, "description": "Sorted, from the working directory."},
-            "truncated": {"const": true, "description": "More files match than fit (10000, or 256 KiB); these are the first."},
+            "truncated": {"const": true, "description": "More files match than fit (10000, or 256 KiB; with `keep` as much as it says); these are the first."},
             "unreadable": {"type": "integer", "description": "How many directories could not be read."},
             "hidden": {"type": "integer", "description": "How many matching files, and directories, were left out because they are closed to tools, as `.env` is."},
         },
@@ -60,7 +60,8 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let matcher = matcher("glob", "pattern", pattern)?;
     let root = Root::open(cx)?;
     let dir = root.real_dir()?;
-    let mut paths = First::new(MAX_PATHS, cx.limits.keep_bytes);
+    let most = if cx.limits.is_keep_chosen { usize::MAX } else { MAX_PATHS };
+    let mut paths = First::new(most, cx.limits.keep_bytes);
     let mut gaps = Gaps::default();
     files(cx, &root, &dir, &dir, &mut gaps, |found, gaps| {
         if !matcher.is_match(&found.shown) || !paths.has_room_for(&found.shown) {
@@ -77,6 +78,9 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         }
     })?;
     gaps.is_truncated = paths.is_cut();
+    if gaps.is_truncated {
+        cx.report_cut("/paths");
+    }
     let paths: Vec<Value> = paths.into_sorted().map(|path| path.to_string_lossy().into()).collect();
     Ok(gaps.tell(Map::from_iter([("paths".to_owned(), paths.into())])))
 }

@@ -32,7 +32,7 @@ pub(super) fn tool() -> Blocking {
             "pattern": {"type": "string", "minLength": 1, "description": "A regular expression, searched in each line."},
             "path": {"type": "string", "minLength": 1, "default": ".", "description": "A directory or file beneath the project root."},
             "glob": {"type": "string", "minLength": 1, "description": "Only files whose path matches; without `/`, whose name does."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 200, "description": "Most matches."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 200, "description": "Most matches; with `keep` on the call and without this, all that fit."},
         },
         "required": ["pattern"],
         "additionalProperties": false,
@@ -48,13 +48,13 @@ pub(super) fn tool() -> Blocking {
                     "properties": {
                         "path": {"type": "string"},
                         "line": {"type": "integer", "description": "Counted from 1."},
-                        "text": {"type": "string", "description": "The line; of more than 500 characters the first, and `…`."},
+                        "text": {"type": "string", "description": "The line; of more than 500 characters the first, and `…`, unless the call says `keep`."},
                     },
                     "required": ["path", "line", "text"],
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more matches than `limit`, or than fit (256 KiB); these are the first."},
+            "truncated": {"const": true, "description": "There are more matches than `limit`, or than fit (256 KiB, or what `keep` of the call says); these are the first."},
             "unreadable": {"type": "integer", "description": "How many files and directories could not be read; files with lines over 4 MiB are among them."},
             "hidden": {"type": "integer", "description": "How many files and directories were left out because they are closed to tools, as `.env` is."},
         },
@@ -75,17 +75,14 @@ struct Args {
     #[serde(default = "here")]
     path: String,
     glob: Option<String>,
-    #[serde(default = "default_limit")]
-    limit: usize,
+    limit: Option<usize>,
 }
 
 fn here() -> String {
     ".".to_owned()
 }
 
-fn default_limit() -> usize {
-    200
-}
+const DEFAULT_LIMIT: usize = 200;
 
 fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let args: Args = parse("grep", args)?;
@@ -93,7 +90,8 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let filter = Filter::new(args.glob.as_deref())?;
     let root = Root::open(cx)?;
     let (start, dir) = (root.real_path(Path::new(&args.path))?, root.real_dir()?);
-    let mut search = Search::new(cx, pattern, args.limit);
+    let most = if cx.limits.is_keep_chosen { usize::MAX } else { DEFAULT_LIMIT };
+    let mut search = Search::new(cx, pattern, args.limit.unwrap_or(most));
     let mut gaps = Gaps::default();
     files(cx, &root, &start, &dir, &mut gaps, |found, gaps| {
         if !filter.admits(&found.shown) || !search.has_room_for(&found) {
@@ -107,6 +105,9 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         }
     })?;
     gaps.is_truncated = search.matches.is_cut();
+    if gaps.is_truncated && args.limit.is_none_or(|limit| search.matches.len() < limit) {
+        cx.report_cut("/matches");
+    }
     Ok(gaps.tell(Map::from_iter([("matches".to_owned(), search.into_result())])))
 }
 
@@ -144,7 +145,10 @@ impl Filter {
 }
 
 /// A line that matches; they are ordered by path and line.
-type Match = (PathBuf, u64, String);
+type Match = (PathBuf, u64, Line);
+
+/// The text of a line, and whether it is whole.
+type Line = (String, bool);
 
 struct Search<'a> {
     cx: &'a CallContext,
@@ -163,12 +167,18 @@ impl<'a> Search<'a> {
 
     /// Returns whether a match in this file would be among the first.
     fn has_room_for(&self, found: &Found) -> bool {
-        self.matches.has_room_for(&(found.shown.clone(), 0, String::new()))
+        self.matches.has_room_for(&(found.shown.clone(), 0, Line::default()))
     }
 
     fn file(&mut self, found: Found, file: File) -> io::Result<()> {
         let reader = Cancelled { cx: self.cx, file };
-        let mut hits = Hits { path: found.shown, first: &self.matches, found: Vec::new(), bytes: 0 };
+        let mut hits = Hits {
+            path: found.shown,
+            first: &self.matches,
+            most_chars: if self.cx.limits.is_keep_chosen { usize::MAX } else { MAX_TEXT_CHARS },
+            found: Vec::new(),
+            bytes: 0,
+        };
         self.searcher.search_reader(&self.pattern, reader, &mut hits)?;
         for found in hits.found {
             let bytes = bytes_of(&found);
@@ -178,13 +188,15 @@ impl<'a> Search<'a> {
     }
 
     fn into_result(self) -> Value {
-        let found =
-            |(path, line, text): Match| json!({"path": path.to_string_lossy(), "line": line, "text": text});
-        self.matches.into_sorted().map(found).collect()
+        let cx = self.cx;
+        let found = |(path, line, (text, _)): Match| json!({"path": path.to_string_lossy(), "line": line, "text": text});
+        let matches: Vec<Match> = self.matches.into_sorted().collect();
+        report_cut_lines(cx, &matches);
+        matches.into_iter().map(found).collect()
     }
 }
 
-fn bytes_of((path, _, text): &Match) -> usize {
+fn bytes_of((path, _, (text, _)): &Match) -> usize {
     path.as_os_str().len() + text.len() + MATCH_BYTES
 }
 
@@ -205,6 +217,8 @@ impl Read for Cancelled<'_> {
 struct Hits<'a> {
     path: PathBuf,
     first: &'a First<Match>,
+    /// How many characters of a line are shown.
+    most_chars: usize,
     found: Vec<Match>,
     bytes: usize,
 }
@@ -213,7 +227,11 @@ impl Sink for Hits<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> io::Result<bool> {
-        let found = (self.path.clone(), line.line_number().unwrap_or_default(), shortened(line.bytes()));
+        let found = (
+            self.path.clone(),
+            line.line_number().unwrap_or_default(),
+            line_of(line.bytes(), self.most_chars),
+        );
         if !self.first.has_room_for(&found) {
             return Ok(false);
         }
@@ -231,13 +249,25 @@ impl Sink for Hits<'_> {
     }
 }
 
-fn shortened(line: &[u8]) -> String {
+/// Tells which lines are shortened; where they are many, that the matches are.
+fn report_cut_lines(cx: &CallContext, matches: &[Match]) {
+    const MAX_NAMED: usize = 20;
+    let cut = |(number, (_, _, (_, is_whole))): (usize, &Match)| (!is_whole).then_some(number);
+    let cut: Vec<usize> = matches.iter().enumerate().filter_map(cut).collect();
+    if cut.len() > MAX_NAMED {
+        return cx.report_cut("/matches");
+    }
+    cut.into_iter().for_each(|number| cx.report_cut(format!("/matches/{number}/text")));
+}
+
+fn line_of(line: &[u8], most_chars: usize) -> Line {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     // No character has more than four bytes: what is cut off here is not shown.
-    let text = String::from_utf8_lossy(&line[..line.len().min(4 * (MAX_TEXT_CHARS + 1))]);
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+    let text =
+        String::from_utf8_lossy(&line[..line.len().min(most_chars.saturating_add(1).saturating_mul(4))]);
+    match text.char_indices().nth(most_chars) {
+        Some((end, _)) => (format!("{}…", &text[..end]), false),
+        None => (text.into_owned(), true),
     }
 }

@@ -105,7 +105,7 @@ fn result_schema() -> Value {
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
             "body": {"type": "string", "description": "Empty with `saveTo`."},
             "json": {"description": "The body where the server calls it JSON and it is."},
-            "truncated": {"const": true, "description": "The body has more than 256 KiB; this is its head."},
+            "truncated": {"const": true, "description": "The body has more than 256 KiB, or than `keep` of the call; this is its head."},
             "bytes": {"type": "integer", "description": "Bytes that were saved, with `saveTo`."},
             "url": {"type": "string", "description": "Where the answer came from, after redirects."},
         },
@@ -325,6 +325,10 @@ fn read(
     bytes.truncate(keep_bytes);
     if is_truncated {
         result.insert("truncated".to_owned(), true.into());
+        cx.report_cut("/body");
+        if is_json(headers) {
+            cx.report_cut("/json");
+        }
     } else if is_json(headers)
         && let Ok(json) = serde_json::from_slice(&bytes)
     {

@@ -46,7 +46,7 @@ pub(super) fn tool() -> Blocking {
                     "additionalProperties": false,
                 },
             },
-            "truncated": {"const": true, "description": "There are more entries than fit (10000, or 256 KiB); these are the first."},
+            "truncated": {"const": true, "description": "There are more entries than fit (10000, or 256 KiB; with `keep` as much as it says); these are the first."},
         },
         "required": ["entries"],
         "additionalProperties": false,
@@ -66,7 +66,8 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let path = Path::new(&args.path);
     let dir = Root::open(cx)?.list(path)?;
     let failed = |errno: Errno| io_error("list", path, errno.into());
-    let mut names = First::new(MAX_ENTRIES, cx.limits.keep_bytes);
+    let most = if cx.limits.is_keep_chosen { usize::MAX } else { MAX_ENTRIES };
+    let mut names = First::new(most, cx.limits.keep_bytes);
     for entry in Dir::read_from(&dir).map_err(failed)? {
         cx.check()?;
         let entry = entry.map_err(failed)?;
@@ -76,6 +77,9 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
         }
     }
     let is_truncated = names.is_cut();
+    if is_truncated {
+        cx.report_cut("/entries");
+    }
     let mut entries = Vec::new();
     for name in names.into_sorted() {
         entries.extend(entry(&dir, &name).map_err(failed)?);

@@ -16,7 +16,7 @@ pub(super) fn tool() -> Blocking {
         "properties": {
             "path": {"type": "string", "minLength": 1, "description": "A file beneath the project root."},
             "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, counted from 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": "Most lines; without it all that a result can hold (256 KiB)."},
+            "limit": {"type": "integer", "minimum": 1, "description": "Most lines; without it all that a result can hold (256 KiB, or what `keep` of the call says)."},
         },
         "required": ["path"],
         "additionalProperties": false,
@@ -71,6 +71,9 @@ fn run(cx: &CallContext, args: Value) -> Result<Value, ToolError> {
     let truncated = !lines.is_at_end()?;
     if lines.has_nul {
         return Err(ToolError::failed(format!("`{}` is a binary file: it contains a NUL byte", args.path)));
+    }
+    if truncated && args.limit.is_none_or(|limit| count < limit || !content.ends_with(b"\n")) {
+        cx.report_cut("/content");
     }
     let bytes = content.len();
     // Where the content was cut, a character may be cut, too.

@@ -1,0 +1,238 @@
+//! Results that hold less than there is: no expression reads one as if it were whole.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use taskpawl_model::{Status, Task};
+
+use crate::support::Lab;
+
+/// A tool call whose result is cut, and the part that is.
+const PRODUCERS: &[(&str, &str, &str)] = &[
+    ("exec", "{exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}", ".stdout"),
+    ("shell", "{shell: {command: \"seq -f 'line %01000g' 1 400 >&2\"}}", ".stderr"),
+    ("read", "{read_file: {path: big.txt}}", ".content"),
+    ("glob", "{glob: {pattern: 'd/*'}}", ".paths"),
+    ("list", "{list_dir: {path: d}}", ".entries"),
+    ("grep", "{grep: {pattern: '1', path: big.txt}}", ".matches"),
+    ("line", "{grep: {pattern: 'long', path: long.txt}}", ".matches[0].text"),
+    ("own", "{big: {}}", ".text"),
+    ("whole", "{big: {}}", ""),
+];
+
+/// Ways of a value into an expression: fields of a task, with `@` for the value.
+const WAYS: &[(&str, &str)] = &[
+    ("argument", "call: {log: {message: '${{ @ | string }}'}}"),
+    ("text", "call: {log: {message: 'n ${{ @ | length }}'}}"),
+    ("command", "call: {shell: {command: 'echo ${{ @ | length }}'}}"),
+    ("program", "call: {exec: {argv: [echo, '${{ @ | length | string }}']}}"),
+    ("callWhen", "calls: [{toolName: log, args: {message: a}, when: '${{ @ | length > 0 }}'}]"),
+    ("when", "when: '${{ @ | length > 0 }}', call: {ok: {}}"),
+    ("list", "forEach: {in: '${{ [@] }}'}, call: {ok: {}}"),
+    ("element", "forEach: {in: ['${{ @ }}']}, call: {ok: {}}"),
+    ("key", "cache: {key: '${{ @ | length }}'}, call: {ok: {}}"),
+    ("until", "repeat: {until: '${{ @ | length > 0 }}', max: 1}, call: {ok: {}}"),
+];
+
+/// The names under which the result of a call of task `P` is known to other tasks.
+const NAMES: &[(&str, &str)] =
+    &[("r", "tasks.P.result"), ("c", "tasks.P.context.c1"), ("l", "tasks.P.results[0]")];
+
+fn make_files(root: &Path) {
+    let lines: String = (1..=60_000).fold(String::new(), |mut text, n| {
+        let _ = writeln!(text, "{n}");
+        text
+    });
+    fs::write(root.join("big.txt"), lines).unwrap();
+    fs::write(root.join("long.txt"), format!("long {}\n", "x".repeat(600))).unwrap();
+    fs::create_dir(root.join("d")).unwrap();
+    for n in 0..=10_000 {
+        fs::write(root.join("d").join(format!("f{n:05}")), "").unwrap();
+    }
+}
+
+/// Returns a plan with every way of every value of every producer; `as_read` makes the expression of a value's path.
+fn plan(as_read: impl Fn(&str) -> String) -> (String, Vec<String>) {
+    let (mut plan, mut ids) = ("tasks:\n".to_owned(), Vec::new());
+    for (producer, call, field) in PRODUCERS {
+        writeln!(plan, "  - {{id: {producer}, call: {call}}}").unwrap();
+        for (name, path) in NAMES {
+            let value = as_read(&format!("{}{field}", path.replace('P', producer)));
+            for (way, fields) in WAYS {
+                let id = format!("{producer}-{name}-{way}");
+                writeln!(plan, "  - {{id: {id}, needs: {producer}, {}}}", fields.replace('@', &value))
+                    .unwrap();
+                ids.push(id);
+            }
+        }
+        let (id, value) = (format!("{producer}-own"), as_read(&format!("context.saved{field}")));
+        let first = call.trim_end_matches('}');
+        let saved = format!("{first}}}, saveAs: saved}}");
+        let log = format!("{{log: {{message: '${{{{ {value} | string }}}}'}}}}");
+        writeln!(plan, "  - {{id: {id}, calls: [{saved}, {log}]}}").unwrap();
+        ids.push(id);
+    }
+    (plan, ids)
+}
+
+/// Returns what a failed task says, and the class of its failure.
+fn failure(task: &Task) -> Option<(String, String)> {
+    let call = task.metadata.tool_calls.iter().find(|call| call.error_class.is_some());
+    let class = task.error_class.map(|class| class.to_string());
+    let class = class.or_else(|| call.and_then(|call| call.error_class.clone()))?;
+    Some((class, task.error.clone().unwrap_or_default()))
+}
+
+#[tokio::test]
+async fn no_way_into_an_expression_hands_on_a_cut_value() {
+    let (text, ids) = plan(str::to_owned);
+    let lab = Lab::new(&text);
+    make_files(lab.files.path());
+    lab.run_jobs(4).await;
+    for id in &ids {
+        let task = lab.task(id);
+        let (class, error) = failure(&task).unwrap_or_default();
+        assert_eq!((task.status, class.as_str()), (Status::Failed, "truncated"), "{id}: {error}");
+        assert!(error.contains("`keep: 4MiB`") && error.contains("| partial`"), "{id}: {error}");
+    }
+    assert_eq!(ids.len(), 279);
+}
+
+/// The control: with the marks passed over, each of these hands a part on as if it were all.
+#[tokio::test]
+async fn each_of_them_hands_on_a_part_that_says_so() {
+    let (text, ids) = plan(|path| format!("({path} | partial)"));
+    let lab = Lab::new(&text);
+    make_files(lab.files.path());
+    lab.run_jobs(4).await;
+    // The whole is larger than what of it is here, and what stands for it has fields of its own.
+    let handed_on = ids.iter().filter(|id| lab.task(id).status == Status::Done).count();
+    let missing = ids.iter().filter(|id| id.starts_with("own-")).count();
+    assert_eq!(handed_on, ids.len() - missing, "{}", lab.states());
+}
+
+const KEPT: &str = "
+tasks:
+  - {id: exec, call: {exec: {argv: [seq, -f, 'line %01000g', '1', '400']}, keep: 4MiB}}
+  - {id: read, call: {read_file: {path: big.txt}, keep: 4MiB}}
+  - {id: glob, call: {glob: {pattern: 'd/*'}, keep: 4MiB}}
+  - {id: list, call: {list_dir: {path: d}, keep: 4MiB}}
+  - {id: grep, call: {grep: {pattern: '1', path: big.txt}, keep: 4MiB}}
+  - {id: line, call: {grep: {pattern: long, path: long.txt}, keep: 1MiB}}
+  - {id: own, call: {big: {}, keep: 4MiB}}
+  - id: n
+    needs: [exec, read, glob, list, grep, line, own]
+    call:
+      ok:
+        exec: '${{ tasks.exec.result.stdout | lines | length }}'
+        read: '${{ tasks.read.result.content | lines | length }}'
+        glob: '${{ tasks.glob.result.paths | length }}'
+        list: '${{ tasks.list.result.entries | length }}'
+        line: '${{ tasks.line.result.matches[0].text | length }}'
+        own: '${{ tasks.own.result.text | length }}'
+  - {id: g, needs: grep, call: {ok: {grep: '${{ tasks.grep.result.matches | length }}'}}}
+";
+
+#[tokio::test]
+async fn what_a_call_keeps_is_read_whole() {
+    let lab = Lab::new(KEPT);
+    make_files(lab.files.path());
+    assert_eq!(lab.run().await.exit, 0, "{}", lab.states());
+    let args = |id| lab.task(id).metadata.tool_calls[0].evaluated_args.clone().unwrap();
+    assert_eq!(
+        json!(args("n")),
+        json!({"exec": 400, "read": 60_000, "glob": 10_001, "list": 10_001, "line": 605, "own": 307_200})
+    );
+    let with_one = (1..=60_000).filter(|n: &u32| n.to_string().contains('1')).count();
+    assert_eq!(json!(args("g")), json!({"grep": with_one}));
+    assert!(lab.task("exec").metadata.tool_calls[0].cut.is_empty());
+}
+
+#[tokio::test]
+async fn a_limit_that_the_plan_wrote_is_no_cut() {
+    let lab = Lab::new(
+        "
+        tasks:
+          - {id: grep, call: {grep: {pattern: '1', path: big.txt, limit: 3}}}
+          - {id: read, call: {read_file: {path: big.txt, offset: 2, limit: 2}}}
+          - {id: exec, call: {exec: {argv: [seq, '1', '4000']}, keep: 1KiB}}
+          - id: n
+            needs: [grep, read, exec]
+            call: {ok: {n: '${{ tasks.grep.result.matches | length }}', of: '${{ tasks.read.result }}', out: '${{ tasks.exec.result.stdout }}'}}
+        ",
+    );
+    make_files(lab.files.path());
+    assert_eq!(lab.run().await.exit, 0, "{}", lab.states());
+    let args = lab.task("n").metadata.tool_calls[0].evaluated_args.clone().unwrap();
+    assert_eq!((&args["n"], &args["of"]["content"]), (&json!(3), &json!("2\n3\n")));
+    assert!(args["out"].as_str().unwrap().contains("bytes left out"));
+}
+
+#[tokio::test]
+async fn more_than_a_call_keeps_is_cut() {
+    let lab = Lab::new(
+        "
+        tasks:
+          - {id: a, call: {exec: {argv: [seq, -f, 'line %01000g', '1', '400']}, keep: 300KiB}}
+          - {id: b, call: {big: {}, keep: 200KiB}}
+          - {id: x, needs: a, call: {ok: {t: '${{ tasks.a.result.stdout }}'}}}
+          - {id: y, needs: b, call: {ok: {t: '${{ tasks.b.result.text }}'}}}
+        ",
+    );
+    lab.run().await;
+    for id in ["x", "y"] {
+        assert_eq!(failure(&lab.task(id)).unwrap().0, "truncated", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_true_of_a_cut_result_can_be_read() {
+    let lab = Lab::new(
+        "
+        tasks:
+          - {id: a, call: {exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}}
+          - {id: b, call: {big: {}}}
+          - id: x
+            needs: [a, b]
+            call:
+              ok:
+                code: '${{ tasks.a.result.exitCode }}'
+                err: '${{ tasks.a.result.stderr }}'
+                file: '${{ tasks.b.result.resultFile is string and tasks.b.result.truncated }}'
+                there: '${{ tasks.a.result.stdout is defined }}'
+                some: '${{ (tasks.a.result.stdout | partial | lines)[0] | length }}'
+        ",
+    );
+    assert_eq!(lab.run().await.exit, 0, "{}", lab.states());
+    let args = lab.task("x").metadata.tool_calls[0].evaluated_args.clone().unwrap();
+    assert_eq!(json!(args), json!({"code": 0, "err": "", "file": true, "there": true, "some": 1005}));
+    assert_eq!(lab.task("a").metadata.tool_calls[0].cut, ["/stdout"]);
+    assert_eq!(lab.task("b").metadata.tool_calls[0].cut, [""]);
+}
+
+#[tokio::test]
+async fn results_of_items_and_results_from_the_cache_keep_their_marks() {
+    let lab = Lab::new(
+        "
+        tasks:
+          - {id: each, forEach: {in: [1, 2]}, call: {exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}}
+          - {id: cached, cache: {key: '1'}, call: {exec: {argv: [seq, -f, 'line %01000g', '1', '400']}}}
+          - {id: code, needs: each, call: {ok: {n: '${{ tasks.each.results[1].exitCode }}'}}}
+          - {id: all, needs: each, call: {ok: {n: '${{ tasks.each.results | length }}'}}}
+          - {id: one, needs: each, call: {ok: {n: '${{ tasks.each.results[1].stdout }}'}}}
+          - {id: again, needs: cached, call: {ok: {n: '${{ tasks.cached.result.stdout }}'}}}
+        ",
+    );
+    lab.run().await;
+    lab.manager.reopen(&["cached".to_owned()], true).unwrap();
+    lab.run().await;
+    assert!(lab.manager.history(Some("cached"), 0, 0).unwrap().iter().any(|event| {
+        matches!(&event.kind, taskpawl_model::EventKind::Status { cause: taskpawl_model::Cause::Cached, .. })
+    }));
+    assert_eq!(lab.task("code").status, Status::Done);
+    for id in ["all", "one", "again"] {
+        assert_eq!(failure(&lab.task(id)).unwrap().0, "truncated", "{id}");
+    }
+}
