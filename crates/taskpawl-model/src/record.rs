@@ -191,7 +191,7 @@ pub struct CallBody {
     pub cut: Option<Box<Vec<String>>>,
     /// What it used up, as the tool reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Value>,
+    pub usage: Option<Box<Value>>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<CallError>>,

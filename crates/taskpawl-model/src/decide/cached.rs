@@ -122,7 +122,11 @@ impl Draft<'_> {
     /// Takes in what a run found about the files of a task while a call of it ran, and what the call used up.
     pub(super) fn take_findings(&mut self, key: Key, position: usize, report: &Report) -> Decided<()> {
         if let Some(usage) = &report.usage {
-            self.update_call(key, position, |call| add_usage(&mut call.body.usage, usage.clone()))?;
+            self.update_call(key, position, |call| {
+                let mut sum = call.body.usage.take().map(|sum| *sum);
+                add_usage(&mut sum, usage.clone());
+                call.body.usage = sum.map(Box::new);
+            })?;
         }
         if report.changed_beyond.is_empty() && report.changes_unknown.is_none() && !report.inputs_changed {
             return Ok(());

@@ -51,7 +51,7 @@ fn results_of_null_are_left_out_before_and_after_writing() {
     parts.record.body.result = Some(Value::Null);
     let call = &mut parts.calls[0];
     call.spec.save_as = Some("answer".to_owned());
-    (call.body.result, call.body.usage) = (Some(Value::Null), Some(Value::Null));
+    (call.body.result, call.body.usage) = (Some(Value::Null), Some(Box::new(Value::Null)));
     let task = Task::from_parts(parts, None);
     assert_eq!((&task.result, &task.metadata.tool_calls[0].result), (&None, &None));
     let text = serde_json::to_string(&task).unwrap();
