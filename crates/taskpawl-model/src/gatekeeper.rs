@@ -18,6 +18,13 @@ pub trait Gatekeeper: Debug + Send + Sync {
     /// Returns what its judgements depend on beside the call, as one word: its rules, the directory in which calls work, how they
     /// are confined. An approval that was given under one version does not hold under another.
     fn version(&self) -> &str;
+
+    /// Returns whether the tool says that a call with these arguments may be done once more although it was done: it only reads,
+    /// or is idempotent. Of a tool that is not known, no.
+    fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
+        let _ = (tool, args);
+        false
+    }
 }
 
 /// A call that is about to start.

@@ -1,6 +1,6 @@
 //! The policy as the model sees it.
 
-use taskpawl_model::{Gatekeeper, Judgement, Origin, Proposed, SandboxRequest};
+use taskpawl_model::{Gatekeeper, Judgement, Map, Origin, Proposed, SandboxRequest};
 use taskpawl_tools::{CallOrigin, Decision, Policy, PolicyCall, SandboxNeed};
 
 /// Lets a policy judge calls before they start.
@@ -25,6 +25,10 @@ impl Gatekeeper for PolicyKeeper {
 
     fn version(&self) -> &str {
         self.0.version()
+    }
+
+    fn is_repeatable(&self, tool: &str, args: &Map) -> bool {
+        self.0.is_repeatable(tool, args)
     }
 }
 

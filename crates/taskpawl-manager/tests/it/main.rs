@@ -14,6 +14,7 @@ mod emit;
 mod ending;
 mod explain;
 mod flow;
+mod follow;
 mod forecast;
 mod gates;
 mod hand;

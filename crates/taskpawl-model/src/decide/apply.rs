@@ -12,12 +12,13 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, PlanApplied};
 use crate::record::{Phase, PlanRecord, TaskRecord};
 use crate::refusal::Refusal;
-use crate::spec::{CallSpec, Map, NewCall, Origin, TaskSpec, to_map};
+use crate::spec::{CallSpec, Map, Origin, TaskSpec, to_map};
 use crate::status::TaskState;
 use crate::view::Query;
 use crate::{CallId, Key, PlanTask, Shared, SharedText, TaskId, check_id};
 
 use super::again::How;
+use super::follow::{Standing, WHOLE};
 use super::params::Values;
 
 /// Why a task was cancelled by `--prune`: applying it again brings it back.
@@ -130,10 +131,16 @@ impl<'p> Work<'p> {
         }
         for key in &self.present {
             let Some(conflict) = self.values.conflict(draft, *key)? else { continue };
-            if is_started(draft, *key, &draft.task(*key)?)? {
-                self.conflicts.push(conflict);
-            } else {
-                draft.close(*key)?;
+            match draft.standing(*key)? {
+                Standing::Fixed => self.conflicts.push(conflict),
+                Standing::Unstarted => draft.close(*key)?,
+                // Its items used the value, and are looked at as all tasks are.
+                _ if draft.task(*key)?.spec.for_each.is_some() => draft.close(*key)?,
+                standing => {
+                    let calls = draft.continued_calls(*key, None)?;
+                    let taken = draft.take_work(*key, standing, calls, true)?;
+                    self.conflicts.extend(taken.err());
+                }
             }
         }
         Ok(())
@@ -276,15 +283,26 @@ impl<'p> Work<'p> {
         let key = self.key(position);
         let changed = before.map(|before| changed_fields(before, after)).unwrap_or_default();
         let work = changed.keys().find(|field| !OPEN_FIELDS.contains(&field.as_str()));
+        let standing = if work.is_some() { draft.standing(key)? } else { Standing::Unstarted };
         let record = draft.task(key)?;
-        if let Some(field) = work
-            && is_started(draft, key, &record)?
-        {
+        if let Some(field) = work.filter(|_| standing == Standing::Fixed) {
             let status = record.body.state.status();
             self.conflicts.push(format!("`{}` is `{status}` and its `{field}` would change", record.id));
             return Ok(());
         }
         self.follow(draft, position, before, after)?;
+        let calls = before.is_none_or(|before| before.calls != after.calls).then_some(&after.calls);
+        if standing != Standing::Unstarted {
+            let calls = draft.continued_calls(key, calls)?;
+            let is_whole = WHOLE.iter().any(|field| changed.contains_key(*field));
+            if let Err(conflict) = draft.take_work(key, standing, calls, is_whole)? {
+                self.conflicts.push(conflict);
+                return Ok(());
+            }
+        } else if let Some(calls) = calls {
+            let calls = draft.continued_calls(key, Some(calls))?;
+            draft.replace_calls(key, calls)?;
+        }
         self.detach(draft, position, before, after)?;
         draft.emit(Some(key), EventKind::Updated { fields: changed })?;
         self.write_applied(draft, position)?;
@@ -292,7 +310,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// Lets a task follow the file in what the file changed; what was changed by hand in between stays.
+    /// Lets a task follow the file in what the file changed beside its calls; what was changed by hand in between stays.
     fn follow(
         &self,
         draft: &mut Draft<'_>,
@@ -306,13 +324,6 @@ impl<'p> Work<'p> {
         draft.update_spec(key, |record| record.spec = spec.into())?;
         if before.is_none_or(|before| before.context != after.context) {
             draft.update_task(key, |record| record.body.context.clone_from(&after.context))?;
-        }
-        if before.is_none_or(|before| before.calls != after.calls) {
-            let calls = after.calls.iter();
-            let calls: Vec<NewCall> =
-                calls.map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() }).collect();
-            let calls = draft.new_calls(&[], &calls)?;
-            draft.replace_calls(key, calls)?;
         }
         Ok(())
     }
@@ -493,19 +504,6 @@ fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Returns whether a task was started, or one of its items, which do its work.
-fn is_started(draft: &Draft<'_>, key: Key, record: &TaskRecord) -> Decided<bool> {
-    if record.spec.for_each.is_some() {
-        for item in draft.items(key)?.into_values() {
-            if is_started(draft, item, &draft.task(item)?)? {
-                return Ok(true);
-            }
-        }
-    }
-    let ran = matches!(draft.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
-    Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
-}
-
 fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     let state = draft.task(key)?.body.state.clone();
     Ok(matches!(state, TaskState::Cancelled { reason: Some(reason) } if reason == PRUNED))
@@ -514,14 +512,14 @@ fn is_pruned(draft: &Draft<'_>, key: Key) -> Decided<bool> {
 /// Returns whether the task itself was neither started nor finished.
 fn is_open(draft: &Draft<'_>, key: Key) -> Decided<bool> {
     let record = draft.task(key)?;
-    Ok(!record.body.state.status().is_finished() && !is_started(draft, key, &record)?)
+    Ok(!record.body.state.status().is_finished() && !draft.is_started(key, &record)?)
 }
 
 /// Returns all tasks above those that were started or are still in the file, as far as they lie below `tops`.
 fn above_bound(draft: &Draft<'_>, tops: &[Key], kept: &BTreeSet<Key>) -> Decided<BTreeSet<Key>> {
     let mut bound = BTreeSet::new();
     for key in all_below(draft, tops)? {
-        if kept.contains(&key) || is_started(draft, key, &draft.task(key)?)? {
+        if kept.contains(&key) || draft.is_started(key, &draft.task(key)?)? {
             let mut above = draft.node(key)?.parent;
             while let Some(key) = above
                 && bound.insert(key)

@@ -80,8 +80,13 @@ impl Draft<'_> {
 
     /// Returns the tasks that calls of a task returned since they last began from the start.
     pub(super) fn emitted_by(&mut self, key: Key) -> Decided<Vec<Key>> {
-        let calls = self.calls(key)?.iter();
-        let ids: Vec<TaskId> = calls.flat_map(|call| call.body.emitted.iter().cloned()).collect();
+        let calls = self.known_calls(key)?;
+        self.emitted_by_calls(key, &calls)
+    }
+
+    /// Returns the tasks that some calls of a task returned since they last began from the start.
+    pub(super) fn emitted_by_calls(&self, key: Key, calls: &[CallRecord]) -> Decided<Vec<Key>> {
+        let ids: Vec<TaskId> = calls.iter().flat_map(|call| call.body.emitted.iter().cloned()).collect();
         let (by, mut keys) = (self.id(key)?, Vec::with_capacity(ids.len()));
         for id in ids {
             if let Some(found) = self.find_id(id.as_str())?

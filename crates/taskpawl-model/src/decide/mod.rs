@@ -9,6 +9,7 @@ mod checklist;
 mod claim;
 mod emit;
 mod ending;
+mod follow;
 mod grow;
 mod hand;
 mod import;

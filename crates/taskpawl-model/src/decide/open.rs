@@ -165,6 +165,29 @@ impl Draft<'_> {
         Ok(true)
     }
 
+    /// Returns the items of a task that do other work, or the same for another element, once its list is read again. Where the list
+    /// is not known yet these may be all.
+    pub(super) fn items_to_begin_anew(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Vec<Key>> {
+        let (parent, present) = (self.task(key)?, self.items(key)?);
+        let Some(for_each) = &parent.spec.for_each else { return Ok(present.into_values().collect()) };
+        let Ok(list) = flow::list(self, &parent, calls, for_each)? else {
+            return Ok(present.into_values().collect());
+        };
+        let template = Template::new(&parent, calls);
+        let mut wanted: BTreeMap<u64, Item> =
+            (0..).zip(list).map(|(index, value)| (index, Item { index, value })).collect();
+        let mut other = Vec::new();
+        for (index, item) in present {
+            // What is not listed any more does not run again.
+            if let Some(wanted) = wanted.remove(&index)
+                && !self.is_same_item(item, Some(&wanted), &template)?
+            {
+                other.push(item);
+            }
+        }
+        Ok(other)
+    }
+
     fn is_same_item(&self, key: Key, wanted: Option<&Item>, template: &Template<'_>) -> Decided<bool> {
         let Some(wanted) = wanted else { return Ok(false) };
         let record = self.task(key)?;

@@ -319,6 +319,11 @@ impl Policy {
         self
     }
 
+    /// Returns whether a tool says that a call with these arguments may be done once more. Of a tool that is not known, no.
+    pub fn is_repeatable(&self, tool: &str, args: &Map<String, Value>) -> bool {
+        self.tools.get(tool).is_some_and(|tool| tool.is_repeatable(&Value::Object(args.clone())))
+    }
+
     /// Returns what approvals are bound to beside the call: a hash of every file and of where calls work.
     pub fn version(&self) -> &str {
         &self.version

@@ -1,0 +1,236 @@
+//! A file that is edited after its tasks ran: what they take from it, and where they go on.
+
+use std::sync::Arc;
+
+use taskpawl_manager::ApplyOptions;
+use taskpawl_model::{Gatekeeper, Judgement, Map, Proposed};
+
+use crate::support::{Desk, LEASE, ids};
+
+/// A policy whose tools are `t`, which may not be repeated, and `r`, which only reads.
+#[derive(Debug)]
+struct Reads;
+
+impl Gatekeeper for Reads {
+    fn judge(&self, _: &Proposed<'_>) -> Judgement {
+        Judgement::Allow
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+
+    fn is_repeatable(&self, tool: &str, _: &Map) -> bool {
+        tool == "r"
+    }
+}
+
+fn plan(calls: &str) -> String {
+    format!("tasks: [{{id: a, calls: [{calls}]}}, {{id: b, needs: [a]}}]")
+}
+
+/// Two calls of which the first succeeded and the second failed; a third was not started.
+const THREE: &str = "{t: {}}, {t: {n: 1}}, {t: {}}";
+
+fn half_done() -> Desk {
+    let desk = Desk::new();
+    desk.apply(&plan(THREE));
+    desk.start(&["a"]);
+    desk.report("a", "c1", "ok");
+    desk.report("a", "c2", "bad");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=failed/1 c3=pending/0");
+    desk
+}
+
+#[track_caller]
+fn conflict(desk: &Desk, yaml: &str) -> String {
+    let text = desk.refuse(|_| desk.try_apply(yaml, ApplyOptions::default()));
+    text.lines().next().unwrap().trim_start_matches("the plan `p` cannot be applied: ").to_owned()
+}
+
+#[test]
+fn a_failed_task_goes_on_at_its_changed_call() {
+    let desk = half_done();
+    assert_eq!(desk.states(), "a=failed b=blocked{dependency a}");
+    let report = desk.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {}}"));
+    assert_eq!(report.changed, ["a".into()]);
+    assert_eq!(desk.states(), "a=todo b=todo");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/1 c3=pending/0");
+    let started = desk.start(&["a"]).started;
+    assert_eq!((started[0].call.id.as_str(), started[0].call.body.attempts, started[0].generation), ("c2", 2, 0));
+}
+
+#[test]
+fn it_goes_on_at_the_first_that_did_not_succeed_where_a_later_one_changed() {
+    let desk = half_done();
+    desk.apply(&plan("{t: {}}, {t: {n: 1}}, {t: {n: 3}}"));
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1 c2=pending/1 c3=pending/0".into()));
+}
+
+#[test]
+fn what_is_not_work_starts_nothing_again() {
+    let desk = half_done();
+    desk.apply(&plan(THREE).replace("id: a,", "id: a, description: other,"));
+    assert_eq!(desk.states(), "a=failed b=blocked{dependency a}");
+}
+
+#[test]
+fn the_call_that_failed_may_be_taken_out() {
+    let desk = half_done();
+    desk.apply(&plan("{t: {}}"));
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1".into()));
+    desk.start(&["a"]);
+    assert_eq!(desk.states(), "a=done b=todo");
+}
+
+#[test]
+fn a_call_that_succeeded_runs_again_only_if_it_may() {
+    let desk = half_done();
+    let once = "`a` would run its call `c1` again, which succeeded and is not idempotent";
+    assert_eq!(conflict(&desk, &plan("{t: {n: 9}}, {t: {n: 1}}, {t: {}}")), once);
+    assert_eq!(conflict(&desk, &plan("{t: {n: 0}}, {t: {}}, {t: {n: 1}}")), once, "it moved behind another");
+    assert_eq!(conflict(&desk, &plan(THREE).replace("id: a,", "id: a, when: 'true',")), once);
+    assert_eq!(conflict(&desk, &plan(THREE).replace("id: a,", "id: a, context: {x: 1},")), once);
+    let reader = desk.judged_by(Arc::new(Reads));
+    assert_eq!(conflict(&reader, &plan("{t: {n: 9}}, {t: {n: 1}}, {t: {}}")), once);
+    desk.apply(&plan("{toolName: t, args: {n: 9}, idempotent: true}, {t: {n: 1}}, {t: {}}"));
+    assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1 c3=pending/0");
+}
+
+#[test]
+fn what_only_reads_may_run_again() {
+    let desk = Desk::new().judged_by(Arc::new(Reads));
+    desk.apply("tasks: [{id: a, calls: [{r: {}}, {t: {}}]}]");
+    let (claims, tools) = (vec![desk.key("a")], Arc::new(["t".to_owned(), "r".to_owned()].into()));
+    desk.round(taskpawl_model::Round { claims, tools, ..Default::default() });
+    desk.report("a", "c1", "ok");
+    desk.report("a", "c2", "bad");
+    desk.apply("tasks: [{id: a, when: 'true', calls: [{r: {}}, {t: {}}]}]");
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo".into(), "c1=pending/1 c2=pending/1".into()));
+    assert_eq!(desk.task("a").generation, 1, "all of it is another run of the task");
+}
+
+#[test]
+fn a_task_that_was_retried_or_given_back_takes_its_work() {
+    let desk = half_done();
+    desk.accept(desk.manager.retry(&ids(&["a"]), false));
+    desk.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {}}"));
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/1 c3=pending/0");
+    desk.start(&["a"]);
+    desk.report("a", "c2", "cut");
+    assert_eq!(conflict(&desk, &plan("{t: {}}, {t: {n: 3}}, {t: {}}")), "`a` is `in_progress` and its `toolCalls` would change");
+    desk.report("a", "c2", "bad");
+    desk.accept(desk.manager.cancel(&ids(&["a"]), None));
+    desk.apply(&plan("{t: {}}, {t: {n: 4}}, {t: {}}"));
+    assert_eq!(desk.task("a").status.as_str(), "cancelled", "what was said by hand stays");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/3 c3=pending/0");
+}
+
+#[test]
+fn reopened_work_keeps_how_often_its_calls_were_started() {
+    let desk = half_done();
+    desk.accept(desk.manager.reopen(&ids(&["a"]), false));
+    desk.apply(&plan("{t: {n: 5}}, {t: {}}"));
+    assert_eq!(desk.calls("a"), "c1=pending/1 c2=pending/1");
+}
+
+#[test]
+fn calls_that_run_at_once_are_kept_each_for_itself() {
+    let desk = Desk::new();
+    let plan = |calls: &str| format!("tasks: [{{id: a, mode: parallel, calls: [{calls}]}}]");
+    desk.apply(&plan("{t: {n: 1}}, {t: {n: 2}}"));
+    desk.start(&["a"]);
+    desk.report("a", "c1", "bad");
+    desk.report("a", "c2", "ok");
+    desk.apply(&plan("{t: {n: 3}}, {t: {n: 2}}"));
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo".into(), "c1=pending/1 c2=succeeded/1".into()));
+}
+
+#[test]
+fn an_interrupted_call_is_settled_first() {
+    let desk = Desk::new();
+    desk.apply(&plan(THREE));
+    desk.start(&["a"]);
+    desk.report("a", "c1", "ok");
+    desk.report("a", "c2", "lost");
+    assert_eq!(desk.states(), "a=blocked{interrupted} b=todo");
+    let settle = "`a` was interrupted in its call `c2`: settle that first";
+    assert_eq!(conflict(&desk, &plan("{t: {}}")), settle);
+    assert_eq!(conflict(&desk, &plan(THREE).replace("id: a,", "id: a, when: 'true',")), settle);
+    desk.apply(&plan("{t: {}}, {t: {n: 2}}, {t: {n: 3}}"));
+    assert_eq!(desk.states(), "a=blocked{interrupted} b=todo");
+    assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=interrupted/1 c3=pending/0");
+    desk.done("a");
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1 c2=succeeded/1 c3=pending/0".into()));
+    assert_eq!(desk.task("a").metadata.tool_calls[2].args["n"], 3);
+}
+
+#[test]
+fn a_question_in_the_middle_is_withdrawn_where_the_work_changes() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, calls: [{t: {}}, {toolName: t, approval: required}]}]");
+    desk.start(&["a"]);
+    desk.report("a", "c1", "ok");
+    assert_eq!(desk.states(), "a=blocked{approval}");
+    desk.apply("tasks: [{id: a, calls: [{t: {}}, {toolName: t, args: {n: 1}}]}]");
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo".into(), "c1=succeeded/1 c2=pending/0".into()));
+}
+
+#[test]
+fn claimed_done_and_skipped_work_refuses_the_whole() {
+    let desk = Desk::new();
+    desk.apply("tasks: [{id: a, call: {t: {}}}, {id: b}, {id: c, call: {t: {}}}]");
+    desk.run("a");
+    desk.accept(desk.manager.claim("b", LEASE));
+    desk.start(&["c"]);
+    desk.report("c", "c1", "bad");
+    let other = "tasks: [{id: a, call: {t: {n: 1}}}, {id: b, timeout: 5m}, {id: c, call: {t: {n: 1}}}]";
+    assert_eq!(conflict(&desk, other), "`a` is `done` and its `toolCalls` would change; `b` is `in_progress` and its `timeout` would change");
+}
+
+#[test]
+fn items_begin_anew_where_their_work_changes() {
+    let desk = Desk::new();
+    let plan = |call: &str, list: &str| {
+        format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{toolName: t, args: {{n: {call}}}, idempotent: true}}}}]")
+    };
+    desk.apply(&plan("1", "x, y"));
+    desk.start(&["a.0", "a.1"]);
+    desk.report("a.0", "c1", "ok");
+    desk.report("a.1", "c1", "bad");
+    assert_eq!(desk.states(), "a=blocked{dependency a.1} a.0=done a.1=failed");
+    desk.apply(&plan("1", "x, z"));
+    assert_eq!(desk.states(), "a=todo a.0=done a.1=todo", "the other element alone");
+    desk.apply(&plan("2", "x, z"));
+    assert_eq!(desk.states(), "a=todo a.0=todo a.1=todo");
+    desk.run("a.0");
+    desk.start(&["a.1"]);
+    assert_eq!(conflict(&desk, &plan("3", "x, z")), "`a.1` is still running");
+}
+
+#[test]
+fn items_that_may_not_run_again_stand() {
+    let desk = Desk::new();
+    let plan = |n: &str, list: &str| format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{t: {{n: {n}}}}}}}]");
+    desk.apply(&plan("1", "x, y"));
+    desk.start(&["a.0", "a.1"]);
+    desk.report("a.0", "c1", "ok");
+    desk.report("a.1", "c1", "bad");
+    let once = "`a.0` would run its call `c1` again, which succeeded and is not idempotent";
+    assert_eq!(conflict(&desk, &plan("2", "x, y")), once);
+    assert_eq!(conflict(&desk, &plan("1", "w, y")), once);
+    desk.apply(&plan("1", "x, z"));
+    assert_eq!(desk.states(), "a=todo a.0=done a.1=todo");
+}
+
+#[test]
+fn other_values_of_parameters_begin_a_failed_task_anew() {
+    let desk = Desk::new();
+    let text = "{params: {n: {type: integer, default: 1}}, tasks: [{id: a, call: {t: {n: '${{ params.n }}'}}}]}";
+    desk.apply(text);
+    desk.start(&["a"]);
+    desk.report("a", "c1", "bad");
+    desk.apply(&text.replace("default: 1", "default: 2"));
+    assert_eq!((desk.states(), desk.calls("a")), ("a=todo".into(), "c1=pending/1".into()));
+    assert_eq!(desk.start(&["a"]).started[0].args["n"], 2);
+}

@@ -1,0 +1,251 @@
+//! A task that has started takes other work from the file of its plan, and goes on where that differs.
+
+use std::collections::BTreeSet;
+
+use crate::draft::{Decided, Draft};
+use crate::record::{CallBody, CallRecord, Phase, TaskRecord};
+use crate::spec::{CallSpec, Mode, NewCall};
+use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::{CallId, Key, Shared, TaskId};
+
+use super::again::How;
+
+/// Fields that hold for every call of a task: where one of them changes, all calls run again.
+pub(super) const WHOLE: &[&str] = &["forEach", "when", "mode", "repeat", "context"];
+
+/// What the state of a task lets its changed work do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing of it has started: it follows the file.
+    Unstarted,
+    /// It takes the work and goes on with it.
+    GoesOn,
+    /// It takes the work and keeps its state, which was set by hand.
+    Keeps,
+    /// It takes the work and keeps its state until a call is settled.
+    Interrupted,
+    /// Its work stands.
+    Fixed,
+}
+
+/// The calls of a task with other work, and what of the calls before is given up for that.
+struct Continuation {
+    calls: Vec<CallRecord>,
+    /// Calls that succeeded and whose results are given up, though they or others in their place run.
+    repeated: Vec<CallRecord>,
+    /// An interrupted call that the new work leaves no place for.
+    lost: Option<CallId>,
+}
+
+impl Draft<'_> {
+    /// Returns what may become of the work of a task. Claims whose leases are over are given back first.
+    pub(super) fn standing(&mut self, key: Key) -> Decided<Standing> {
+        let phase = self.free(key)?;
+        let record = self.task(key)?;
+        if !self.is_started(key, &record)? {
+            return Ok(Standing::Unstarted);
+        }
+        Ok(match phase {
+            Phase::InProgress | Phase::Done | Phase::Skipped => Standing::Fixed,
+            Phase::Cancelled if self.ending_in(key)?.is_some() => Standing::Fixed,
+            Phase::Cancelled => Standing::Keeps,
+            Phase::BlockedOther => match record.body.state.blocked_reason() {
+                Some(BlockedReason::Interrupted { .. }) => Standing::Interrupted,
+                Some(BlockedReason::Manual { .. }) => Standing::Keeps,
+                _ => Standing::GoesOn,
+            },
+            Phase::Todo | Phase::BlockedDependency | Phase::BlockedWaiting | Phase::Failed => {
+                Standing::GoesOn
+            }
+        })
+    }
+
+    /// Returns whether a task was started, or one of its items, which do its work.
+    pub(super) fn is_started(&self, key: Key, record: &TaskRecord) -> Decided<bool> {
+        if record.spec.for_each.is_some() {
+            for item in self.items(key)?.into_values() {
+                if self.is_started(item, &self.task(item)?)? {
+                    return Ok(true);
+                }
+            }
+        }
+        let ran = matches!(self.node(key)?.phase, Phase::InProgress | Phase::Done | Phase::Failed);
+        Ok(record.body.attempt > 0 && record.body.started_at.is_some() || ran)
+    }
+
+    /// Returns the calls of a task as records that have not run: those that are given, else those that it has. How often each was
+    /// started stays.
+    pub(super) fn continued_calls(
+        &mut self,
+        key: Key,
+        given: Option<&Vec<(Option<CallId>, Shared<CallSpec>)>>,
+    ) -> Decided<Vec<CallRecord>> {
+        let old = self.known_calls(key)?;
+        let Some(given) = given else {
+            return Ok(old.iter().map(|call| begun_before(call.clone(), call)).collect());
+        };
+        let new = given.iter().map(|(id, spec)| NewCall { id: id.clone(), spec: spec.clone() });
+        let new = self.new_calls(&[], &new.collect::<Vec<_>>())?;
+        let with_starts = |call: CallRecord| match old.iter().find(|old| old.id == call.id) {
+            Some(old) => begun_before(call, old),
+            None => call,
+        };
+        Ok(new.into_iter().map(with_starts).collect())
+    }
+
+    /// Gives a task that has started the calls of its new work, and lets it go on at the first that is not as it was, or did not
+    /// succeed. Returns why it cannot; then the draft is of no use.
+    pub(super) fn take_work(
+        &mut self,
+        key: Key,
+        standing: Standing,
+        calls: Vec<CallRecord>,
+        is_whole: bool,
+    ) -> Decided<Result<(), String>> {
+        let record = self.task(key)?;
+        let next = self.continuation(key, &record, calls, is_whole)?;
+        if let Some(problem) = self.against(key, &record, standing, &next)? {
+            return Ok(Err(problem));
+        }
+        let given_up = self.emitted_by_calls(key, &next.repeated)?;
+        self.to_withdraw.extend(given_up);
+        if is_whole {
+            self.update_task(key, |record| {
+                record.body.generation += 1;
+                record.body.result = None;
+                record.body.started_at = None;
+                record.body.progress.round = 0;
+            })?;
+        }
+        self.replace_calls(key, next.calls)?;
+        self.go_on_with_work(key, standing)?;
+        Ok(Ok(()))
+    }
+
+    fn go_on_with_work(&mut self, key: Key, standing: Standing) -> Decided<()> {
+        if standing != Standing::GoesOn {
+            return Ok(());
+        }
+        let state = self.task(key)?.body.state.clone();
+        let cause = match state.blocked_reason() {
+            Some(BlockedReason::Approval { .. }) => Cause::Withdraw,
+            Some(BlockedReason::MissingTool { .. }) => Cause::Gate,
+            _ if matches!(state, TaskState::Failed { .. }) => return self.start_one_again(key, How::Retry),
+            _ => return self.forget_decision(key),
+        };
+        self.forget_decision(key)?;
+        self.set_state(key, TaskState::Todo, cause, Some("its definition changed".to_owned()))
+    }
+
+    fn continuation(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        new: Vec<CallRecord>,
+        is_whole: bool,
+    ) -> Decided<Continuation> {
+        let old = self.known_calls(key)?;
+        let is_kept = |old: &CallRecord, new: &CallRecord| {
+            !is_whole && old.body.status.is_settled() && old.id == new.id && old.spec == new.spec
+        };
+        let kept: BTreeSet<CallId> = match record.spec.mode() {
+            Mode::Sequential => {
+                let pairs = old.iter().zip(&new).take_while(|(old, new)| is_kept(old, new));
+                pairs.map(|(old, _)| old.id.clone()).collect()
+            }
+            Mode::Parallel => {
+                let is_kept = |call: &&CallRecord| new.iter().any(|new| is_kept(call, new));
+                old.iter().filter(is_kept).map(|call| call.id.clone()).collect()
+            }
+        };
+        let repeated = old.iter().filter(|call| {
+            call.body.status == CallStatus::Succeeded
+                && !kept.contains(&call.id)
+                && new.iter().any(|new| new.id == call.id || new.spec == call.spec)
+        });
+        let repeated = repeated.cloned().collect();
+        let interrupted = || old.iter().filter(|call| call.body.status == CallStatus::Interrupted);
+        let keeps_place = |call: &CallRecord| {
+            let before = new.iter().take_while(|new| new.id != call.id);
+            let is_next = record.spec.mode() == Mode::Parallel || before.clone().all(|new| kept.contains(&new.id));
+            !is_whole && is_next && before.count() < new.len()
+        };
+        let lost = interrupted().find(|call| !keeps_place(call)).map(|call| call.id.clone());
+        let calls = new.iter().cloned().map(|call| match old.iter().find(|old| old.id == call.id) {
+            Some(old) if kept.contains(&old.id) => old.clone(),
+            Some(old) if old.body.status == CallStatus::Interrupted => {
+                CallRecord { body: old.body.clone(), ..call }
+            }
+            _ => call,
+        });
+        Ok(Continuation { calls: calls.collect(), repeated, lost })
+    }
+
+    /// Returns what stands against new work of a task: what would be lost, or done twice.
+    fn against(
+        &mut self,
+        key: Key,
+        record: &TaskRecord,
+        standing: Standing,
+        next: &Continuation,
+    ) -> Decided<Option<String>> {
+        let id = &record.id;
+        if let Some(call) = next.lost.as_ref().filter(|_| standing == Standing::Interrupted) {
+            return Ok(Some(format!("`{id}` was interrupted in its call `{call}`: settle that first")));
+        }
+        if let Some(call) = next.repeated.iter().find(|call| !self.is_repeatable(call, &next.calls)) {
+            return Ok(Some(done_twice(id, call)));
+        }
+        for emitted in self.emitted_by_calls(key, &next.repeated)? {
+            if matches!(self.free(emitted)?, Phase::InProgress | Phase::Done | Phase::Failed) {
+                let emitted = self.id(emitted)?;
+                return Ok(Some(format!("`{id}` would run again and has added `{emitted}`, which ran")));
+            }
+        }
+        self.against_in_items(key, &next.calls)
+    }
+
+    /// Items do the work of their task: where one would begin anew that runs, or whose work must not be done twice, that stands
+    /// against it.
+    fn against_in_items(&mut self, key: Key, calls: &[CallRecord]) -> Decided<Option<String>> {
+        if self.task(key)?.spec.for_each.is_none() {
+            return Ok(None);
+        }
+        for item in self.items_to_begin_anew(key, calls)? {
+            let id = self.id(item)?;
+            if self.free(item)? == Phase::InProgress || self.ending_in(item)?.is_some() {
+                return Ok(Some(format!("`{id}` is still running")));
+            }
+            let before = self.known_calls(item)?;
+            let mut succeeded = before.iter().filter(|call| call.body.status == CallStatus::Succeeded);
+            if let Some(call) = succeeded.find(|call| !self.is_repeatable(call, calls)) {
+                return Ok(Some(done_twice(&id, call)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the work of a call may be done once more: its author says so, or its tool does.
+    fn is_repeatable(&self, call: &CallRecord, calls: &[CallRecord]) -> bool {
+        let said = calls.iter().find(|new| new.id == call.id).unwrap_or(call).spec.idempotent;
+        said.or(call.spec.idempotent).unwrap_or_else(|| {
+            let args = call.body.args.as_ref().unwrap_or(&call.spec.args);
+            let gatekeeper = self.context.gatekeeper.as_deref();
+            gatekeeper.is_some_and(|gatekeeper| gatekeeper.is_repeatable(&call.spec.tool_name, args))
+        })
+    }
+}
+
+fn done_twice(id: &TaskId, call: &CallRecord) -> String {
+    format!("`{id}` would run its call `{}` again, which succeeded and is not idempotent", call.id)
+}
+
+/// Returns a call that begins from the start. How often it was started stays: that tells late reports from new ones.
+fn begun_before(call: CallRecord, old: &CallRecord) -> CallRecord {
+    let emitted = match old.body.status {
+        CallStatus::Succeeded => Vec::new(),
+        _ => old.body.emitted.clone(),
+    };
+    let body = CallBody { attempts: old.body.attempts, emitted, ..CallBody::default() };
+    CallRecord { body: body.into(), ..call }
+}
