@@ -23,7 +23,7 @@ use crate::faults::{self, Fault};
 use crate::keys::KeySource;
 use crate::liveness::LiveRun;
 use crate::notify::{Notifier, Place};
-use crate::observer::{Observer, RunEvent};
+use crate::observer::{GuardedObserver, Observer, RunEvent};
 use crate::output::Output;
 use crate::recovery;
 use crate::secrets::Reported;
@@ -266,7 +266,9 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future ends what runs, like a second [`RunControl::stop`], but leaves the record open: the next run
     /// recovers it.
-    pub async fn run_all_ready(&self, options: RunOptions) -> Result<RunSummary, RunError> {
+    pub async fn run_all_ready(&self, mut options: RunOptions) -> Result<RunSummary, RunError> {
+        let guarded = options.observer.take().map(|observer| Arc::new(GuardedObserver::new(observer)));
+        options.observer = guarded.clone().map(|observer| observer as Arc<dyn Observer>);
         let id = options.id.clone().unwrap_or_else(|| RunId::from(self.manager.source().new_id()));
         let manager = self.manager.clone().with_run(id.clone());
         manager.read(|view| options.only.iter().try_for_each(|selector| refuse_empty(view, selector)))?;
@@ -287,7 +289,7 @@ impl Engine {
         // Boxed, so that whoever holds the future of a run does not hold all of this.
         let run =
             Box::pin(Dispatcher::new(self, held, manager.clone(), id.clone(), &options, notifier).run());
-        let (summary, notifier) = run.await?;
+        let (mut summary, notifier) = run.await?;
         let warnings = notifier.finish(&summary).await;
         if let Some(observer) = &options.observer {
             for message in warnings {
@@ -297,9 +299,12 @@ impl Engine {
         live.programs().close().await;
         manager.command(Command::FinishRun { id, exit: summary.exit, counts: summary.ended.clone() })?;
         drop(live);
+        let observer_error = || guarded.as_ref().and_then(|observer| observer.error());
+        summary.observer_error = observer_error();
         if let Some(observer) = &options.observer {
             observer.event(&RunEvent::Summary(Box::new(summary.clone())));
         }
+        summary.observer_error = observer_error();
         Ok(summary)
     }
 

@@ -7,6 +7,7 @@
 mod approver;
 mod broker;
 mod changes;
+mod clock;
 mod conversion;
 mod dispatcher;
 mod engine;
@@ -33,6 +34,7 @@ mod summary;
 mod temporary;
 
 pub use approver::{Approver, Verdict};
+pub use clock::RunSource;
 pub use engine::{Engine, Project, RunControl, RunOptions};
 pub use error::RunError;
 pub use keys::KeySource;

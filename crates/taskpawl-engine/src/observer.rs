@@ -1,4 +1,7 @@
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use taskpawl_model::{ApprovalRequest, CallId, CallStatus, RunId, Status, TaskId};
@@ -7,9 +10,44 @@ use crate::ledger::EndedEarly;
 use crate::summary::RunSummary;
 
 /// Is told what happens in a run, in order, on the dispatcher's thread: it must be short and must not block.
+///
+/// An observer that panics hears nothing more. The run goes on, and its summary says why
+/// ([`observer_error`](RunSummary::observer_error)).
 pub trait Observer: Send + Sync + Debug {
     /// Takes in one event.
     fn event(&self, event: &RunEvent);
+}
+
+/// An observer whose panics do not reach the run: after the first one it hears nothing more.
+#[derive(Debug)]
+pub(crate) struct GuardedObserver {
+    observer: Arc<dyn Observer>,
+    is_dropped: AtomicBool,
+    error: OnceLock<String>,
+}
+
+impl GuardedObserver {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
+        Self { observer, is_dropped: AtomicBool::new(false), error: OnceLock::new() }
+    }
+
+    /// Returns why it was dropped, if it was.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.error.get().cloned()
+    }
+}
+
+impl Observer for GuardedObserver {
+    fn event(&self, event: &RunEvent) {
+        if self.is_dropped.load(Ordering::Relaxed) {
+            return;
+        }
+        // What the observer keeps may be half changed after a panic: it is not called again.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.observer.event(event))) {
+            self.is_dropped.store(true, Ordering::Relaxed);
+            self.error.get_or_init(|| taskpawl_tools::panic_text(panic.as_ref()));
+        }
+    }
 }
 
 /// Something that happened in a run.

@@ -55,6 +55,9 @@ pub struct RunSummary {
     /// Tasks that changed files, or beside which files changed, that they do not say they write; the first 50.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_beyond: Vec<ChangedBeyond>,
+    /// The panic of the observer, which heard nothing of the run after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observer_error: Option<String>,
     /// Commands that go on from here.
     pub next_actions: Vec<String>,
 }
@@ -215,6 +218,7 @@ impl Summarizer {
             blocked,
             blocked_unlisted,
             not_run,
+            observer_error: None,
             next_actions,
         })
     }

@@ -50,6 +50,11 @@ async fn overdue(cancel: &CancellationToken, deadline: Option<Instant>, grace: D
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> ToolError {
+    ToolError::Panicked { message: panic_text(panic) }
+}
+
+/// Returns the message of a panic in one line.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let message = if let Some(text) = panic.downcast_ref::<&str>() {
         (*text).to_owned()
     } else if let Some(text) = panic.downcast_ref::<String>() {
@@ -57,5 +62,5 @@ fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     } else {
         "no message".to_owned()
     };
-    ToolError::Panicked { message: crate::text::one_line(&message) }
+    crate::text::one_line(&message)
 }

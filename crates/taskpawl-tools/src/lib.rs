@@ -51,7 +51,7 @@ pub use context::{CallContext, CallLimits, CutSink, PLAN_VARIABLE, Progress, Pro
 pub use error::{BlockReason, RegistryError, ToolError};
 pub use files::{open_file, read_if_there};
 pub use finder::ToolFinder;
-pub use guard::call_guarded;
+pub use guard::{call_guarded, panic_text};
 pub use policy::{
     CEILING, CallOrigin, Decision, Explained, Layer, LayerKind, Policy, PolicyCall, PolicyError, PolicyFiles,
     Rule, SandboxLift, SandboxNeed, Standing, Step, content_hash, policy_schema,

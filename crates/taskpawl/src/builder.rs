@@ -3,8 +3,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskpawl_engine::{Engine, KeySource, Project};
-use taskpawl_manager::{Manager, Source, SystemSource};
+use taskpawl_engine::{Engine, KeySource, Project, RunSource};
+use taskpawl_manager::{Manager, Source};
 use taskpawl_model::{ActorKind, Origin};
 use taskpawl_store::{Location, open};
 #[cfg(feature = "http")]
@@ -56,7 +56,7 @@ impl Builder {
             kind: ActorKind::Program,
             host: "localhost".to_owned(),
             origin: Origin::Library,
-            source: Arc::new(SystemSource),
+            source: Arc::new(RunSource),
             supervision: Supervision::default(),
             sandbox: SandboxSettings::default(),
             hidden: Vec::new(),
@@ -125,7 +125,7 @@ impl Builder {
         self
     }
 
-    /// Takes time and ids from `source`. Default: the clock, and random ids.
+    /// Takes time and ids from `source`. Default: [`RunSource`], the clock and random ids.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn Source>) -> Self {
         self.source = source;

@@ -36,7 +36,7 @@ pub use facade::{StatusChange, Taskpawl};
 pub use taskpawl_engine::{
     Approver, ChangedBeyond, EndedEarly, Engine, FailedTask, FailureGroup, KeySource, NotRun, Observer,
     Output, OutputPart, Project, PruneOptions, PruneReport, RunControl, RunError, RunEvent, RunOptions,
-    RunSummary, Spent, TaskSpent, Verdict, Waiting,
+    RunSource, RunSummary, Spent, TaskSpent, Verdict, Waiting,
 };
 pub use taskpawl_manager::{
     ApplyOptions, Approving, Ending, Error, FixedSource, HistoryEntry, HistoryFilter, Liveness, Manager,

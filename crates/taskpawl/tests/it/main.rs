@@ -4,6 +4,7 @@
 
 mod digest;
 mod facade;
+mod hosts;
 mod keys;
 mod prune;
 mod runs;
