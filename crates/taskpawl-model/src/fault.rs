@@ -3,10 +3,10 @@
 use globset::GlobBuilder;
 use serde_json::Value;
 
-use crate::ByteSize;
 use crate::paths;
 use crate::plan::{shortened, word_hint};
-use crate::spec::{Retry, TaskSpec};
+use crate::spec::{Approval, CallSpec, ForEach, Question, Repeat, Retry, SandboxRequest, TaskSpec};
+use crate::{ByteSize, Period};
 
 /// The classes of errors that a call may end with: what `retryOn` may name.
 pub const ERROR_CLASSES: &[&str] = &[
@@ -80,6 +80,37 @@ pub enum ValueFault {
         /// The word.
         word: String,
     },
+    /// A number or a duration outside its range.
+    #[error("must be {rule}, is `{found}`")]
+    Range {
+        /// The range in words.
+        rule: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// A text that says nothing.
+    #[error("must not be empty")]
+    Blank,
+    /// A word that stands for no answer to the question.
+    #[error("unknown answer `{word}`")]
+    Answer {
+        /// The word.
+        word: String,
+        /// The words that are known.
+        known: Vec<String>,
+    },
+    /// A text that cannot be the name of a value.
+    #[error("`{text}` is no name: it must begin with a letter or `_` and have only letters, digits and `_`")]
+    Identifier {
+        /// The text.
+        text: String,
+    },
+    /// A value of another type.
+    #[error("expected {expected}")]
+    Type {
+        /// What must stand there.
+        expected: &'static str,
+    },
 }
 
 impl ValueFault {
@@ -103,6 +134,8 @@ impl ValueFault {
                     .to_owned()
             }
             Self::Keep { .. } => "let the program write what is larger to a file, and hand on its path".to_owned(),
+            Self::Range { .. } | Self::Blank | Self::Identifier { .. } | Self::Type { .. } => String::new(),
+            Self::Answer { word, known } => word_hint(word, known),
             Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
             Self::Class { word } if word.parse::<u8>().is_ok() => {
                 format!("an exit code is a number: write `{word}` without quotes")
@@ -151,15 +184,131 @@ pub(crate) fn check_failure(failure: &Value) -> Result<(), ValueFault> {
     if is_code { Ok(()) } else { Err(ValueFault::ExitCode { code: shortened(&failure.to_string()) }) }
 }
 
+/// A check of one field, whose name is told with what is wrong.
+type Checked = (&'static str, Result<(), ValueFault>);
+
+fn first_fault(checks: impl IntoIterator<Item = Checked>) -> Option<(&'static str, ValueFault)> {
+    checks.into_iter().find_map(|(field, checked)| Some((field, checked.err()?)))
+}
+
 /// Returns the first value of a task that stands for nothing, with its field.
 pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
-    let written = spec.writes.iter().find_map(|path| check_path(path).err());
-    let read =
-        || spec.cache.iter().flat_map(|cache| &cache.inputs).find_map(|path| check_pattern(path).err());
-    written
-        .map(|fault| ("writes", fault))
-        .or_else(|| read().map(|fault| ("cache", fault)))
-        .or_else(|| unknown_failure(spec.retry.as_ref()).map(|fault| ("retry", fault)))
+    let cache = spec.cache.as_ref();
+    let inputs = cache.iter().flat_map(|cache| &cache.inputs);
+    first_fault([
+        ("when", check_texts(&spec.when)),
+        ("forEach", spec.for_each.as_ref().map_or(Ok(()), check_for_each)),
+        ("repeat", spec.repeat.as_ref().map_or(Ok(()), check_repeat)),
+        ("retry", check_retry(spec.retry.as_ref())),
+        ("timeout", check_period(spec.timeout)),
+        ("estimate", check_period(spec.estimate)),
+        ("resources", spec.resources.values().try_for_each(|count| check_count(*count))),
+        ("writes", spec.writes.iter().try_for_each(|path| check_path(path))),
+        ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
+        ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
+        ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("approval", check_approval(spec.approval.as_ref())),
+    ])
+}
+
+/// Returns the first text of a task that says nothing, with its field. Other programs may have such texts, authors here may not.
+pub(crate) fn blank_in_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
+    first_fault([
+        ("name", check_text(&spec.name)),
+        ("assignee", check_texts(&spec.assignee)),
+        ("labels", check_texts(&spec.labels)),
+    ])
+}
+
+/// Returns the first value of a tool call that stands for nothing, with its field.
+pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
+    first_fault([
+        ("toolName", check_text(&spec.tool_name)),
+        ("when", check_texts(&spec.when)),
+        ("saveAs", spec.save_as.as_deref().map_or(Ok(()), check_identifier)),
+        ("retry", check_retry(spec.retry.as_ref())),
+        ("timeout", check_period(spec.timeout)),
+        ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("approval", check_approval(spec.approval.as_ref())),
+    ])
+}
+
+fn check_text(text: &str) -> Result<(), ValueFault> {
+    if text.trim().is_empty() { Err(ValueFault::Blank) } else { Ok(()) }
+}
+
+fn check_texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> Result<(), ValueFault> {
+    texts.into_iter().try_for_each(|text| check_text(text))
+}
+
+fn check_count(count: u32) -> Result<(), ValueFault> {
+    if count > 0 { Ok(()) } else { Err(range("at least 1", count)) }
+}
+
+fn check_period(period: Option<Period>) -> Result<(), ValueFault> {
+    match period.filter(|period| period.0.is_zero()) {
+        Some(period) => Err(range("longer than zero", period)),
+        None => Ok(()),
+    }
+}
+
+fn range(rule: &'static str, found: impl std::fmt::Display) -> ValueFault {
+    ValueFault::Range { rule, found: found.to_string() }
+}
+
+/// Returns whether a text can be the name of a value in expressions.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn check_identifier(text: &str) -> Result<(), ValueFault> {
+    if is_identifier(text) { Ok(()) } else { Err(ValueFault::Identifier { text: shortened(text) }) }
+}
+
+fn check_for_each(for_each: &ForEach) -> Result<(), ValueFault> {
+    if !(for_each.list.is_string() || for_each.list.is_array()) {
+        return Err(ValueFault::Type { expected: "a list, or text with an expression that gives one" });
+    }
+    for_each.concurrency.map_or(Ok(()), check_count)
+}
+
+fn check_repeat(repeat: &Repeat) -> Result<(), ValueFault> {
+    check_text(&repeat.until)?;
+    check_count(repeat.max)
+}
+
+fn check_retry(retry: Option<&Retry>) -> Result<(), ValueFault> {
+    let Some(retry) = retry else { return Ok(()) };
+    check_count(retry.attempts)?;
+    if let Some(factor) = retry.factor.filter(|factor| !factor.is_finite() || *factor < 1.0) {
+        return Err(range("at least 1", factor));
+    }
+    unknown_failure(Some(retry)).map_or(Ok(()), Err)
+}
+
+fn check_sandbox(sandbox: Option<&SandboxRequest>) -> Result<(), ValueFault> {
+    check_texts(sandbox.iter().flat_map(|sandbox| sandbox.read.iter().chain(&sandbox.write)))
+}
+
+fn check_approval(approval: Option<&Approval>) -> Result<(), ValueFault> {
+    let Some(question) = approval.and_then(Approval::question) else { return Ok(()) };
+    check_text(&question.ask)?;
+    check_texts(&question.options)?;
+    check_period(question.expires)?;
+    question.on_expiry.as_deref().map_or(Ok(()), |word| check_answer(word, question))
+}
+
+/// Checks what counts when nobody has answered a question in time.
+pub(crate) fn check_answer(word: &str, question: &Question) -> Result<(), ValueFault> {
+    let mut known = vec!["reject".to_owned()];
+    // A question with options wants one of them: a plain yes would be no answer.
+    known.extend(question.options.is_empty().then(|| "approve".to_owned()));
+    known.extend(question.options.iter().cloned());
+    if known.iter().any(|known| known == word) {
+        return Ok(());
+    }
+    Err(ValueFault::Answer { word: shortened(word), known })
 }
 
 /// Returns the first failure of a policy that there is not.

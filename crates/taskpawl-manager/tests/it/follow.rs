@@ -57,14 +57,20 @@ fn a_failed_task_goes_on_at_its_changed_call() {
     assert_eq!(desk.states(), "a=todo b=todo");
     assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/1 c3=pending/0");
     let started = desk.start(&["a"]).started;
-    assert_eq!((started[0].call.id.as_str(), started[0].call.body.attempts, started[0].generation), ("c2", 2, 0));
+    assert_eq!(
+        (started[0].call.id.as_str(), started[0].call.body.attempts, started[0].generation),
+        ("c2", 2, 0)
+    );
 }
 
 #[test]
 fn it_goes_on_at_the_first_that_did_not_succeed_where_a_later_one_changed() {
     let desk = half_done();
     desk.apply(&plan("{t: {}}, {t: {n: 1}}, {t: {n: 3}}"));
-    assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1 c2=pending/1 c3=pending/0".into()));
+    assert_eq!(
+        (desk.states(), desk.calls("a")),
+        ("a=todo b=todo".into(), "c1=succeeded/1 c2=pending/1 c3=pending/0".into())
+    );
 }
 
 #[test]
@@ -118,7 +124,10 @@ fn a_task_that_was_retried_or_given_back_takes_its_work() {
     assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=pending/1 c3=pending/0");
     desk.start(&["a"]);
     desk.report("a", "c2", "cut");
-    assert_eq!(conflict(&desk, &plan("{t: {}}, {t: {n: 3}}, {t: {}}")), "`a` is `in_progress` and its `toolCalls` would change");
+    assert_eq!(
+        conflict(&desk, &plan("{t: {}}, {t: {n: 3}}, {t: {}}")),
+        "`a` is `in_progress` and its `toolCalls` would change"
+    );
     desk.report("a", "c2", "bad");
     desk.accept(desk.manager.cancel(&ids(&["a"]), None));
     desk.apply(&plan("{t: {}}, {t: {n: 4}}, {t: {}}"));
@@ -161,7 +170,10 @@ fn an_interrupted_call_is_settled_first() {
     assert_eq!(desk.states(), "a=blocked{interrupted} b=todo");
     assert_eq!(desk.calls("a"), "c1=succeeded/1 c2=interrupted/1 c3=pending/0");
     desk.done("a");
-    assert_eq!((desk.states(), desk.calls("a")), ("a=todo b=todo".into(), "c1=succeeded/1 c2=succeeded/1 c3=pending/0".into()));
+    assert_eq!(
+        (desk.states(), desk.calls("a")),
+        ("a=todo b=todo".into(), "c1=succeeded/1 c2=succeeded/1 c3=pending/0".into())
+    );
     assert_eq!(desk.task("a").metadata.tool_calls[2].args["n"], 3);
 }
 
@@ -185,14 +197,19 @@ fn claimed_done_and_skipped_work_refuses_the_whole() {
     desk.start(&["c"]);
     desk.report("c", "c1", "bad");
     let other = "tasks: [{id: a, call: {t: {n: 1}}}, {id: b, timeout: 5m}, {id: c, call: {t: {n: 1}}}]";
-    assert_eq!(conflict(&desk, other), "`a` is `done` and its `toolCalls` would change; `b` is `in_progress` and its `timeout` would change");
+    assert_eq!(
+        conflict(&desk, other),
+        "`a` is `done` and its `toolCalls` would change; `b` is `in_progress` and its `timeout` would change"
+    );
 }
 
 #[test]
 fn items_begin_anew_where_their_work_changes() {
     let desk = Desk::new();
     let plan = |call: &str, list: &str| {
-        format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{toolName: t, args: {{n: {call}}}, idempotent: true}}}}]")
+        format!(
+            "tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{toolName: t, args: {{n: {call}}}, idempotent: true}}}}]"
+        )
     };
     desk.apply(&plan("1", "x, y"));
     desk.start(&["a.0", "a.1"]);
@@ -211,7 +228,9 @@ fn items_begin_anew_where_their_work_changes() {
 #[test]
 fn items_that_may_not_run_again_stand() {
     let desk = Desk::new();
-    let plan = |n: &str, list: &str| format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{t: {{n: {n}}}}}}}]");
+    let plan = |n: &str, list: &str| {
+        format!("tasks: [{{id: a, forEach: {{in: [{list}]}}, call: {{t: {{n: {n}}}}}}}]")
+    };
     desk.apply(&plan("1", "x, y"));
     desk.start(&["a.0", "a.1"]);
     desk.report("a.0", "c1", "ok");
@@ -226,7 +245,8 @@ fn items_that_may_not_run_again_stand() {
 #[test]
 fn other_values_of_parameters_begin_a_failed_task_anew() {
     let desk = Desk::new();
-    let text = "{params: {n: {type: integer, default: 1}}, tasks: [{id: a, call: {t: {n: '${{ params.n }}'}}}]}";
+    let text =
+        "{params: {n: {type: integer, default: 1}}, tasks: [{id: a, call: {t: {n: '${{ params.n }}'}}}]}";
     desk.apply(text);
     desk.start(&["a"]);
     desk.report("a", "c1", "bad");

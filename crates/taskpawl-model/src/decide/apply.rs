@@ -170,6 +170,7 @@ impl<'p> Work<'p> {
             if self.keys[position].is_some() {
                 continue;
             }
+            super::author::check_authored(&task.spec, &task.calls)?;
             let (id, name) = (&self.ids[position], Some(self.apply.name.as_str()));
             if task.id.is_some() {
                 // It was looked for when the tasks were found.
@@ -319,6 +320,7 @@ impl<'p> Work<'p> {
         after: &Applied<'_>,
     ) -> Decided<()> {
         super::author::check_values(&after.spec)?;
+        super::author::check_authored(&after.spec, &self.apply.plan.tasks[position].calls)?;
         let key = self.key(position);
         let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &draft.task(key)?.spec)?;
         draft.update_spec(key, |record| record.spec = spec.into())?;

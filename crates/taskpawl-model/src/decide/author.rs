@@ -9,6 +9,7 @@ use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, TaskCreated};
 use crate::limits::{MAX_DEPTH, is_too_deep};
+use crate::plan::{change_spec, refused_call_field, refused_task_field, spec_fields};
 use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
@@ -79,6 +80,10 @@ impl Draft<'_> {
         let parent = task.parent.as_deref().map(|id| self.resolve(id)).transpose()?;
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
+        check_authored(&task.spec, &task.calls)?;
+        if task.spec.repeat.is_some() && task.calls.is_empty() {
+            return Err(invalid("repeat", "the calls of a task are what is repeated, and it has none").into());
+        }
         let plan = self.plan_of_new(task.plan.as_deref(), parent)?;
         let key = self.insert_new(&task.id, plan.as_deref(), &task.spec, &task.context, &task.calls)?;
         if let Some(parent) = parent {
@@ -210,8 +215,8 @@ impl Draft<'_> {
                 return Err(Refusal::InvalidField { field: "toolCalls".to_owned(), problem }.into());
             }
         }
-        if let Some(fault) = new.iter().find_map(|call| fault::unknown_failure(call.spec.retry.as_ref())) {
-            return Err(meaningless("toolCalls.retry", &fault).into());
+        if let Some((field, fault)) = new.iter().find_map(|call| fault::of_call(&call.spec)) {
+            return Err(meaningless(&format!("toolCalls.{field}"), &fault).into());
         }
         let keeps = new.iter().filter_map(|call| call.spec.keep);
         if let Some(fault) = keeps.filter_map(|keep| fault::check_keep(keep).err()).next() {
@@ -277,7 +282,10 @@ impl Draft<'_> {
         for (field, value) in fields {
             match field.as_str() {
                 "dependencies" => self.replace_dependencies(key, value, &mut changed)?,
-                _ => change_field(&mut after, field, value, &mut changed)?,
+                _ => {
+                    let value = read_field(&record.spec, field, value)?;
+                    change_field(&mut after, field, &value, &mut changed)?;
+                }
             }
         }
         check_milestone(&after.spec, !self.calls(key)?.is_empty())?;
@@ -371,6 +379,7 @@ impl Draft<'_> {
         self.refuse_changed_work(key, "its tool calls")?;
         let record = self.task(key)?;
         check_milestone(&record.spec, true)?;
+        check_own_fields(&TaskSpec::default(), std::slice::from_ref(call))?;
         let present = self.calls(key)?.clone();
         let records = self.new_calls(&present, std::slice::from_ref(call))?;
         for record in records {
@@ -471,14 +480,57 @@ pub(super) fn invalid(field: &str, problem: impl Into<String>) -> Refusal {
 }
 
 fn meaningless(field: &str, fault: &ValueFault) -> Refusal {
-    invalid(field, format!("{fault}; {}", fault.hint()))
+    with_hint(field, fault, &fault.hint())
 }
 
-/// Refuses values that stand for nothing.
+fn with_hint(field: &str, problem: &dyn std::fmt::Display, hint: &str) -> Refusal {
+    let end = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    invalid(field, format!("{problem}{end}"))
+}
+
+/// Refuses what an author may not write and other programs may have: texts that say nothing, and unknown fields.
+pub(super) fn check_authored(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
+    if let Some((field, fault)) = fault::blank_in_task(spec) {
+        return Err(meaningless(field, &fault).into());
+    }
+    check_own_fields(spec, calls)
+}
+
+/// Refuses fields that are not known and look like one that is, by the rules of plan files.
+fn check_own_fields(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
+    let of_task = spec.extra.keys().filter_map(|field| Some((field, refused_task_field(field)?)));
+    let of_calls = calls.iter().flat_map(|call| call.spec.extra.keys());
+    let mut of_calls = of_calls.filter_map(|field| Some((field, refused_call_field(field)?)));
+    match of_task.chain(of_calls.by_ref()).next() {
+        Some((field, (problem, hint))) => Err(with_hint(field, &problem, &hint).into()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the value of a field as plan files have it, in its long form.
+fn read_field(spec: &TaskSpec, field: &str, value: &Value) -> Decided<Value> {
+    let is_own = ["metadata", "context"].contains(&field) || STATE_FIELDS.contains(&field);
+    // What the store has of a field is kept and may change, whoever knows it.
+    if is_own || spec.extra.contains_key(field) {
+        return Ok(value.clone());
+    }
+    let some = TaskSpec { name: field.to_owned(), ..TaskSpec::default() };
+    let changed = change_spec(&some, &Map::from_iter([(field.to_owned(), value.clone())]));
+    let changed = changed.map_err(|errors| match errors.errors() {
+        [error, ..] => with_hint(field, &error.problem, error.hint.as_deref().unwrap_or_default()),
+        [] => invalid(field, errors.to_string()),
+    })?;
+    if !TASK_FIELDS.contains(&field) {
+        return Ok(value.clone());
+    }
+    Ok(spec_fields(&changed).remove(field).unwrap_or_default())
+}
+
 fn taken(id: &TaskId) -> Refusal {
     Refusal::DuplicateId { id: id.clone(), deleted: false }
 }
 
+/// Refuses values that stand for nothing.
 pub(super) fn check_values(spec: &TaskSpec) -> Decided<()> {
     match fault::of_task(spec) {
         Some((field, fault)) => Err(meaningless(field, &fault).into()),

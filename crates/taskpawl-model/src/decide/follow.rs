@@ -167,7 +167,8 @@ impl Draft<'_> {
         let interrupted = || old.iter().filter(|call| call.body.status == CallStatus::Interrupted);
         let keeps_place = |call: &CallRecord| {
             let before = new.iter().take_while(|new| new.id != call.id);
-            let is_next = record.spec.mode() == Mode::Parallel || before.clone().all(|new| kept.contains(&new.id));
+            let is_next =
+                record.spec.mode() == Mode::Parallel || before.clone().all(|new| kept.contains(&new.id));
             !is_whole && is_next && before.count() < new.len()
         };
         let lost = interrupted().find(|call| !keeps_place(call)).map(|call| call.id.clone());

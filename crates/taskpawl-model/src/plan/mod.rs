@@ -24,7 +24,7 @@ pub(crate) use expand::{expand_call, spec_fields};
 pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
-pub(crate) use vocabulary::word_hint;
+pub(crate) use vocabulary::{refused_call_field, refused_task_field, word_hint};
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;

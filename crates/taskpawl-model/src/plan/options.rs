@@ -189,16 +189,7 @@ impl<'n> Reader<'n> {
 
     fn on_expiry(&mut self, node: &'n Node<'n>, question: &Question) -> Option<String> {
         let word = self.filled_text(node)?;
-        let mut known = vec!["reject".to_owned()];
-        // A question with options wants one of them: a plain yes would be no answer.
-        known.extend(question.options.is_empty().then(|| "approve".to_owned()));
-        known.extend(question.options.iter().cloned());
-        if known.contains(&word) {
-            return Some(word);
-        }
-        let hint = super::vocabulary::word_hint(&word, &known);
-        self.report_with(node.at, PlanProblem::UnknownWord { what: "answer", word: shortened(&word) }, hint);
-        None
+        self.checked(node, fault::check_answer(&word, question)).then_some(word)
     }
 
     pub(super) fn cache(&mut self, node: &'n Node<'n>) -> Option<Cache> {

@@ -149,8 +149,7 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn check_identifier(&mut self, text: &str, at: Position) {
-        let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !begins || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        if !crate::fault::is_identifier(text) {
             self.report(at, PlanProblem::Identifier { text: shortened(text) });
         }
     }

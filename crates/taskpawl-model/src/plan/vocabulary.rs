@@ -184,6 +184,16 @@ pub fn plan_fields() -> PlanFields {
     PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: super::options::OBJECTS }
 }
 
+/// Returns why an author may not give a task a field that is not known, and what to do; nothing when it may stay.
+pub(crate) fn refused_task_field(field: &str) -> Option<(PlanProblem, String)> {
+    TASK.refuse(field)
+}
+
+/// Returns the same of a tool call.
+pub(crate) fn refused_call_field(field: &str) -> Option<(PlanProblem, String)> {
+    CALL.refuse(field)
+}
+
 impl Vocabulary {
     pub(super) fn what(&self) -> &'static str {
         self.what

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taskpawl::model::Status;
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolSpec};
-use taskpawl::{
-    Observer, RunEvent, RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait,
-};
+use taskpawl::{Observer, RunEvent, RunOptions, SandboxSettings, Supervision, Taskpawl, async_trait};
 
 /// Panics when a call ends, and counts what it hears.
 #[derive(Debug, Default)]
@@ -25,7 +23,12 @@ impl Observer for Panics {
 #[tokio::test]
 async fn a_run_goes_on_without_an_observer_that_panics() {
     let plans = Taskpawl::builder(":memory:").open().unwrap();
-    plans.apply_text("tasks: [{id: a, call: {log: {message: x}}}, {id: b, needs: a, call: {log: {}}}]", "p").unwrap();
+    plans
+        .apply_text(
+            "tasks: [{id: a, call: {log: {message: x}}}, {id: b, needs: a, call: {log: {message: y}}}]",
+            "p",
+        )
+        .unwrap();
     let observer = Arc::new(Panics::default());
     let options = RunOptions { observer: Some(observer.clone()), ..RunOptions::default() };
     let summary = plans.run_all_ready(options).await.unwrap();
