@@ -228,6 +228,7 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
         ("saveAs", spec.save_as.as_deref().map_or(Ok(()), check_identifier)),
         ("retry", check_retry(spec.retry.as_ref())),
         ("timeout", check_period(spec.timeout)),
+        ("keep", spec.keep.map_or(Ok(()), check_keep)),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),
         ("approval", check_approval(spec.approval.as_ref())),
     ])

@@ -218,10 +218,6 @@ impl Draft<'_> {
         if let Some((field, fault)) = new.iter().find_map(|call| fault::of_call(&call.spec)) {
             return Err(meaningless(&format!("toolCalls.{field}"), &fault).into());
         }
-        let keeps = new.iter().filter_map(|call| call.spec.keep);
-        if let Some(fault) = keeps.filter_map(|keep| fault::check_keep(keep).err()).next() {
-            return Err(meaningless("toolCalls.keep", &fault).into());
-        }
         let mut records = Vec::with_capacity(new.len());
         let mut number = present.len();
         for call in new {
