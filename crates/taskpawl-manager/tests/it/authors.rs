@@ -128,7 +128,7 @@ fn values_that_do_not_fit_are_refused_with_the_field() {
         json!({"priority": "urgent"}),
         json!({"dueDate": "soon"}),
         json!({"dueDate": "2030-13-01"}),
-        json!({"labels": "x"}),
+        json!({"labels": 5}),
         json!({"timeout": "5 parsecs"}),
         json!({"links": {"friends": []}}),
         json!({"dependencies": "x"}),
