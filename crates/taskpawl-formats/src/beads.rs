@@ -98,7 +98,7 @@ fn lines(file: &str, text: &str) -> Read<Vec<(u32, Place, Value)>> {
             continue;
         }
         let place = Place { line: Some(number), ..Place::of(file) };
-        let value = serde_json::from_str(line).map_err(|error| place.json(&error, number))?;
+        let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
         found.push((number, place, value));
     }
     Ok(found)

@@ -49,7 +49,7 @@ pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let is_one = files.iter().nth(1).is_none();
     for (file, text) in files.iter() {
         let place = Place::of(file);
-        let value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+        let value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
         if let (Value::Array(list), true) = (&value, is_one) {
             return read_todos(list.clone(), &place, options);
         }

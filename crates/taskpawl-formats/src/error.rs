@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use taskpawl_json::{JsonError, JsonFault};
+
 /// A file cannot be read: where, what, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", place(self))]
@@ -51,13 +53,23 @@ impl Place {
     }
 
     /// Returns the error of a text that is no JSON; `first` is the line that the text begins at.
-    pub(crate) fn json(&self, error: &serde_json::Error, first: u32) -> FormatError {
+    pub(crate) fn json(&self, error: &JsonError, first: u32) -> FormatError {
+        let error = match error {
+            JsonError::Syntax(error) => error,
+            JsonError::Fault(fault) => return self.json_fault(fault, first),
+        };
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX).max(1);
         let place = Self { line: Some(first.saturating_add(line - 1)), ..self.clone() };
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
         let problem = format!("it is no JSON (column {}): {text}", error.column());
         place.error("", problem, "restore the file, or write it anew with its own program")
+    }
+
+    fn json_fault(&self, fault: &JsonFault, first: u32) -> FormatError {
+        let line = first.saturating_add(fault.at.line - 1);
+        let place = Self { line: Some(line), ..self.clone() };
+        place.error(&fault.path, fault.problem.to_string(), "correct the file")
     }
 }
 

@@ -79,7 +79,7 @@ const COUNTED: &[&str] = &["lastModified", "updated", "taskCount", "completedCou
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (file, text) = files.first();
     let place = Place::of(file);
-    let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+    let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
     let mut reading = Reading { fields: fields(FIELDS), ..Reading::default() };
     let (mut ids, mut items) = (Ids::new(options.prefix.as_ref()), Vec::new());
     for (tag, records, of_tag) in tags(value, &place)? {

@@ -102,7 +102,7 @@ fn list(value: &Value) -> Option<&Vec<Value>> {
 pub(crate) fn read(files: &Files, options: &Options) -> Read<Reading> {
     let (file, text) = files.first();
     let place = Place::of(file);
-    let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+    let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
     let Some(list) = list(&value) else {
         return Err(place.error(
             "tasks",

@@ -100,7 +100,7 @@ fn records(file: &str, text: &str) -> Read<Vec<Record>> {
     let place = Place::of(file);
     let mut records = Vec::new();
     if is_list(text) {
-        let value: Value = serde_json::from_str(text).map_err(|error| place.json(&error, 1))?;
+        let value: Value = taskpawl_json::read(text).map_err(|error| place.json(&error, 1))?;
         for (number, value) in (1..).zip(value.as_array().into_iter().flatten()) {
             records.push(Record::new(
                 value.clone(),
@@ -115,7 +115,7 @@ fn records(file: &str, text: &str) -> Read<Vec<Record>> {
             continue;
         }
         let place = Place { line: Some(number), ..place.clone() };
-        let value = serde_json::from_str(line).map_err(|error| place.json(&error, number))?;
+        let value = taskpawl_json::read(line).map_err(|error| place.json(&error, number))?;
         records.push(Record::new(value, place)?);
     }
     Ok(records)

@@ -9,6 +9,7 @@ pub(crate) mod files;
 pub(crate) mod fuzz;
 mod handler;
 mod http;
+mod inexact;
 mod limits;
 mod pool;
 mod result;

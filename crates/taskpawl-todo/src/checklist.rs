@@ -101,7 +101,7 @@ fn write(lists: &Lists, cx: &CallContext, scope: &str, given: &Value) -> Answer 
 fn array(given: &Value) -> Option<Vec<Value>> {
     match given {
         Value::Array(items) => Some(items.clone()),
-        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::String(text) => taskpawl_json::read(text).ok(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }

@@ -81,7 +81,7 @@ impl ListFile {
 
     fn read_in(&self, folder: &Folder) -> Result<Content, FileError> {
         let Some(bytes) = folder.read(&self.name)? else { return Ok(Content::default()) };
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+        let value: Value = taskpawl_json::read(&bytes).map_err(|error| corrupt(error.to_string()))?;
         let Value::Object(mut beside) = value else { return Err(corrupt("it holds no object")) };
         match beside.remove(self.field) {
             Some(Value::Array(items)) => Ok(Content { items, beside }),

@@ -8,20 +8,21 @@ use serde_json::Value;
 /// The crates of the workspace that each may depend on. A new edge is a change of the design.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("taskpawl-fuzz", &[]),
-    ("taskpawl-formats", &["taskpawl-model"]),
-    ("taskpawl-model", &[]),
+    ("taskpawl-json", &[]),
+    ("taskpawl-formats", &["taskpawl-json", "taskpawl-model"]),
+    ("taskpawl-model", &["taskpawl-json"]),
     ("taskpawl-process", &[]),
-    ("taskpawl-store", &["taskpawl-model"]),
-    ("taskpawl-tools", &["taskpawl-process"]),
+    ("taskpawl-store", &["taskpawl-json", "taskpawl-model"]),
+    ("taskpawl-tools", &["taskpawl-json", "taskpawl-process"]),
     ("taskpawl-manager", &["taskpawl-model", "taskpawl-store"]),
     ("taskpawl-engine", &["taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"]),
     (
         "taskpawl",
         &["taskpawl-engine", "taskpawl-manager", "taskpawl-model", "taskpawl-store", "taskpawl-tools"],
     ),
-    ("taskpawl-todo", &["taskpawl-manager", "taskpawl-model", "taskpawl-tools"]),
-    ("taskpawl-mcp", &["taskpawl"]),
-    ("taskpawl-cli", &["taskpawl", "taskpawl-formats", "taskpawl-mcp", "taskpawl-todo"]),
+    ("taskpawl-todo", &["taskpawl-json", "taskpawl-manager", "taskpawl-model", "taskpawl-tools"]),
+    ("taskpawl-mcp", &["taskpawl", "taskpawl-json"]),
+    ("taskpawl-cli", &["taskpawl", "taskpawl-formats", "taskpawl-json", "taskpawl-mcp", "taskpawl-todo"]),
     ("taskpawl-bench", &["taskpawl"]),
     (
         "taskpawl-testkit",

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 /// Adds a call.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let call = call_from_json(&args.to_json()).map_err(taskpawl::Error::from)?;
+    let call = call_from_json(&args.to_json()?).map_err(taskpawl::Error::from)?;
     calls::check_all(app, std::slice::from_ref(&call))?;
     let id = app.manager()?.add_tool_call(&args.task, call)?;
     print::task(app, &id)
@@ -51,7 +51,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 impl Args {
     /// Returns the call as a plan file has it.
-    fn to_json(&self) -> Value {
+    fn to_json(&self) -> Result<Value, CliError> {
         let given = [
             ("toolName", json!(self.tool)),
             ("args", json!(self.args)),
@@ -62,6 +62,6 @@ impl Args {
         ];
         let given = given.into_iter().filter(|(_, value)| !value.is_null());
         let given = given.map(|(name, value)| (name.to_owned(), value));
-        Value::Object(given.chain(self.set.iter().cloned()).collect())
+        parse::once("field", given.chain(self.set.iter().cloned())).map(Value::Object)
     }
 }

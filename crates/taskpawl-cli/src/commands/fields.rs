@@ -56,9 +56,11 @@ pub(crate) struct FieldArgs {
 
 impl FieldArgs {
     /// Returns the fields that are given, by their names in plan files.
-    pub(super) fn to_map(&self) -> Map {
-        let merged = |maps: &[Map]| {
-            Value::Object(maps.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect())
+    pub(super) fn to_map(&self) -> Result<Map, CliError> {
+        let merged = |what: &str, maps: &[Map]| {
+            let all = maps.iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
+            let map = parse::once(what, all)?;
+            Ok::<_, CliError>(if maps.is_empty() { Value::Null } else { Value::Object(map) })
         };
         let given = [
             ("description", json!(self.description)),
@@ -71,12 +73,12 @@ impl FieldArgs {
             ("timeout", json!(self.timeout)),
             ("estimate", json!(self.estimate)),
             ("milestone", json!(self.milestone)),
-            ("context", if self.context.is_empty() { Value::Null } else { merged(&self.context) }),
-            ("metadata", if self.metadata.is_empty() { Value::Null } else { merged(&self.metadata) }),
+            ("context", merged("context value", &self.context)?),
+            ("metadata", merged("metadata value", &self.metadata)?),
         ];
         let given = given.into_iter().filter(|(_, value)| !value.is_null());
         let given = given.map(|(name, value)| (name.to_owned(), value));
-        given.chain(self.set.iter().cloned()).collect()
+        parse::once("field", given.chain(self.set.iter().cloned()))
     }
 }
 
@@ -105,7 +107,7 @@ pub(crate) struct NewTaskArgs {
 impl NewTaskArgs {
     /// Returns the task that the flags describe, with its tool calls checked.
     pub(super) fn to_task(&self, app: &App, name: &str, parent: Option<&str>) -> Result<NewTask, CliError> {
-        let mut fields = self.fields.to_map();
+        let mut fields = self.fields.to_map()?;
         fields.insert("name".to_owned(), name.into());
         fields.extend(self.id.as_ref().map(|id| ("id".to_owned(), id.as_str().into())));
         fields.extend(self.run.as_ref().map(|run| ("run".to_owned(), run.as_str().into())));

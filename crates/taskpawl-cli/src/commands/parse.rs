@@ -7,6 +7,9 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use taskpawl::model::{Budget, Map, Mode, Period, Priority, Selector, Status, Trigger};
+use taskpawl_json::JsonError;
+
+use crate::error::CliError;
 
 /// Takes the name of a state.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
@@ -128,12 +131,15 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 /// Takes JSON.
 pub(super) fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("{error}; text stands in quotes, as in '\"text\"'"))
+    taskpawl_json::read(text).map_err(|error| match error {
+        JsonError::Syntax(error) => format!("{error}; text stands in quotes, as in '\"text\"'"),
+        JsonError::Fault(fault) => fault.to_string(),
+    })
 }
 
 /// Takes a JSON object.
 pub(super) fn object(text: &str) -> Result<Map, String> {
-    match serde_json::from_str(text) {
+    match taskpawl_json::read(text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err("expected an object, as in '{\"key\": \"value\"}'".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -149,8 +155,27 @@ pub(super) fn pairs(text: &str) -> Result<Map, String> {
     if key.is_empty() {
         return Err("the key is empty".to_owned());
     }
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    let value = match taskpawl_json::read(value) {
+        Ok(value) => value,
+        Err(JsonError::Syntax(_)) => Value::String(value.to_owned()),
+        Err(JsonError::Fault(fault)) => return Err(fault.to_string()),
+    };
     Ok(Map::from_iter([(key.to_owned(), value)]))
+}
+
+/// Puts named values into one object; `what` is what they are.
+///
+/// # Errors
+/// A name is given twice: the last value would win in silence.
+pub(super) fn once(what: &str, given: impl IntoIterator<Item = (String, Value)>) -> Result<Map, CliError> {
+    let mut map = Map::new();
+    for (name, value) in given {
+        if map.contains_key(&name) {
+            return Err(CliError::usage(format!("{what} `{name}` is given twice")));
+        }
+        map.insert(name, value);
+    }
+    Ok(map)
 }
 
 /// Takes `FIELD=JSON`.

@@ -76,7 +76,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 
 impl Args {
     fn to_map(&self) -> Result<Map, CliError> {
-        let mut fields = self.fields.to_map();
+        let mut fields = self.fields.to_map()?;
         fields.extend(self.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
         if !self.needs.is_empty() {
             fields.insert("dependencies".to_owned(), json!(self.needs));

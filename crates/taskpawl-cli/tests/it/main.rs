@@ -10,6 +10,7 @@ mod constructs;
 mod dialects;
 mod doctor;
 mod errors;
+mod exact_json;
 mod examples;
 mod exchange;
 mod exit_codes;

@@ -43,8 +43,15 @@ impl Agent {
     }
 
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.ask_raw(method, &params.to_string())
+    }
+
+    /// Asks with parameters as they are written.
+    pub(crate) fn ask_raw(&mut self, method: &str, params: &str) -> Value {
         self.asked += 1;
-        self.send(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
+        let id = self.asked;
+        let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "it has ended");

@@ -27,6 +27,7 @@ use super::config::{ServerConfig, Transport, Variables};
 use super::downloads;
 use super::handler::{Handler, Shared, locked};
 use super::http::{self, HttpClient};
+use super::inexact::INEXACT;
 use super::limits::{CatalogueSize, MOST_STDERR_BYTES};
 use super::result::error_text;
 use super::sandbox::{self, Held};
@@ -349,6 +350,11 @@ impl Connection {
     #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else it may be, the connection is to blame")]
     async fn failure(&self, error: ServiceError, written: u64) -> Failure {
         match &error {
+            ServiceError::McpError(error) if error.code == INEXACT => Failure::Call(ToolError::InvalidJson {
+                what: "the result of the server".to_owned(),
+                problem: error.message.to_string(),
+                result: Box::new(Value::Null),
+            }),
             ServiceError::McpError(error) => {
                 let message = format!(
                     "the server refused the call: {} (code {})",

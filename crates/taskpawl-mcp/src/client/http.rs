@@ -32,6 +32,7 @@ use sse_stream::{Sse, SseStream};
 use thiserror::Error;
 
 use super::handler::Shared;
+use super::inexact;
 use super::limits::{MOST_MESSAGE_BYTES, check_size, too_long};
 use super::words::plain;
 
@@ -184,10 +185,19 @@ pub(super) fn events_of(
             },
             Ok(_) | Err(_) => None,
         };
-        let Some(problem) = problem else { return event };
+        let Some(problem) = problem else { return event.map(exact) };
         shared.give_up(problem);
         Err(SseError::Body(StreamError::TooLarge.into()))
     })
+}
+
+/// Returns an event, with an error in place of a result that cannot be kept.
+fn exact(mut event: Sse) -> Sse {
+    let refused = event.data.as_ref().and_then(|data| inexact::in_place_of(data.as_bytes()));
+    if let Some(refused) = refused {
+        event.data = Some(serde_json::to_string(&refused).expect("BUG: an error is JSON"));
+    }
+    event
 }
 
 fn check_url(url: &str) -> Result<(), String> {
@@ -319,7 +329,8 @@ impl HttpClient {
         let body = read(response, MOST_MESSAGE_BYTES).await.map_err(Fault::Client)?;
         check_size(&body).map_err(|problem| Fault::Client(HttpError::TooLarge(problem)))?;
         self.shared.received.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session))
+        let message = inexact::in_place_of(&body).map_or_else(|| serde_json::from_slice(&body), Ok)?;
+        Ok(StreamableHttpPostResponse::Json(message, session))
     }
 }
 

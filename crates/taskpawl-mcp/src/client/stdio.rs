@@ -16,6 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::Mutex;
 
 use super::handler::Shared;
+use super::inexact;
 use super::limits::{MOST_MESSAGE_BYTES, MOST_NOISE_BYTES, check_size, too_long};
 
 pub(super) struct Stdio {
@@ -114,6 +115,9 @@ impl Lines {
         let line = line.trim_ascii();
         if line.first() == Some(&b'{') {
             check_size(line)?;
+            if let Some(refused) = inexact::in_place_of(line) {
+                return Ok(Some(refused));
+            }
             if let Ok(message) = serde_json::from_slice(line) {
                 return Ok(Some(message));
             }

@@ -157,6 +157,18 @@ pub(super) fn from_beginning(request: Option<PaginatedRequestParams>) -> Result<
     }
 }
 
+/// Returns the id of a request that has a key twice or a number that cannot be kept exactly, and the error that answers it.
+pub(super) fn inexact(message: &[u8]) -> Option<(RequestId, ErrorData)> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: RequestId,
+        method: String,
+    }
+    let fault = taskpawl_json::check(message).err()?;
+    let Head { id, method } = serde_json::from_slice(message).ok()?;
+    Some((id, wrong(&method, &fault.to_string())))
+}
+
 /// Returns the id of a request that is none in the form of the protocol, and why; nothing where the message can be read, or nobody
 /// waits for an answer to it by an id. What reads messages otherwise answers all of these alike, and without their id.
 pub(super) fn without_form(message: &[u8]) -> Option<(RequestId, ErrorData)> {

@@ -111,8 +111,11 @@ impl<R> Reader<R> {
 /// the protocol.
 fn unread(line: &[u8]) -> Option<Unread> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    if line.iter().all(u8::is_ascii_whitespace) || misread::is_read(line) {
+    if line.iter().all(u8::is_ascii_whitespace) {
         return None;
+    }
+    if misread::is_read(line) {
+        return misread::inexact(line).map(|(id, error)| Unread { id: Some(id), error });
     }
     if let Err(problem) = serde_json::from_slice::<Value>(line) {
         let error = ErrorData::parse_error(format!("the message cannot be read: {problem}"), None);

@@ -278,7 +278,7 @@ impl<'d> Filter<'_, 'd, '_> {
         let text = self.text(value)?;
         // A value takes more room than its text: `[0,0,…]` sixteen times as much.
         self.machine.budget.bytes(text.len().saturating_mul(16))?;
-        serde_json::from_str(text).map_err(|error| {
+        taskpawl_json::read(text).map_err(|error| {
             let reason = error.to_string();
             EvalFault::Unreadable { filter: "fromjson", text: quoted(text), reason }.into()
         })

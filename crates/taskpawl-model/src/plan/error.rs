@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use taskpawl_json::JsonProblem;
+
 use super::Position;
 use crate::expr::ExprFault;
 use crate::{ByteSizeError, IdError, PeriodError, ValueFault};
@@ -67,6 +69,17 @@ impl std::error::Error for PlanError {
     }
 }
 
+impl From<JsonProblem> for PlanProblem {
+    fn from(problem: JsonProblem) -> Self {
+        match problem {
+            JsonProblem::DuplicateKey { key, first } => {
+                Self::DuplicateKey { key, first: Position { line: first.line, column: first.column } }
+            }
+            JsonProblem::Number { text } => Self::Number { text },
+        }
+    }
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
@@ -120,6 +133,12 @@ pub enum PlanProblem {
     Number {
         /// The number as written.
         text: String,
+    },
+    /// A parameter that is given a value twice.
+    #[error("parameter `{name}` is given twice")]
+    RepeatedParam {
+        /// The parameter.
+        name: String,
     },
     /// A value has another type than it should.
     #[error("expected {expected}, found {found}")]

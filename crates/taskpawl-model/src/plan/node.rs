@@ -122,9 +122,4 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the beginning of a text, fit for one line of a message.
-pub(crate) fn shortened(text: &str) -> String {
-    const SHOWN: usize = 40;
-    let plain: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    if text.chars().nth(SHOWN).is_some() { format!("{plain}…") } else { plain }
-}
+pub(crate) use taskpawl_json::shortened;

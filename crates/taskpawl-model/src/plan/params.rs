@@ -1,6 +1,9 @@
 //! Values of parameters, as people give them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
+use taskpawl_json::JsonError;
 
 use super::expressions::unknown_param;
 use super::node::shortened;
@@ -17,7 +20,12 @@ impl Plan {
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<(), PlanErrors> {
         let mut errors = Vec::new();
+        let mut names = BTreeSet::new();
         for (name, text) in given {
+            if !names.insert(name) {
+                errors.push(at_param(name, PlanProblem::RepeatedParam { name: name.to_owned() }));
+                continue;
+            }
             match self.params.get(name).map(|param| converted(name, param, text)) {
                 Some(Ok(value)) => _ = self.values.insert(name.to_owned(), value),
                 Some(Err(error)) => errors.push(error),
@@ -91,9 +99,17 @@ fn converted(name: &str, param: &Param, text: &str) -> Result<Value, PlanError> 
         | ParamType::Number
         | ParamType::Boolean
         | ParamType::Array
-        | ParamType::Object => serde_json::from_str(text.trim()).ok(),
+        | ParamType::Object => match taskpawl_json::read(text.trim()) {
+            Ok(value) => Some(value),
+            Err(JsonError::Syntax(_)) => None,
+            Err(JsonError::Fault(fault)) => return Err(at_param(name, fault.problem.into())),
+        },
     };
     value.filter(|value| param.kind.fits(value)).ok_or_else(|| wrong(name, param, text))
+}
+
+fn at_param(name: &str, problem: PlanProblem) -> PlanError {
+    PlanError { at: Position::default(), path: format!("params.{name}"), problem, hint: None }
 }
 
 fn wrong(name: &str, param: &Param, text: &str) -> PlanError {
@@ -106,5 +122,27 @@ fn wrong(name: &str, param: &Param, text: &str) -> PlanError {
     };
     let (expected, found) = (param.kind.expected(), format!("`{}`", shortened(text)));
     let problem = PlanProblem::ParamType { name: name.to_owned(), expected, found };
-    PlanError { at: Position::default(), path: format!("params.{name}"), problem, hint }
+    PlanError { hint, ..at_param(name, problem) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_plan;
+
+    #[test]
+    fn values_that_cannot_be_kept_are_refused_in_the_words_of_plan_files() {
+        let text = "params: {n: {type: integer}, o: {type: object}}\ntasks: [{id: a}]";
+        let refused = |given: &[(&str, &str)]| {
+            let mut plan = parse_plan(text).unwrap();
+            plan.set_params(given.iter().copied()).unwrap_err().to_string()
+        };
+        let table = [
+            (("n", "18446744073709551616"), "params.n: number `18446744073709551616` cannot be kept exactly"),
+            (("o", "{\"a\": 1, \"a\": 2}"), "params.o: key `a` is already given at line 1, column 2"),
+        ];
+        for (given, message) in table {
+            assert_eq!(refused(&[given]), message);
+        }
+        assert_eq!(refused(&[("n", "1"), ("n", "1")]), "params.n: parameter `n` is given twice");
+    }
 }

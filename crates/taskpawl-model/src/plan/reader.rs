@@ -1,9 +1,9 @@
 //! From a tree to typed values: every reader adds what is wrong to one list and goes on.
 
-use std::fmt::Write as _;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use serde_json::Value;
+pub(super) use taskpawl_json::{push_index, push_key};
 
 use super::node::{Content, Entry, MAX_VALUE_DEPTH, Node, shortened};
 use super::sites::Site;
@@ -380,24 +380,4 @@ impl<'n> Reader<'n> {
             extra.insert(key.to_owned(), value);
         }
     }
-}
-
-/// Adds `.key` to a path.
-pub(super) fn push_key(path: &mut String, key: &str) {
-    let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-    let dot = if path.is_empty() { "" } else { "." };
-    if plain {
-        append(path, format_args!("{dot}{key}"));
-    } else {
-        append(path, format_args!("[\"{}\"]", shortened(key)));
-    }
-}
-
-/// Adds `[index]` to a path.
-pub(super) fn push_index(path: &mut String, index: usize) {
-    append(path, format_args!("[{index}]"));
-}
-
-fn append(path: &mut String, arguments: fmt::Arguments<'_>) {
-    path.write_fmt(arguments).expect("BUG: writing to a string failed");
 }

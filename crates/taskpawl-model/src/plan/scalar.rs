@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Number;
+use taskpawl_json::{exact_number, whole_number};
 
 use super::node::Content;
 use super::{PlanProblem, node};
@@ -53,12 +54,12 @@ fn number(text: &str) -> Scalar {
         return Scalar::Inexact;
     }
     if is_digits(unsigned) {
-        return integer(text).into();
+        return whole_number(text).into();
     }
     if !is_float(unsigned) {
         return Scalar::Text;
     }
-    text.parse().ok().and_then(Number::from_f64).into()
+    exact_number(text).into()
 }
 
 fn radix(digits: &str, radix: u32) -> Scalar {
@@ -66,10 +67,6 @@ fn radix(digits: &str, radix: u32) -> Scalar {
         return Scalar::Text;
     }
     u64::from_str_radix(digits, radix).ok().map(Number::from).into()
-}
-
-fn integer(text: &str) -> Option<Number> {
-    text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok()
 }
 
 fn is_digits(text: &str) -> bool {

@@ -198,7 +198,7 @@ impl Ask {
     /// # Errors
     /// Says what does not fit.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
-        match serde_json::from_slice(bytes) {
+        match taskpawl_json::read(bytes) {
             Ok(Self::Hello { version }) if version != VERSION => Err(format!(
                 "it speaks version {version}, and the run version {VERSION}: use the same taskpawl"
             )),

@@ -133,7 +133,7 @@ impl JsonFile {
     /// Returns the content in the form of this version, and the version that it had, if that was an older one.
     fn parse(&self, bytes: &[u8]) -> Result<(Document, Option<i64>), StoreError> {
         let corrupt = |error: serde_json::Error| self.corrupt(error.to_string());
-        let mut value: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
+        let mut value: Value = taskpawl_json::read(bytes).map_err(|error| self.corrupt(error.to_string()))?;
         let path = || self.path.clone();
         if plain::is_printed(&value) {
             return Err(StoreError::Printed { path: path() });

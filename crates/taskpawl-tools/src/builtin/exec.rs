@@ -334,7 +334,7 @@ fn with_json(name: &str, outcome: &Outcome, mut report: Map<String, Value>) -> R
     let parsed = if outcome.stdout.truncated {
         Err(format!("its {} bytes are more than a result can hold", outcome.stdout.bytes))
     } else {
-        serde_json::from_str(&outcome.stdout.text).map_err(|error| error.to_string())
+        taskpawl_json::read(&outcome.stdout.text).map_err(|error| error.to_string())
     };
     match parsed {
         Ok(json) => {

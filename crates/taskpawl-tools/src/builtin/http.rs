@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use taskpawl_json::{JsonError, JsonFault};
 use tokio::time::Instant;
 use ureq::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use ureq::http::{Method, Request, Response, Uri};
@@ -283,7 +284,7 @@ fn answer(
 ) -> Result<Value, ToolError> {
     let (parts, mut body) = response.into_parts();
     let status = parts.status.as_u16();
-    let mut result = Map::new();
+    let (mut result, mut fault) = (Map::new(), None);
     result.insert("status".to_owned(), status.into());
     result.insert("headers".to_owned(), headers(&parts.headers));
     result.extend(from.map(|from| ("url".to_owned(), from.to_string().into())));
@@ -293,10 +294,17 @@ fn answer(
             result.insert("body".to_owned(), "".into());
             result.insert("bytes".to_owned(), bytes.into());
         }
-        Some(_) | None => read(cx, args, &parts.headers, &mut body, &mut result)?,
+        Some(_) | None => fault = read(cx, args, &parts.headers, &mut body, &mut result)?,
     }
     if status < 400 {
-        return Ok(result.into());
+        return match fault {
+            None => Ok(result.into()),
+            Some(fault) => Err(ToolError::InvalidJson {
+                what: format!("the body from `{}`", args.url),
+                problem: fault.to_string(),
+                result: Box::new(result.into()),
+            }),
+        };
     }
     Err(ToolError::HttpStatus { url: args.url.clone(), status, result: Box::new(result.into()) })
 }
@@ -310,14 +318,15 @@ fn headers(headers: &HeaderMap) -> Value {
     Value::Object(headers.keys().map(|name| (name.as_str().to_owned(), value(name))).collect())
 }
 
+/// Reads the body; returns what keeps it from being read as JSON, apart from its not being JSON.
 fn read(
     cx: &CallContext,
     args: &Args,
     headers: &HeaderMap,
     body: &mut Body,
     result: &mut Map<String, Value>,
-) -> Result<(), ToolError> {
-    let mut bytes = Vec::new();
+) -> Result<Option<JsonFault>, ToolError> {
+    let (mut bytes, mut fault) = (Vec::new(), None);
     let keep_bytes = cx.limits.keep_bytes;
     let read = body.as_reader().take(keep_bytes as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| no_answer(args, error.into()))?;
@@ -329,13 +338,16 @@ fn read(
         if is_json(headers) {
             cx.report_cut("/json");
         }
-    } else if is_json(headers)
-        && let Ok(json) = serde_json::from_slice(&bytes)
-    {
-        result.insert("json".to_owned(), json);
+    } else if is_json(headers) {
+        match taskpawl_json::read(&bytes) {
+            Ok(json) => _ = result.insert("json".to_owned(), json),
+            Err(JsonError::Fault(found)) => fault = Some(found),
+            // Servers send pages of errors under this type, too: the body is kept as text.
+            Err(JsonError::Syntax(_)) => {}
+        }
     }
     result.insert("body".to_owned(), String::from_utf8_lossy(&bytes).into());
-    Ok(())
+    Ok(fault)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -79,7 +79,7 @@ impl<H: Served> Eras<H> {
             }
             Err(_) => return plain(StatusCode::BAD_REQUEST, "the request broke off"),
         };
-        if let Some((id, error)) = misread::without_form(&body) {
+        if let Some((id, error)) = misread::without_form(&body).or_else(|| misread::inexact(&body)) {
             return refused(id, error);
         }
         let begins = !is_in_session && begins_a_session(&body) && self.has_room().await;

@@ -116,6 +116,8 @@ fn what_cannot_be_evaluated_names_the_part_that_is_missing_and_what_is_there() {
         "params.list | upper",
         "'x' | int",
         "'{' | fromjson",
+        "'18446744073709551616' | fromjson",
+        "'{\"a\": {\"b\": 1, \"b\": 2}}' | fromjson",
         "[{'a': 1}, {}] | map(attribute='a')",
         "[1, 'a'] | sort",
         "[] | max",

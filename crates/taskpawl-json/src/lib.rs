@@ -1,0 +1,172 @@
+//! Strict JSON for every text that comes from outside: a key given twice and a number that cannot be kept are refused.
+//!
+//! `serde_json` rounds whole numbers beyond 64 bits to floating point and lets the last of two equal keys win, both in silence. Its
+//! feature `arbitrary_precision` would keep the numbers, but turns every number of the workspace into a string.
+
+mod number;
+mod path;
+mod position;
+mod scanner;
+
+pub use number::{exact_number, whole_number};
+pub use path::{push_index, push_key, shortened};
+pub use position::Position;
+pub use scanner::check;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+/// The reason why a JSON text is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The text is not JSON, or not of the type that is read.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    /// The text is JSON that cannot be kept as it is written.
+    #[error(transparent)]
+    Fault(#[from] JsonFault),
+}
+
+/// A key or a number that JSON allows and that cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonFault {
+    /// The position in the text.
+    pub at: Position,
+    /// The path of the value, such as `tasks[3].n`; empty for the whole text.
+    pub path: String,
+    /// The fault itself.
+    pub problem: JsonProblem,
+}
+
+/// A fault, apart from its position.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonProblem {
+    /// A key stands twice in an object.
+    #[error("key `{key}` is already given at {first}")]
+    DuplicateKey {
+        /// The key, shortened.
+        key: String,
+        /// The position of the first one.
+        first: Position,
+    },
+    /// A whole number beyond 64 bits, or a number beyond floating point.
+    #[error("number `{text}` cannot be kept exactly")]
+    Number {
+        /// The number as written, shortened.
+        text: String,
+    },
+}
+
+impl std::fmt::Display for JsonFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.at)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        self.problem.fmt(f)
+    }
+}
+
+impl std::error::Error for JsonFault {}
+
+/// Reads a JSON text.
+///
+/// # Errors
+/// The text is not JSON or not a `T`, an object has a key twice, or a number cannot be kept exactly.
+pub fn read<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> Result<T, JsonError> {
+    let text = text.as_ref();
+    let value = serde_json::from_slice(text);
+    // A number beyond floating point fails the parser, too, but its message does not show the number.
+    if value.is_ok() || serde_json::from_slice::<IgnoredAny>(text).is_ok() {
+        check(text)?;
+    }
+    Ok(value?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        read::<Value>(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn numbers_that_fit_are_kept() {
+        let text =
+            "[18446744073709551615, -9223372036854775808, 1e2, 0.1, -0, 1e-400, 18446744073709551616.0]";
+        let value: Value = read(text).unwrap();
+        assert_eq!(value[0], json!(u64::MAX));
+        assert_eq!(value[1], json!(i64::MIN));
+        assert_eq!(value[2], json!(100.0));
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_refused_with_their_place() {
+        let table = [
+            (
+                "18446744073709551616",
+                "line 1, column 1: number `18446744073709551616` cannot be kept exactly",
+            ),
+            (
+                "-9223372036854775809",
+                "line 1, column 1: number `-9223372036854775809` cannot be kept exactly",
+            ),
+            ("[1, 1e400]", "line 1, column 5: [1]: number `1e400` cannot be kept exactly"),
+            (
+                "{\"é\": 1,\n \"b\": [0, {\"c d\": 18446744073709551616}]}",
+                "line 2, column 18: b[1][\"c d\"]: number `18446744073709551616` cannot be kept exactly",
+            ),
+        ];
+        for (text, message) in table {
+            assert_eq!(refused(text), message);
+        }
+        let huge = format!("1{}", "0".repeat(400));
+        assert!(refused(&huge).ends_with("…` cannot be kept exactly"));
+    }
+
+    #[test]
+    fn a_key_given_twice_is_refused_however_it_is_written() {
+        let table = [
+            (r#"{"a":1,"a":2}"#, "line 1, column 8: key `a` is already given at line 1, column 2"),
+            (r#"{"a":1,"\u0061":2}"#, "line 1, column 8: key `a` is already given at line 1, column 2"),
+            (
+                r#"[{"x":{"a":1,"b":{"a":3},"a":2}}]"#,
+                "line 1, column 26: [0].x: key `a` is already given at line 1, column 8",
+            ),
+        ];
+        for (text, message) in table {
+            assert_eq!(refused(text), message);
+        }
+        assert!(read::<Value>(r#"{"a":{"a":1},"b":{"a":"18446744073709551616, \"a\":1"}}"#).is_ok());
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_a_matter_of_syntax() {
+        for text in ["", "{", "18446744073709551616-x", "{\"a\":1,\"a\":}", "nul", "01"] {
+            assert!(matches!(read::<Value>(text), Err(JsonError::Syntax(_))), "{text}");
+        }
+        assert!(matches!(read::<u8>("256"), Err(JsonError::Syntax(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_scanned_to_their_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = check(&bytes);
+            let _ = read::<Value>(&bytes);
+        }
+
+        #[test]
+        fn whole_numbers_are_kept_or_refused(number in any::<i128>(), shift in 0_u32..128) {
+            let number = number >> shift;
+            let fits = i64::try_from(number).is_ok() || u64::try_from(number).is_ok();
+            let text = number.to_string();
+            match read::<Value>(&text) {
+                Ok(value) => prop_assert!(fits && value.to_string() == text),
+                Err(_) => prop_assert!(!fits),
+            }
+        }
+    }
+}

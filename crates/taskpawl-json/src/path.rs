@@ -1,0 +1,30 @@
+//! Paths of values for messages, such as `tasks[3].n`.
+
+use std::fmt::{self, Write as _};
+
+/// Adds `.key` to a path.
+pub fn push_key(path: &mut String, key: &str) {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let dot = if path.is_empty() { "" } else { "." };
+    if plain {
+        append(path, format_args!("{dot}{key}"));
+    } else {
+        append(path, format_args!("[\"{}\"]", shortened(key)));
+    }
+}
+
+/// Adds `[index]` to a path.
+pub fn push_index(path: &mut String, index: usize) {
+    append(path, format_args!("[{index}]"));
+}
+
+/// Returns the beginning of a text, fit for one line of a message.
+pub fn shortened(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let plain: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN).is_some() { format!("{plain}…") } else { plain }
+}
+
+fn append(path: &mut String, arguments: fmt::Arguments<'_>) {
+    path.write_fmt(arguments).expect("BUG: writing to a string failed");
+}

@@ -1,0 +1,145 @@
+//! One pass over a JSON text that a parser has accepted.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::{JsonFault, JsonProblem, Position, exact_number, push_index, push_key, shortened};
+
+/// Checks the keys and numbers of a text that is JSON; of other texts it says nothing that can be relied on.
+///
+/// # Errors
+/// The first object, by its end, that has a key twice, or the first number that cannot be kept exactly.
+pub fn check(text: &[u8]) -> Result<(), JsonFault> {
+    Scanner { text, at: 0, open: Vec::new(), keys: Vec::new() }.scan()
+}
+
+/// A list or an object whose end has not been read.
+enum Open {
+    List { index: usize },
+    Object { first_key: usize, expects_key: bool },
+}
+
+struct Scanner<'t> {
+    text: &'t [u8],
+    at: usize,
+    open: Vec<Open>,
+    /// The keys of all open objects, without their quotes: one list, so that small objects need no memory of their own.
+    keys: Vec<Range<usize>>,
+}
+
+impl<'t> Scanner<'t> {
+    fn scan(mut self) -> Result<(), JsonFault> {
+        while let Some(byte) = self.text.get(self.at) {
+            match byte {
+                b'"' => self.string(),
+                b'-' | b'0'..=b'9' => self.number()?,
+                b'{' => self.open.push(Open::Object { first_key: self.keys.len(), expects_key: true }),
+                b'[' => self.open.push(Open::List { index: 0 }),
+                b',' => self.next_item(),
+                b'}' | b']' => self.close()?,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Moves to the closing quote.
+    fn string(&mut self) {
+        let start = self.at + 1;
+        self.at = start;
+        while let Some(byte) = self.text.get(self.at)
+            && *byte != b'"'
+        {
+            self.at += if *byte == b'\\' { 2 } else { 1 };
+        }
+        let end = self.at.min(self.text.len());
+        if let Some(Open::Object { expects_key, .. }) = self.open.last_mut()
+            && std::mem::take(expects_key)
+        {
+            self.keys.push(start..end);
+        }
+    }
+
+    /// Moves to the last byte of a number.
+    fn number(&mut self) -> Result<(), JsonFault> {
+        let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
+        let length = self.text[self.at..].iter().take_while(|byte| is_part(byte)).count();
+        let text = String::from_utf8_lossy(&self.text[self.at..self.at + length]);
+        if exact_number(&text).is_none() {
+            let problem = JsonProblem::Number { text: shortened(&text) };
+            return Err(self.fault(self.at, problem));
+        }
+        self.at += length - 1;
+        Ok(())
+    }
+
+    fn next_item(&mut self) {
+        match self.open.last_mut() {
+            Some(Open::List { index }) => *index += 1,
+            Some(Open::Object { expects_key, .. }) => *expects_key = true,
+            None => {}
+        }
+    }
+
+    fn close(&mut self) -> Result<(), JsonFault> {
+        if let Some(Open::Object { first_key, .. }) = self.open.pop() {
+            self.check_keys(first_key)?;
+            self.keys.truncate(first_key);
+        }
+        Ok(())
+    }
+
+    fn check_keys(&mut self, first_key: usize) -> Result<(), JsonFault> {
+        let text = self.text;
+        let keys = &mut self.keys[first_key..];
+        // Stable: of equal keys the first in the text stays the first.
+        keys.sort_by(|one, other| key_text(text, one).cmp(&key_text(text, other)));
+        let twice = |pair: &&[Range<usize>]| key_text(text, &pair[0]) == key_text(text, &pair[1]);
+        let Some([first, again]) = keys.windows(2).filter(twice).min_by_key(|pair| pair[1].start) else {
+            return Ok(());
+        };
+        let first = Position::of(text, first.start - 1);
+        let problem = JsonProblem::DuplicateKey { key: shortened(&key_text(text, again)), first };
+        let at = again.start - 1;
+        self.keys.truncate(first_key);
+        Err(self.fault(at, problem))
+    }
+
+    fn fault(&self, at: usize, problem: JsonProblem) -> JsonFault {
+        JsonFault { at: Position::of(self.text, at), path: self.path(), problem }
+    }
+
+    /// Returns the path of what is being read.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for (depth, open) in self.open.iter().enumerate() {
+            match open {
+                Open::List { index } => push_index(&mut path, *index),
+                Open::Object { first_key, .. } => {
+                    let end = self.open[depth + 1..].iter().find_map(|inner| match inner {
+                        Open::Object { first_key, .. } => Some(*first_key),
+                        Open::List { .. } => None,
+                    });
+                    let own = self.keys.get(*first_key..end.unwrap_or(self.keys.len()));
+                    if let Some(key) = own.and_then(<[_]>::last) {
+                        push_key(&mut path, &key_text(self.text, key));
+                    }
+                }
+            }
+        }
+        path
+    }
+}
+
+/// Returns a key as it is meant: the same letter may be written as itself or as an escape.
+fn key_text<'t>(text: &'t [u8], key: &Range<usize>) -> Cow<'t, str> {
+    let raw = &text[key.clone()];
+    let quoted = || text.get(key.start - 1..=key.end);
+    if raw.contains(&b'\\')
+        && let Some(meant) = quoted().and_then(|quoted| serde_json::from_slice::<String>(quoted).ok())
+    {
+        return Cow::Owned(meant);
+    }
+    String::from_utf8_lossy(raw)
+}
