@@ -65,7 +65,7 @@ fn error_of_call(cli: &Cli, id: &str, call: &Value) -> Option<String> {
 fn options_of_commands_are_read_strictly() {
     assert_strict("done --result", |cli, id, text| {
         cli.run(&["create", id, "--id", id]).ok();
-        error_of(&cli.run(&["done", id, "--result", text]))
+        error_of(&cli.run(&["done", id, &format!("--result={text}")]))
     });
     assert_strict("create --context", |cli, id, text| {
         error_of(&cli.run(&["create", id, "--id", id, "--context", &format!("k={text}")]))
@@ -105,7 +105,7 @@ fn names_of_options_are_given_once() {
         ("create x --context k=1 --context k=2", "context value `k` is given twice"),
         ("create x --metadata k=1 --metadata {\"k\":2}", "metadata value `k` is given twice"),
         ("create x --set priority=\"low\" --priority high", "field `priority` is given twice"),
-        ("add-tool-call x log --set retry=1 --set retry=2", "field `retry` is given twice"),
+        ("add-tool-call x --tool log --set retry=1 --set retry=2", "field `retry` is given twice"),
     ] {
         let run = cli.run(&words.split(' ').collect::<Vec<_>>());
         assert!(run.code == Some(2) && run.stderr.contains(said), "{run}");

@@ -118,6 +118,10 @@ fn unread(line: &[u8]) -> Option<Unread> {
         return misread::inexact(line).map(|(id, error)| Unread { id: Some(id), error });
     }
     if let Err(problem) = serde_json::from_slice::<Value>(line) {
+        // A number beyond floating point is one that cannot be kept: the message itself is JSON.
+        if let Some((id, error)) = misread::inexact(line) {
+            return Some(Unread { id: Some(id), error });
+        }
         let error = ErrorData::parse_error(format!("the message cannot be read: {problem}"), None);
         return Some(Unread { id: id(line), error });
     }
