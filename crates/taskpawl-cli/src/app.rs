@@ -401,7 +401,7 @@ impl App {
     }
 
     /// Returns the root of the project, or where this program was started.
-    fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.place().map_or(self.environment.directory.as_path(), |place| place.root.as_path())
     }
 

@@ -432,6 +432,14 @@ impl Manager {
         self.preview(self.apply_command(plan, name, options)).map(apply_report)
     }
 
+    /// Gives a plan another name. Its tasks keep their ids.
+    ///
+    /// # Errors
+    /// There is no plan of the old name, or one of the new name already.
+    pub fn rename_plan(&self, from: &str, to: &str) -> Result<(), Error> {
+        self.command(Command::RenamePlan { from: from.to_owned(), to: to.to_owned() }).map(drop)
+    }
+
     /// Brings tasks of another program into the store, with their states: all of them, or none.
     ///
     /// # Errors

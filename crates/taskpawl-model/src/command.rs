@@ -198,6 +198,13 @@ pub enum Command {
     },
     /// Brings a plan into the store.
     Apply(Arc<Apply>),
+    /// Gives a plan another name; its tasks keep their ids.
+    RenamePlan {
+        /// The name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
     /// Takes back what a command of people or agents did, by a new event; refused where something later touched its tasks.
     Undo {
         /// The command, by the revision of one of its events; `None` for the last one of this actor that is not undone.
@@ -329,6 +336,7 @@ impl Command {
             | Self::Reject { ids, .. } => ids.iter().map(String::as_str).collect(),
             Self::Claim { id: None, .. }
             | Self::Apply(_)
+            | Self::RenamePlan { .. }
             | Self::Undo { .. }
             | Self::Prune(_)
             | Self::StartRun(_)
@@ -812,6 +820,12 @@ pub struct ApplyReport {
     /// Fields beside the tasks that changed; of a new plan `notify` alone, which names a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub header: Vec<String>,
+    /// What the ids of all its tasks begin with, before a dot: they were taken when it was applied first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Ids of the file that were taken: each of these tasks got the name of the plan and a dot before its id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefixed: Vec<TaskId>,
 }
 
 /// What a command comes to: what to write, and what to answer once it is written.

@@ -529,6 +529,15 @@ pub struct PlanRecord {
     pub params: Map,
     /// When it was applied last.
     pub applied_at: Option<Timestamp>,
+    /// The file that it was applied from last, by its path below the project. Two files are not one plan by accident.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What the ids of its tasks begin with, before a dot, because they were taken when it was applied first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The ids of tasks that came later and were taken, by what the file calls them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prefixed: BTreeMap<TaskId, TaskId>,
 }
 
 impl PlanRecord {

@@ -402,6 +402,26 @@ pub enum Refusal {
         /// When that one was done.
         at: Timestamp,
     },
+    /// The name of a plan belongs to one that was applied from another file.
+    #[error("the plan `{plan}` is that of `{path}`, not of `{given}`")]
+    PlanElsewhere {
+        /// The plan.
+        plan: String,
+        /// Its file.
+        path: String,
+        /// The file that was given.
+        given: String,
+    },
+    /// The file of a plan has another name in it now.
+    #[error("`{path}` is the file of the plan `{from}`, and now says `{to}`")]
+    PlanRenamed {
+        /// The plan.
+        from: String,
+        /// The name in the file.
+        to: String,
+        /// The file.
+        path: String,
+    },
     /// A plan cannot be applied as it is.
     #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
     PlanConflict {
@@ -503,6 +523,12 @@ impl Refusal {
                 Some("remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with `cancel`".to_owned())
             }
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
+            Self::PlanElsewhere { .. } => {
+                Some("use `--as NAME` for a plan of its own, or `--moved` where the file has moved".to_owned())
+            }
+            Self::PlanRenamed { from, to, .. } => Some(format!(
+                "`taskpawl plan rename {from} {to}` gives the plan that name; `--as NAME` makes one of its own"
+            )),
             Self::PlanConflict { .. } => Some(
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
                     .to_owned(),

@@ -283,6 +283,7 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Move { .. }
         | Command::Note { .. }
         | Command::Apply(_)
+        | Command::RenamePlan { .. }
         | Command::Import(_)
         | Command::Undo { .. } => true,
         Command::Renew { .. }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    ApplyReport, Origin, Plan, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan, resolve,
+    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan, resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager};
@@ -54,6 +54,9 @@ pub(crate) struct Takes {
     /// A value for a parameter of the plan; lists and objects as JSON. May be given several times
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parse::assignment)]
     params: Vec<(String, String)>,
+    /// The file of the plan has moved here: the plan of its name follows it
+    #[arg(long, conflicts_with = "instance")]
+    moved: bool,
 }
 
 impl Takes {
@@ -62,12 +65,16 @@ impl Takes {
         let instance = self.instance.iter().flat_map(|name| ["--as".to_owned(), name.clone()]);
         let params = self.params.iter();
         let params = params.flat_map(|(name, value)| ["--param".to_owned(), format!("{name}={value}")]);
-        instance.chain(params).collect()
+        instance.chain(params).chain(self.moved.then(|| "--moved".to_owned())).collect()
     }
 
     /// Refuses options that are for a plan where no plan is given.
     pub(crate) fn refuse_without_plan(&self) -> Result<(), CliError> {
-        let given = [("--as", self.instance.is_some()), ("--param", !self.params.is_empty())];
+        let given = [
+            ("--as", self.instance.is_some()),
+            ("--param", !self.params.is_empty()),
+            ("--moved", self.moved),
+        ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(CliError::usage_with(
                 format!("`{option}` is about a plan, and none is given"),
@@ -87,7 +94,7 @@ impl Args {
 
 /// Applies a plan.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let file = PlanFile::read(&args.file, &args.takes)?;
+    let file = PlanFile::read(app, &args.file, &args.takes)?;
     if args.expand {
         return expand(app, &file.plan);
     }
@@ -117,7 +124,7 @@ pub(crate) struct PlanFile {
 
 impl PlanFile {
     /// Reads a plan, as an instance where a name for one is given, with the values for its parameters.
-    pub(crate) fn read(path: &Path, takes: &Takes) -> Result<Self, CliError> {
+    pub(crate) fn read(app: &App, path: &Path, takes: &Takes) -> Result<Self, CliError> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         let text = read_text(path, is_stdin)?;
@@ -129,10 +136,16 @@ impl PlanFile {
             check_id(name).map_err(|error| CliError::usage(format!("`--as`: {error}")))?;
             return Ok(Self { plan: plan.into_instance(name), name: name.clone(), shown });
         }
-        let stem = path.file_stem().filter(|_| !is_stdin);
-        let name = plan.name.clone().unwrap_or_else(|| {
-            stem.map_or_else(|| "plan".to_owned(), |stem| to_name(&stem.to_string_lossy()))
-        });
+        if is_stdin {
+            let name = plan.name.clone().unwrap_or_else(|| "plan".to_owned());
+            return Ok(Self { plan, name, shown });
+        }
+        let source = PlanSource { path: path_below(app, path), is_moved: takes.moved };
+        let name = match &plan.name {
+            Some(name) => name.clone(),
+            None => name_of_file(app, &source.path)?,
+        };
+        plan.source = Some(source);
         Ok(Self { plan, name, shown })
     }
 
@@ -216,6 +229,33 @@ fn read_text(path: &Path, is_stdin: bool) -> Result<String, CliError> {
     })
 }
 
+/// Returns the path of a file below the project; of one elsewhere, its whole path.
+fn path_below(app: &App, path: &Path) -> String {
+    let whole = app.environment().directory.join(path);
+    let whole = whole.canonicalize().unwrap_or(whole);
+    let root = app.root().canonicalize().unwrap_or_else(|_| app.root().to_owned());
+    whole.strip_prefix(&root).unwrap_or(&whole).display().to_string()
+}
+
+/// Returns the name of a plan whose file says none: it is made from the path of the file. A plan that an older version named after the
+/// last part of the path alone keeps that name.
+fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
+    let path = Path::new(path);
+    let stem = to_name(&path.file_stem().unwrap_or_default().to_string_lossy());
+    if path.is_absolute() || path.parent().is_none_or(|parent| parent.as_os_str().is_empty()) {
+        return Ok(stem);
+    }
+    let name = to_name(&path.with_extension("").to_string_lossy());
+    let plans = match app.place() {
+        Ok(_) => app.reader()?.manager().read(|view| Ok((view.plan(&name)?, view.plan(&stem)?)))?,
+        Err(_) => (None, None),
+    };
+    let is_older = |plan: taskpawl::model::PlanRecord| {
+        plan.path.is_none_or(|of| Path::new(&of) == path)
+    };
+    Ok(if plans.0.is_none() && plans.1.is_some_and(is_older) { stem } else { name })
+}
+
 /// Returns a name for a plan without one: that of its file, with `-` for what an id cannot have.
 fn to_name(stem: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -267,12 +307,26 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
             clean(&report.header.join(", "))
         );
     }
+    if let Some(told) = told_prefix(report) {
+        let _ = writeln!(text, "  {:<9}  {}", "prefix", clean(&told));
+    }
     for (label, count) in [("unchanged", report.unchanged), ("reopened", report.reopened)] {
         if count > 0 {
             let _ = writeln!(text, "  {label:<9}  {count:>5}");
         }
     }
     text
+}
+
+/// Says which ids were taken, and what the tasks are called that have them in the file.
+pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
+    if !report.prefixed.is_empty() {
+        let of = format!("{}.", report.plan);
+        return Some(format!("ids that were taken, and begin with `{of}` here: {}", listed(&report.prefixed)));
+    }
+    let prefix = report.prefix.as_ref().filter(|_| !report.created.is_empty())?;
+    let first = report.created.first()?;
+    Some(format!("ids of the file were taken: all tasks of the plan begin with `{prefix}.`, as `{first}`"))
 }
 
 /// Returns the first ids of a list; `--json` has all.

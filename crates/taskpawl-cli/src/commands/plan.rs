@@ -14,12 +14,13 @@ use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{clean, style};
 
-/// Look at plan files without changing anything
+/// Check plan files, and rename plans
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskpawl plan check plan.yaml
-  taskpawl plan check plan.yaml --param region=eu --json")]
+  taskpawl plan check plan.yaml --param region=eu --json
+  taskpawl plan rename release release-2025")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -29,6 +30,15 @@ pub(crate) struct Args {
 enum What {
     /// Say everything that is wrong with a plan, and what applying it would do
     Check(Check),
+    /// Give a plan another name; its tasks keep their ids
+    Rename {
+        /// The name
+        #[arg(value_name = "OLD")]
+        from: String,
+        /// The new name
+        #[arg(value_name = "NEW")]
+        to: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -38,6 +48,13 @@ struct Check {
     file: PathBuf,
     #[command(flatten)]
     takes: Takes,
+}
+
+/// What `plan rename` says.
+#[derive(Serialize)]
+struct Renamed<'n> {
+    from: &'n str,
+    plan: &'n str,
 }
 
 /// What `plan check` says about a plan that is fine.
@@ -62,10 +79,25 @@ struct Param<'c> {
     value: Option<&'c Value>,
 }
 
-/// Looks at a plan.
+/// Checks a plan, or renames one.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
-    let What::Check(check) = &args.what;
-    let file = PlanFile::read(&check.file, &check.takes)?;
+    match &args.what {
+        What::Check(check) => run_check(app, check),
+        What::Rename { from, to } => rename(app, from, to),
+    }
+}
+
+fn rename(app: &App, from: &str, to: &str) -> Result<ExitCode, CliError> {
+    app.manager()?.rename_plan(from, to)?;
+    let out = app.out();
+    if out.is_json {
+        return out.data(&Renamed { from, plan: to });
+    }
+    out.print(shown!["plan ", clean(from), " is ", clean(to), " now\n"])
+}
+
+fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
+    let file = PlanFile::read(app, &check.file, &check.takes)?;
     file.check(app)?;
     let plan = file.plan.clone();
     let name = file.name.clone();

@@ -6,7 +6,7 @@ use taskpawl::store::{Location, PlacementError};
 use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::app::App;
-use crate::commands::apply::{PlanFile, Takes};
+use crate::commands::apply::{PlanFile, Takes, told_prefix};
 use crate::commands::running::{self, RUN, RunArgs, What};
 use crate::commands::telling::Told;
 use crate::commands::{forecast, parse, question};
@@ -56,7 +56,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         args.takes.refuse_without_plan()?;
         return running::run(app, &app.runner(&args.run.sandbox)?, What::Ready(args.only.clone()), &args.run);
     };
-    let file = PlanFile::read(path, &args.takes)?;
+    let file = PlanFile::read(app, path, &args.takes)?;
     file.check(app)?;
     let plans = app.runner(&args.run.sandbox)?;
     let only = vec![Selector::Plan(file.name.clone())];
@@ -65,6 +65,9 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let manager = plans.manager().clone().with_origin(Origin::Plan);
     let applied = manager.apply(file.plan.clone(), &file.name, options);
     let report = applied.map_err(|error| file.placed(&manager, error))?;
+    if let Some(told) = told_prefix(&report) {
+        app.out().remark(&told);
+    }
     if !report.gone.is_empty() {
         let gone: Vec<&str> = report.gone.iter().take(10).map(taskpawl::model::TaskId::as_str).collect();
         let more = report.gone.len().saturating_sub(gone.len());
@@ -97,7 +100,7 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         )?;
         return forecast::print(app, found, &told);
     };
-    let file = PlanFile::read(path, &args.takes)?;
+    let file = PlanFile::read(app, path, &args.takes)?;
     file.check(app)?;
     options.only = vec![Selector::Plan(file.name.clone())];
     let keeps_approvals = question::is_within_call(app);

@@ -24,6 +24,7 @@ mod judged;
 mod kept;
 mod limits;
 mod loops;
+mod plans;
 mod recovery;
 mod refusals;
 mod retries;

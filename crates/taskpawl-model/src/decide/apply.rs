@@ -19,6 +19,7 @@ use crate::{CallId, Key, PlanTask, Shared, SharedText, TaskId, check_id};
 
 use super::again::How;
 use super::follow::{Standing, WHOLE};
+use super::naming::Naming;
 use super::params::Values;
 
 /// Why a task was cancelled by `--prune`: applying it again brings it back.
@@ -47,7 +48,10 @@ fn has_none(map: &Map) -> bool {
 impl Draft<'_> {
     pub(super) fn apply(&mut self, apply: &Apply) -> Decided<()> {
         check_id(&apply.name).map_err(Refusal::from)?;
+        let naming = self.naming(apply)?;
+        let apply = &*naming.renamed(apply);
         let mut work = Work::new(self, apply)?;
+        naming.tell(&mut work.report);
         work.find_tasks(self)?;
         if apply.fresh {
             // What begins anew may change.
@@ -59,7 +63,7 @@ impl Draft<'_> {
         work.refuse_conflicts()?;
         work.attach_all(self)?;
         work.leave_gone(self)?;
-        work.close(self)
+        work.close(self, naming)
     }
 }
 
@@ -421,19 +425,23 @@ impl<'p> Work<'p> {
         if running.is_empty() { Ok(()) } else { Err(Refusal::InProgress { tasks: running }.into()) }
     }
 
-    fn close(self, draft: &mut Draft<'_>) -> Decided<()> {
+    fn close(self, draft: &mut Draft<'_>, naming: Naming) -> Decided<()> {
         let mut report = self.report;
         let stored = draft.view.plan(&report.plan)?;
         let header = header_by(draft.origin, &self.apply.plan, stored.as_ref());
         report.header = changed_header(stored.as_ref(), &header);
         let params = self.values.all;
-        let is_new_header = stored.is_none_or(|stored| stored.header != header || stored.params != params);
+        let is_new_header = stored
+            .is_none_or(|stored| stored.header != header || stored.params != params || !naming.is_of(&stored));
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
             let notify = report.header.iter().any(|name| name == "notify");
             let notify = notify.then(|| self.apply.plan.notify.clone());
-            draft.changes.plans.push(PlanRecord { name: report.plan.clone(), header, params, applied_at });
+            let Naming { path, prefix, prefixed, .. } = naming;
+            let name = report.plan.clone();
+            let record = PlanRecord { name, header, params, applied_at, path, prefix, prefixed };
+            draft.changes.plans.push(record);
             let applied = PlanApplied {
                 plan: report.plan.clone(),
                 created: report.created.len() as u64,

@@ -17,6 +17,7 @@ mod judged;
 mod kept;
 mod keys;
 mod merge;
+mod naming;
 mod needs;
 mod open;
 mod params;
@@ -118,6 +119,7 @@ fn dispatch(draft: &mut Draft<'_>, command: &Command) -> Decided<()> {
         Command::Move { id, parent } => draft.move_task(id, parent.as_ref()),
         Command::Note { id, text } => draft.note(id, text),
         Command::Apply(apply) => draft.apply(apply),
+        Command::RenamePlan { from, to } => draft.rename_plan(from, to),
         Command::Undo { revision } => draft.undo(*revision),
         Command::Prune(prune) => draft.prune(prune),
         Command::StartRun(start) => draft.start_run(start),

@@ -14,6 +14,14 @@ impl Plan {
         let own = |id: &TaskId| TaskId::from(format!("{name}.{id}"));
         let ids = self.tasks.iter().filter_map(|task| task.id.clone());
         let ids: HashMap<TaskId, TaskId> = ids.map(|id| (id.clone(), own(&id))).collect();
+        self.rename_ids(&ids);
+        self.name = Some(name.to_owned());
+        self.source = None;
+        self
+    }
+
+    /// Gives tasks other ids, and follows in the links of all tasks.
+    pub(crate) fn rename_ids(&mut self, ids: &HashMap<TaskId, TaskId>) {
         let rename = |id: &mut TaskId| {
             if let Some(new) = ids.get(id) {
                 id.clone_from(new);
@@ -26,8 +34,6 @@ impl Plan {
                 links.into_iter().flatten().for_each(rename);
             }
         }
-        self.name = Some(name.to_owned());
-        self
     }
 }
 

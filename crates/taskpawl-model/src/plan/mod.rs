@@ -32,5 +32,5 @@ pub use parse::{
     call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value,
     task_from_json,
 };
-pub use types::{Budget, Param, ParamType, Plan, PlanTask, Position};
+pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Position};
 pub use vocabulary::{PlanFields, plan_fields};

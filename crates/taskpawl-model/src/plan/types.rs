@@ -37,6 +37,17 @@ pub struct Plan {
     pub tasks: Vec<PlanTask>,
     /// Fields that this version does not know.
     pub extra: Map,
+    /// The file that it was read from; none where it is known by its name alone.
+    pub source: Option<PlanSource>,
+}
+
+/// The file of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanSource {
+    /// Its path below the project; where it lies elsewhere, its whole path.
+    pub path: String,
+    /// Whether the plan of that name has moved here from another file.
+    pub is_moved: bool,
 }
 
 /// A task of a plan.

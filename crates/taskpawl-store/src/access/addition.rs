@@ -134,6 +134,7 @@ fn word(command: &Command) -> &'static str {
         Command::Move { .. } => "add-subtask --existing",
         Command::Note { .. } => "note",
         Command::Apply(_) => "apply",
+        Command::RenamePlan { .. } => "plan rename",
         Command::Import(_) => "import",
         Command::Undo { .. } => "undo",
         Command::Prune(_) => "prune",

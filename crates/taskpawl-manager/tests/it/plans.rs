@@ -1,0 +1,91 @@
+//! Several plans in one store: what their tasks are called, and which file is which plan.
+
+use taskpawl_manager::{ApplyOptions, Error};
+use taskpawl_model::{ApplyReport, PlanSource, parse_plan};
+
+use crate::support::{Desk, said};
+
+const TWO: &str = "tasks: [{id: build, call: {t: {}}}, {id: test, needs: build, call: {t: {x: '${{ tasks.build.status }}'}}}]";
+
+fn try_file(desk: &Desk, name: &str, path: &str, yaml: &str, is_moved: bool) -> Result<ApplyReport, Error> {
+    let mut plan = parse_plan(yaml).unwrap();
+    plan.source = Some(PlanSource { path: path.to_owned(), is_moved });
+    desk.manager.apply(plan, name, ApplyOptions::default())
+}
+
+#[track_caller]
+fn file(desk: &Desk, name: &str, path: &str, yaml: &str) -> ApplyReport {
+    desk.accept(try_file(desk, name, path, yaml, false))
+}
+
+fn refused(desk: &Desk, name: &str, path: &str) -> String {
+    desk.refuse(|_| try_file(desk, name, path, TWO, false))
+}
+
+#[test]
+fn a_second_plan_with_the_same_ids_is_prefixed() {
+    let desk = Desk::new();
+    assert_eq!(file(&desk, "a", "a.yaml", TWO).prefix, None);
+    let report = file(&desk, "b", "b.yaml", TWO);
+    assert_eq!((report.prefix.as_deref(), report.created), (Some("b"), ["b.build", "b.test"].map(Into::into).into()));
+    assert_eq!(desk.states(), "build=todo test=todo b.build=todo b.test=todo");
+    let before = desk.dump();
+    let report = file(&desk, "b", "b.yaml", TWO);
+    assert_eq!((report.unchanged, desk.dump()), (2, before), "the same file again changes nothing");
+    desk.run("b.build");
+    let started = desk.start(&["b.test"]).started;
+    assert_eq!(started[0].args["x"], "done", "`tasks.build` is the task of its own plan");
+}
+
+#[test]
+fn whether_a_plan_is_prefixed_is_decided_once() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", "tasks: [{id: one}]");
+    file(&desk, "b", "b.yaml", "tasks: [{id: one}, {id: two}]");
+    let report = file(&desk, "b", "b.yaml", "tasks: [{id: one}, {id: two}, {id: three}]");
+    assert_eq!(report.created, ["b.three".into()], "though `three` is free");
+    let report = file(&desk, "a", "a.yaml", "tasks: [{id: one}, {id: b.two}]");
+    assert_eq!((report.prefix, report.prefixed), (None, vec!["b.two".into()]));
+    assert_eq!(report.created, ["a.b.two".into()], "an id that came later and was taken");
+    let report = file(&desk, "a", "a.yaml", "tasks: [{id: one}, {id: b.two}]");
+    assert_eq!((report.unchanged, report.prefixed.len()), (2, 0));
+}
+
+#[test]
+fn an_id_of_a_deleted_task_is_taken() {
+    let desk = Desk::with(&["mine"]);
+    desk.accept(desk.manager.delete(&["mine".to_owned()]));
+    assert_eq!(file(&desk, "a", "a.yaml", "tasks: [{id: mine}]").created, ["a.mine".into()]);
+}
+
+#[test]
+fn a_name_belongs_to_one_file() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    insta::assert_snapshot!(refused(&desk, "a", "b/a.yaml"));
+    let moved = desk.accept(try_file(&desk, "a", "b/a.yaml", TWO, true));
+    assert_eq!(moved.unchanged, 2);
+    assert!(refused(&desk, "a", "a.yaml").starts_with("the plan `a` is that of `b/a.yaml`"));
+}
+
+#[test]
+fn a_file_with_another_name_is_refused_until_its_plan_is_renamed() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    insta::assert_snapshot!(refused(&desk, "z", "a.yaml"));
+    desk.accept(desk.manager.rename_plan("a", "z"));
+    assert_eq!(file(&desk, "z", "a.yaml", TWO).unchanged, 2);
+    assert_eq!(desk.task("build").plan.as_deref(), Some("z"));
+    assert_eq!(said(&desk.manager.rename_plan("a", "y").unwrap_err()).lines().next().unwrap(), "`plan:a` selects no task");
+    let report = desk.accept(desk.manager.undo(None));
+    assert_eq!((report.restored.len(), desk.task("build").plan.as_deref()), (2, Some("a")));
+}
+
+#[test]
+fn a_plan_without_a_file_takes_that_of_its_first_one() {
+    let desk = Desk::new();
+    desk.apply(TWO);
+    assert_eq!(file(&desk, "p", "p.yaml", TWO).unchanged, 2);
+    assert!(refused(&desk, "p", "q.yaml").starts_with("the plan `p` is that of `p.yaml`"));
+    assert_eq!(desk.apply(TWO).unchanged, 2, "programs and models know plans by their names");
+}
