@@ -86,8 +86,8 @@ pub use means::{AbsentTools, Means};
 pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
-    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask, Position,
-    call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
+    Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask,
+    Position, call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     plan_from_json, plan_value, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall};

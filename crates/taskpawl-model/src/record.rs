@@ -541,6 +541,27 @@ pub struct PlanRecord {
 }
 
 impl PlanRecord {
+    /// Returns what the store calls a task of the plan that its file calls `id`. What begins with the prefix is such an id already.
+    pub fn stored_id(&self, id: &TaskId) -> TaskId {
+        let is_stored =
+            |prefix: &str| id.as_str().strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'));
+        match &self.prefix {
+            Some(prefix) if is_stored(prefix) => id.clone(),
+            Some(prefix) => TaskId::from(format!("{prefix}.{id}")),
+            None => self.prefixed.get(id).unwrap_or(id).clone(),
+        }
+    }
+
+    /// Returns what the file of the plan calls a task that the store calls `id`.
+    pub fn file_id(&self, id: &TaskId) -> TaskId {
+        if let Some(prefix) = &self.prefix {
+            let short = id.as_str().strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            return short.map_or_else(|| id.clone(), TaskId::from);
+        }
+        let found = self.prefixed.iter().find(|(_, stored)| *stored == id);
+        found.map_or_else(|| id.clone(), |(short, _)| short.clone())
+    }
+
     /// The field of the header that says who wrote `notify`. No plan sets it: it is written where the plan is applied.
     pub const NOTIFY_ORIGIN: &'static str = "notifyOrigin";
 

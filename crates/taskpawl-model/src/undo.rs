@@ -283,10 +283,11 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Move { .. }
         | Command::Note { .. }
         | Command::Apply(_)
-        | Command::RenamePlan { .. }
         | Command::Import(_)
         | Command::Undo { .. } => true,
-        Command::Renew { .. }
+        // It changes the plan of tasks, which no image has: the same command takes it back.
+        Command::RenamePlan { .. }
+        | Command::Renew { .. }
         | Command::Prune(_)
         | Command::StartRun(_)
         | Command::SettleKeys(_)

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan, resolve,
+    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan,
+    resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
 use taskpawl::{ApplyOptions, Error, Manager};
@@ -250,9 +251,7 @@ fn name_of_file(app: &App, path: &str) -> Result<String, CliError> {
         Ok(_) => app.reader()?.manager().read(|view| Ok((view.plan(&name)?, view.plan(&stem)?)))?,
         Err(_) => (None, None),
     };
-    let is_older = |plan: taskpawl::model::PlanRecord| {
-        plan.path.is_none_or(|of| Path::new(&of) == path)
-    };
+    let is_older = |plan: taskpawl::model::PlanRecord| plan.path.is_none_or(|of| Path::new(&of) == path);
     Ok(if plans.0.is_none() && plans.1.is_some_and(is_older) { stem } else { name })
 }
 
@@ -322,7 +321,10 @@ pub(crate) fn text_of(app: &App, report: &ApplyReport) -> Shown {
 pub(crate) fn told_prefix(report: &ApplyReport) -> Option<String> {
     if !report.prefixed.is_empty() {
         let of = format!("{}.", report.plan);
-        return Some(format!("ids that were taken, and begin with `{of}` here: {}", listed(&report.prefixed)));
+        return Some(format!(
+            "ids that were taken, and begin with `{of}` here: {}",
+            listed(&report.prefixed)
+        ));
     }
     let prefix = report.prefix.as_ref().filter(|_| !report.created.is_empty())?;
     let first = report.created.first()?;

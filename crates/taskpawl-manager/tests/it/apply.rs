@@ -74,11 +74,11 @@ fn open_fields_may_change_later_and_the_work_of_a_started_task_may_not() {
 
 #[test]
 fn an_id_that_belongs_elsewhere_refuses_the_whole() {
-    let desk = Desk::with(&["mine"]);
-    desk.apply("tasks: [{id: a}]");
+    let desk = Desk::with(&["q.mine"]);
+    desk.apply("tasks: [{id: a}, {id: q.a}]");
     let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(desk.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
-    the plan `q` cannot be applied: `a` belongs to the plan `p`; `mine` was not made by a plan
+    the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not made by a plan
       hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance
     ");
 }
@@ -211,7 +211,8 @@ fn a_plan_may_make_its_own_deleted_task_again() {
         "id `a` is taken by a deleted task: ids are not used again"
     );
     let plan = taskpawl_model::parse_plan("tasks: [{id: a}]").unwrap();
-    desk.refuse(|m| m.apply(plan, "q", ApplyOptions::default()));
+    let report = desk.accept(desk.manager.apply(plan, "q", ApplyOptions::default()));
+    assert_eq!(report.created, ["q.a".into()], "the id is that of the other plan");
     let report = desk.apply("tasks: [{id: a}, {id: b}]");
     assert_eq!(report.created, ["a".into()]);
 }

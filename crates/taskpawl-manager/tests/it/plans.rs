@@ -27,7 +27,10 @@ fn a_second_plan_with_the_same_ids_is_prefixed() {
     let desk = Desk::new();
     assert_eq!(file(&desk, "a", "a.yaml", TWO).prefix, None);
     let report = file(&desk, "b", "b.yaml", TWO);
-    assert_eq!((report.prefix.as_deref(), report.created), (Some("b"), ["b.build", "b.test"].map(Into::into).into()));
+    assert_eq!(
+        (report.prefix.as_deref(), report.created),
+        (Some("b"), ["b.build", "b.test"].map(Into::into).into())
+    );
     assert_eq!(desk.states(), "build=todo test=todo b.build=todo b.test=todo");
     let before = desk.dump();
     let report = file(&desk, "b", "b.yaml", TWO);
@@ -49,6 +52,35 @@ fn whether_a_plan_is_prefixed_is_decided_once() {
     assert_eq!(report.created, ["a.b.two".into()], "an id that came later and was taken");
     let report = file(&desk, "a", "a.yaml", "tasks: [{id: one}, {id: b.two}]");
     assert_eq!((report.unchanged, report.prefixed.len()), (2, 0));
+}
+
+#[test]
+fn short_ids_are_those_of_the_plan_that_is_named() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    file(&desk, "b", "b.yaml", TWO);
+    let mut task = crate::support::new_task("more needs=build");
+    task.plan = Some("b".to_owned());
+    desk.accept(desk.manager.create(task));
+    assert_eq!(desk.task("more").dependencies, ["b.build".into()]);
+}
+
+#[test]
+fn a_part_of_a_prefixed_plan_names_its_tasks_as_the_file_does() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    file(&desk, "b", "b.yaml", TWO);
+    for id in ["test", "b.test"] {
+        let mut part = serde_json::json!({"tasks": [{"id": id, "priority": "high"}]});
+        let complete = |view: &dyn taskpawl_model::View| taskpawl_model::complete_part(view, "b", &mut part);
+        let around = desk.manager.store().view(complete).unwrap();
+        assert_eq!(around, 1, "what it needs");
+        let plan = taskpawl_model::plan_from_json(&part).unwrap();
+        let report = desk.accept(desk.manager.apply(plan, "b", ApplyOptions::default()));
+        assert!(report.created.is_empty(), "{report:?}");
+    }
+    assert_eq!(desk.task("b.test").priority.as_str(), "high");
+    assert_eq!(desk.task("b.test").dependencies, ["b.build".into()]);
 }
 
 #[test]
@@ -76,9 +108,15 @@ fn a_file_with_another_name_is_refused_until_its_plan_is_renamed() {
     desk.accept(desk.manager.rename_plan("a", "z"));
     assert_eq!(file(&desk, "z", "a.yaml", TWO).unchanged, 2);
     assert_eq!(desk.task("build").plan.as_deref(), Some("z"));
-    assert_eq!(said(&desk.manager.rename_plan("a", "y").unwrap_err()).lines().next().unwrap(), "`plan:a` selects no task");
-    let report = desk.accept(desk.manager.undo(None));
-    assert_eq!((report.restored.len(), desk.task("build").plan.as_deref()), (2, Some("a")));
+    assert_eq!(
+        said(&desk.manager.rename_plan("a", "y").unwrap_err()).lines().next().unwrap(),
+        "`plan:a` selects no task"
+    );
+    desk.accept(desk.manager.rename_plan("z", "a"));
+    assert_eq!(
+        (file(&desk, "a", "a.yaml", TWO).unchanged, desk.states()),
+        (2, "build=todo test=todo".into())
+    );
 }
 
 #[test]

@@ -431,16 +431,16 @@ impl<'p> Work<'p> {
         let header = header_by(draft.origin, &self.apply.plan, stored.as_ref());
         report.header = changed_header(stored.as_ref(), &header);
         let params = self.values.all;
-        let is_new_header = stored
-            .is_none_or(|stored| stored.header != header || stored.params != params || !naming.is_of(&stored));
+        let is_new_header = stored.is_none_or(|stored| {
+            stored.header != header || stored.params != params || !naming.is_of(&stored)
+        });
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
             let applied_at = Some(draft.now());
             let notify = report.header.iter().any(|name| name == "notify");
             let notify = notify.then(|| self.apply.plan.notify.clone());
-            let Naming { path, prefix, prefixed, .. } = naming;
             let name = report.plan.clone();
-            let record = PlanRecord { name, header, params, applied_at, path, prefix, prefixed };
+            let record = PlanRecord { name, header, params, applied_at, ..naming.record };
             draft.changes.plans.push(record);
             let applied = PlanApplied {
                 plan: report.plan.clone(),

@@ -75,9 +75,10 @@ const STATE_FIELDS: &[&str] = &[
 impl Draft<'_> {
     pub(super) fn create(&mut self, task: &NewTask) -> Decided<()> {
         check_id(task.id.as_str()).map_err(Refusal::from)?;
-        let dependencies =
-            task.dependencies.iter().map(|id| self.resolve(id)).collect::<Decided<Vec<_>>>()?;
-        let parent = task.parent.as_deref().map(|id| self.resolve(id)).transpose()?;
+        let named = task.plan.as_deref();
+        let dependencies = task.dependencies.iter().map(|id| self.resolve_in(named, id));
+        let dependencies = dependencies.collect::<Decided<Vec<_>>>()?;
+        let parent = task.parent.as_deref().map(|id| self.resolve_in(named, id)).transpose()?;
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
         check_authored(&task.spec, &task.calls)?;
@@ -96,6 +97,16 @@ impl Draft<'_> {
         self.emit_created(key, parent, &dependencies)?;
         self.answer.tasks.push(task.id.clone());
         Ok(())
+    }
+
+    /// Finds a task as the file of a plan calls it, else as [`resolve`](Self::resolve) does.
+    fn resolve_in(&self, plan: Option<&str>, id: &str) -> Decided<Key> {
+        let record = plan.map(|plan| self.view.plan(plan)).transpose()?.flatten();
+        let stored = record.map(|record| record.stored_id(&TaskId::from(id)));
+        match stored.map(|id| self.find_id(id.as_str())).transpose()?.flatten() {
+            Some(key) => Ok(key),
+            None => self.resolve(id),
+        }
     }
 
     fn plan_of_new(&self, given: Option<&str>, parent: Option<Key>) -> Decided<Option<String>> {

@@ -1,7 +1,7 @@
 //! How a plan is known: which file it belongs to, and what its tasks are called in the store.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::command::{Apply, ApplyReport};
 use crate::draft::{Decided, Draft};
@@ -11,75 +11,58 @@ use crate::refusal::Refusal;
 use crate::view::Query;
 use crate::{Key, PlanSource, TaskId, check_id};
 
-/// The file of a plan, and the ids of its tasks where these are not those of the file.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// How a plan is known, and which ids of its file this apply found taken.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Naming {
-    /// The path of the file below the project.
-    pub(super) path: Option<String>,
-    /// What every id begins with, and a dot: decided when the plan is applied first.
-    pub(super) prefix: Option<String>,
-    /// Ids of tasks that came later and were taken, by what the file calls them.
-    pub(super) prefixed: BTreeMap<TaskId, TaskId>,
-    /// Those of them that this apply adds.
+    /// Path, prefix and prefixed ids; the rest is as it was.
+    pub(super) record: PlanRecord,
     new: Vec<TaskId>,
 }
 
 impl Naming {
-    fn of(record: &PlanRecord) -> Self {
-        let PlanRecord { path, prefix, prefixed, .. } = record.clone();
-        Self { path, prefix, prefixed, new: Vec::new() }
-    }
-
     /// Returns whether a plan is known in the same way as before.
-    pub(super) fn is_of(&self, record: &PlanRecord) -> bool {
-        (&self.path, &self.prefix, &self.prefixed) == (&record.path, &record.prefix, &record.prefixed)
+    pub(super) fn is_of(&self, before: &PlanRecord) -> bool {
+        let now = &self.record;
+        (&now.path, &now.prefix, &now.prefixed) == (&before.path, &before.prefix, &before.prefixed)
     }
 
     /// Returns the apply with the ids that the store has.
     pub(super) fn renamed<'a>(&self, apply: &'a Apply) -> Cow<'a, Apply> {
-        let own = |id: &TaskId| match &self.prefix {
-            Some(prefix) => Some(prefixed(prefix, id)),
-            None => self.prefixed.get(id).cloned(),
-        };
-        let ids = apply.plan.tasks.iter().filter_map(|task| task.id.as_ref());
-        let ids: HashMap<TaskId, TaskId> = ids.filter_map(|id| Some((id.clone(), own(id)?))).collect();
-        if ids.is_empty() {
+        if self.record.prefix.is_none() && self.record.prefixed.is_empty() {
             return Cow::Borrowed(apply);
         }
+        let ids = apply.plan.tasks.iter().filter_map(|task| task.id.as_ref());
+        let ids: HashMap<TaskId, TaskId> = ids.map(|id| (id.clone(), self.record.stored_id(id))).collect();
         let mut apply = apply.clone();
         apply.plan.rename_ids(&ids);
         Cow::Owned(apply)
     }
 
     pub(super) fn tell(&self, report: &mut ApplyReport) {
-        report.prefix.clone_from(&self.prefix);
+        report.prefix.clone_from(&self.record.prefix);
         report.prefixed.clone_from(&self.new);
     }
-}
-
-fn prefixed(prefix: &str, id: &TaskId) -> TaskId {
-    TaskId::from(format!("{prefix}.{id}"))
 }
 
 impl Draft<'_> {
     /// Decides how a plan is known. Whether its ids are prefixed is decided once, so that a later task of another plan changes nothing.
     pub(super) fn naming(&self, apply: &Apply) -> Decided<Naming> {
         let stored = self.view.plan(&apply.name)?;
-        let mut naming = stored.as_ref().map(Naming::of).unwrap_or_default();
+        let mut naming = Naming { record: stored.clone().unwrap_or_default(), new: Vec::new() };
         if let Some(source) = &apply.plan.source {
             self.refuse_other_file(&apply.name, source, stored.as_ref())?;
-            naming.path = Some(source.path.clone());
+            naming.record.path = Some(source.path.clone());
         }
-        if naming.prefix.is_some() {
+        if naming.record.prefix.is_some() {
             return Ok(naming);
         }
         let taken = self.taken_ids(apply, &naming)?;
         if stored.is_none() && !taken.is_empty() {
-            naming.prefix = Some(apply.name.clone());
+            naming.record.prefix = Some(apply.name.clone());
             return Ok(naming);
         }
         for id in taken {
-            naming.prefixed.insert(id.clone(), prefixed(&apply.name, &id));
+            naming.record.prefixed.insert(id.clone(), TaskId::from(format!("{}.{id}", apply.name)));
             naming.new.push(id);
         }
         Ok(naming)
@@ -94,12 +77,15 @@ impl Draft<'_> {
         }
         let instance = format!("{}.", apply.name);
         let ids = apply.plan.tasks.iter().filter_map(|task| task.id.as_ref());
-        for id in ids.filter(|id| !naming.prefixed.contains_key(*id)) {
+        for id in ids.filter(|id| !naming.record.prefixed.contains_key(*id)) {
             // The ids of an instance have its name already.
             let is_taken = match self.find_id(id.as_str())? {
                 _ if id.as_str().starts_with(&instance) => false,
                 Some(key) => self.look_at(key)?.plan.as_deref() != Some(&*apply.name),
-                None => self.view.deleted_id(id.as_str())?.is_some_and(|owner| owner.as_ref() != Some(&apply.name)),
+                None => self
+                    .view
+                    .deleted_id(id.as_str())?
+                    .is_some_and(|owner| owner.as_ref() != Some(&apply.name)),
             };
             if is_taken {
                 taken.push(id.clone());

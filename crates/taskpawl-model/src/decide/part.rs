@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::apply::Applied;
 use crate::plan::{expand_call, spec_fields};
+use crate::record::PlanRecord;
 use crate::spec::{Map, NewCall};
 use crate::view::{Query, View, ViewResult};
 use crate::{Key, TaskId};
@@ -33,8 +34,8 @@ pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResul
     let defaults: Vec<String> =
         part["defaults"].as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
     let Some(tasks) = part.get_mut("tasks").and_then(Value::as_array_mut) else { return Ok(0) };
-    let mut known =
-        Known { view, plan, defaults, by_name: None, bases: BTreeMap::new(), placed: BTreeSet::new() };
+    let (record, bases) = (view.plan(plan)?.unwrap_or_default(), BTreeMap::new());
+    let mut known = Known { view, plan, record, defaults, by_name: None, bases, placed: BTreeSet::new() };
     for task in tasks.iter() {
         known.meet(task, false)?;
     }
@@ -55,6 +56,8 @@ pub fn complete_part(view: &dyn View, plan: &str, part: &mut Value) -> ViewResul
 struct Known<'v> {
     view: &'v dyn View,
     plan: &'v str,
+    /// Knows what the store calls its tasks.
+    record: PlanRecord,
     /// Fields that tasks have unless they say otherwise.
     defaults: Vec<String>,
     /// Tasks whose author gave no id; looked for when the part has such a task.
@@ -98,7 +101,7 @@ impl Known<'_> {
     /// Returns the task that an entry speaks of, if the store has it.
     fn find(&mut self, entry: &Value) -> ViewResult<Option<Key>> {
         if let Some(id) = entry["id"].as_str() {
-            return self.view.key(id);
+            return self.view.key(self.record.stored_id(&TaskId::from(id)).as_str());
         }
         let Some(name) = entry.as_str().or(entry["name"].as_str()) else { return Ok(None) };
         if self.by_name.is_none() {
@@ -126,7 +129,11 @@ impl Known<'_> {
         let applied: Option<Applied<'_>> =
             self.view.applied(key)?.and_then(|text| serde_json::from_str(&text).ok());
         Ok(applied.map(|applied| {
-            let reference = if applied.has_id { record.id.to_string() } else { applied.spec.name.clone() };
+            let reference = if applied.has_id {
+                self.record.file_id(&record.id).to_string()
+            } else {
+                applied.spec.name.clone()
+            };
             Base { applied, names: record.body.names.clone(), reference, is_nested: false }
         }))
     }

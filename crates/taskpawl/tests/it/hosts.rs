@@ -1,7 +1,7 @@
 //! What a host brings along: an observer, and a runtime whose time is paused.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -35,7 +35,10 @@ async fn a_run_goes_on_without_an_observer_that_panics() {
     assert_eq!((summary.exit, summary.observer_error.as_deref()), (0, Some("the observer")));
     assert_eq!(plans.get_task("b").unwrap().status, Status::Done);
     let heard = observer.0.lock().unwrap();
-    assert!(matches!(heard.last(), Some(RunEvent::CallEnded { task, .. }) if task.as_str() == "a"), "{heard:?}");
+    assert!(
+        matches!(heard.last(), Some(RunEvent::CallEnded { task, .. }) if task.as_str() == "a"),
+        "{heard:?}"
+    );
 }
 
 #[derive(Debug)]

@@ -100,6 +100,8 @@ pub(super) fn call(
     let mut answer = Answer::new(json!({"plan": report.plan, "unchanged": unchanged}))
         .with("created", json!(report.created))
         .with("changed", json!(report.changed))
+        .with("prefix", json!(report.prefix))
+        .with("prefixed", json!(report.prefixed))
         .with("changedFields", json!(report.header))
         .with("warnings", json!(warnings));
     let was_there = report.unchanged > 0 || !report.changed.is_empty() || !report.gone.is_empty();
