@@ -527,7 +527,9 @@ impl Refusal {
                 Some("use `--as NAME` for a plan of its own, or `--moved` where the file has moved".to_owned())
             }
             Self::PlanRenamed { from, to, .. } => Some(format!(
-                "`taskpawl plan rename {from} {to}` gives the plan that name; `--as NAME` makes one of its own"
+                "`taskpawl plan rename {} {}` gives the plan that name; `--as NAME` makes one of its own",
+                from.as_str(),
+                to.as_str()
             )),
             Self::PlanConflict { .. } => Some(
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"

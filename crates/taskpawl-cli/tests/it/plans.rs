@@ -60,11 +60,38 @@ fn what_ran_does_not_change_under_a_plan() {
     cli.run(&["done", "a"]).ok();
     cli.file("p.yaml", "tasks: [{id: a, timeout: 6m}, {id: b, run: 'false'}]");
     cli.file("q.yaml", "tasks: [{id: a}]");
-    insta::assert_snapshot!(cli.session(&[
-        &["apply", "p.yaml"],
+    insta::assert_snapshot!(cli.session(&[&["apply", "p.yaml"], &["apply", "p.yaml", "--json"]]));
+}
+
+#[test]
+fn a_second_file_with_the_same_ids_is_told_how_its_tasks_are_called() {
+    let cli = Cli::new();
+    cli.file("p.yaml", "tasks: [{id: a, run: 'true'}]");
+    cli.file("q.yaml", "tasks: [{id: a, run: 'true'}]");
+    cli.run(&["run-all-ready", "--plan", "p.yaml"]).ok();
+    let first = cli.run(&["run-all-ready", "--plan", "q.yaml"]).ok().stderr;
+    assert!(first.contains("all tasks of the plan begin with `q.`, as `q.a`"), "{first}");
+    let again = cli.run(&["run-all-ready", "--plan", "q.yaml"]).ok().stderr;
+    assert!(!again.contains("begin with"), "it is said once: {again}");
+}
+
+#[test]
+fn a_plan_is_that_of_its_file() {
+    let cli = Cli::new();
+    let plan = "{name: one, tasks: [{id: a}]}";
+    cli.file("p.yaml", plan);
+    cli.file("q.yaml", plan);
+    let named_anew = plan.replace("one", "two");
+    cli.run(&["apply", "p.yaml"]).ok();
+    let told = cli.session(&[&["apply", "q.yaml"], &["apply", "q.yaml", "--moved"]]);
+    cli.file("q.yaml", &named_anew);
+    let then = cli.session(&[
         &["apply", "q.yaml"],
-        &["apply", "q.yaml", "--json"]
-    ]));
+        &["plan", "rename", "one", "two"],
+        &["apply", "q.yaml"],
+        &["plan", "rename", "one", "three", "--json"],
+    ]);
+    insta::assert_snapshot!(format!("{told}{then}"));
 }
 
 #[test]

@@ -112,8 +112,9 @@ fn huge_plans_fit_into_a_thousand_tokens() {
         let plan = plan
             .replace("hand-", &format!("h{}-", name.len()))
             .replace("call-", &format!("c{}-", name.len()));
-        cli.file("plan.json", &plan);
-        cli.run(&["apply", "plan.json"]).ok();
+        let file = format!("p{}.json", name.len());
+        cli.file(&file, &plan);
+        cli.run(&["apply", &file]).ok();
         for kind in ["claim", "block", "fail"] {
             let ids: Vec<String> = cli.run(&["ready", "--limit", "30", "--json"]).ok().json()["data"]
                 .as_array()
