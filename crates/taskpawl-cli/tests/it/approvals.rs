@@ -322,8 +322,8 @@ fn a_program_that_a_task_runs_takes_no_approval_away() {
     cli.file("stripped.yaml", "name: release\ntasks: [{id: paint, run: 'true'}]");
     let ways: [&[&str]; 3] = [
         &["update", "paint", "--unset", "approval"],
-        &["apply", "stripped.yaml"],
-        &["run-all-ready", "--plan", "stripped.yaml"],
+        &["apply", "stripped.yaml", "--moved"],
+        &["run-all-ready", "--plan", "stripped.yaml", "--moved"],
     ];
     for way in ways {
         let run = cli.run(way);
