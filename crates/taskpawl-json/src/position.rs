@@ -16,7 +16,7 @@ impl Position {
     pub(crate) fn of(text: &[u8], offset: usize) -> Self {
         let before = &text[..offset];
         let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let lines = before.iter().filter(|byte| **byte == b'\n').count();
+        let lines = before.split(|byte| *byte == b'\n').count() - 1;
         let column = String::from_utf8_lossy(&before[begin..]).chars().count();
         let from_one = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
         Self { line: from_one(lines), column: from_one(column) }

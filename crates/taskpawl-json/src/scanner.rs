@@ -27,7 +27,7 @@ struct Scanner<'t> {
     keys: Vec<Range<usize>>,
 }
 
-impl<'t> Scanner<'t> {
+impl Scanner<'_> {
     fn scan(mut self) -> Result<(), JsonFault> {
         while let Some(byte) = self.text.get(self.at) {
             match byte {
