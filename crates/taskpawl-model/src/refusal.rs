@@ -432,6 +432,16 @@ pub enum Refusal {
     },
 }
 
+/// What to do with a file whose name belongs to the plan of another file.
+const OTHER_FILE: &str = "use `--as NAME` for a plan of its own, or `--moved` where the file has moved";
+
+fn renamed(from: &str, to: &str) -> String {
+    format!(
+        "`taskpawl plan rename {} {}` gives the plan that name; `--as NAME` makes one of its own",
+        &from, &to
+    )
+}
+
 fn names(names: &[impl std::fmt::Display]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
@@ -523,14 +533,8 @@ impl Refusal {
                 Some("remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with `cancel`".to_owned())
             }
             Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
-            Self::PlanElsewhere { .. } => {
-                Some("use `--as NAME` for a plan of its own, or `--moved` where the file has moved".to_owned())
-            }
-            Self::PlanRenamed { from, to, .. } => Some(format!(
-                "`taskpawl plan rename {} {}` gives the plan that name; `--as NAME` makes one of its own",
-                from.as_str(),
-                to.as_str()
-            )),
+            Self::PlanElsewhere { .. } => Some(OTHER_FILE.to_owned()),
+            Self::PlanRenamed { from, to, .. } => Some(renamed(from, to)),
             Self::PlanConflict { .. } => Some(
                 "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
                     .to_owned(),

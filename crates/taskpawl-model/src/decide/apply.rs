@@ -140,7 +140,7 @@ impl<'p> Work<'p> {
                 Standing::Unstarted => draft.close(*key)?,
                 // Its items used the value, and are looked at as all tasks are.
                 _ if draft.task(*key)?.spec.for_each.is_some() => draft.close(*key)?,
-                standing => {
+                standing @ (Standing::GoesOn | Standing::Keeps | Standing::Interrupted) => {
                     let calls = draft.continued_calls(*key, None)?;
                     let taken = draft.take_work(*key, standing, calls, true)?;
                     self.conflicts.extend(taken.err());

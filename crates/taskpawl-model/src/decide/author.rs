@@ -287,12 +287,11 @@ impl Draft<'_> {
         let mut changed = BTreeMap::new();
         let mut after = record.clone();
         for (field, value) in fields {
-            match field.as_str() {
-                "dependencies" => self.replace_dependencies(key, value, &mut changed)?,
-                _ => {
-                    let value = read_field(&record.spec, field, value)?;
-                    change_field(&mut after, field, &value, &mut changed)?;
-                }
+            if field == "dependencies" {
+                self.replace_dependencies(key, value, &mut changed)?;
+            } else {
+                let value = read_field(&record.spec, field, value)?;
+                change_field(&mut after, field, &value, &mut changed)?;
             }
         }
         check_milestone(&after.spec, !self.calls(key)?.is_empty())?;

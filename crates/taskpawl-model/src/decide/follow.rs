@@ -103,7 +103,7 @@ impl Draft<'_> {
         is_whole: bool,
     ) -> Decided<Result<(), String>> {
         let record = self.task(key)?;
-        let next = self.continuation(key, &record, calls, is_whole)?;
+        let next = self.continuation(key, &record, &calls, is_whole)?;
         if let Some(problem) = self.against(key, &record, standing, &next)? {
             return Ok(Err(problem));
         }
@@ -141,7 +141,7 @@ impl Draft<'_> {
         &mut self,
         key: Key,
         record: &TaskRecord,
-        new: Vec<CallRecord>,
+        new: &[CallRecord],
         is_whole: bool,
     ) -> Decided<Continuation> {
         let old = self.known_calls(key)?;
@@ -150,7 +150,7 @@ impl Draft<'_> {
         };
         let kept: BTreeSet<CallId> = match record.spec.mode() {
             Mode::Sequential => {
-                let pairs = old.iter().zip(&new).take_while(|(old, new)| is_kept(old, new));
+                let pairs = old.iter().zip(new).take_while(|(old, new)| is_kept(old, new));
                 pairs.map(|(old, _)| old.id.clone()).collect()
             }
             Mode::Parallel => {
@@ -243,10 +243,8 @@ fn done_twice(id: &TaskId, call: &CallRecord) -> String {
 
 /// Returns a call that begins from the start. How often it was started stays: that tells late reports from new ones.
 fn begun_before(call: CallRecord, old: &CallRecord) -> CallRecord {
-    let emitted = match old.body.status {
-        CallStatus::Succeeded => Vec::new(),
-        _ => old.body.emitted.clone(),
-    };
+    let has_succeeded = old.body.status == CallStatus::Succeeded;
+    let emitted = if has_succeeded { Vec::new() } else { old.body.emitted.clone() };
     let body = CallBody { attempts: old.body.attempts, emitted, ..CallBody::default() };
     CallRecord { body: body.into(), ..call }
 }

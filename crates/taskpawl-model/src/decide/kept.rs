@@ -52,10 +52,9 @@ impl Draft<'_> {
             | Command::Import(_)
             | Command::Grow(_) => is_within_call,
             Command::Once(once) => self.is_kept_from_deciding(&once.command),
-            // The approvals of its tasks stay as they are.
-            Command::RenamePlan { .. } => false,
             // They make tasks and calls, report, or only follow what the plan says.
             Command::Create(_)
+            | Command::RenamePlan { .. }
             | Command::AddCall { .. }
             | Command::Note { .. }
             | Command::Claim { .. }
