@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, Protocol, RawProtocol, SocketType, socket};
@@ -41,6 +42,9 @@ pub(super) const WAYS: &[Way] = &[
         let socket = UnixDatagram::unbound()?;
         socket.send_to(b"escaped", world.socket.with_extension("datagram")).map(drop)
     }),
+    Way::held("unix-socket-relative-name", |world| reach(&world.home.join("relative"))),
+    Way::held("unix-socket-renamed", |world| reach(&world.home.join("renamed"))),
+    Way::held("unix-socket-hard-link", |world| reach(&world.home.join("second-name"))),
     Way::held("abstract-socket", |world| {
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&world.abstract_name)?;
         UnixStream::connect_addr(&address)?.write_all(b"escaped")
@@ -60,6 +64,10 @@ pub(super) const WAYS: &[Way] = &[
     Way::held("join-network", |_| join("net")).open_to(Control::Superuser),
     Way::held("configure-device", configure_device).open_to(Control::Depends),
 ];
+
+fn reach(socket: &Path) -> io::Result<()> {
+    UnixStream::connect(socket)?.write_all(b"escaped")
+}
 
 fn connect(address: SocketAddr) -> io::Result<()> {
     TcpStream::connect_timeout(&address, PATIENCE)?.write_all(b"escaped")

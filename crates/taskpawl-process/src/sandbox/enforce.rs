@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::mounts::Covered;
 use super::namespaces::Namespaces;
 use super::places::Places;
+use super::sockets::Sockets;
 use super::{cgroup, mounts, namespaces, privileges, syscalls, walls};
 use crate::faults::{self, Fault};
 use crate::profile::{Enforcement, Level, Network, NetworkWall, Profile};
@@ -60,8 +61,8 @@ fn confine(profile: &Profile, enforcement: &mut Enforcement) -> Result<Option<Ow
     let places = Places::of(profile);
     places.check()?;
     places.describe_gaps(&mut enforcement.gaps);
-    // As long as it shows the sockets of the network that is left behind.
-    let sockets = mounts::listening_sockets();
+    // Before the namespace of the network is left: the kernel lists the sockets of the own one alone.
+    let sockets = Sockets::list();
     let namespaces = namespaces::enter(wants_own_network(profile));
     enforcement.network = network_wall(profile, &namespaces, &mut enforcement.gaps);
     let covered = cover(profile, &places, &namespaces, &sockets, &mut enforcement.gaps)?;
@@ -117,7 +118,7 @@ fn cover(
     profile: &Profile,
     places: &Places,
     namespaces: &Namespaces,
-    sockets: &[PathBuf],
+    sockets: &Sockets,
     gaps: &mut Vec<String>,
 ) -> Result<Option<Covered>, Refusal> {
     let problem = if namespaces.mounts {

@@ -7,6 +7,7 @@ mod mounts;
 mod namespaces;
 mod places;
 mod privileges;
+mod sockets;
 mod syscalls;
 mod walls;
 

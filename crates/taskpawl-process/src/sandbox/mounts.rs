@@ -1,9 +1,9 @@
 use std::ffi::{CStr, CString};
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, statx};
@@ -13,6 +13,7 @@ use rustix::mount::{
 };
 
 use super::places::{Places, is_beneath};
+use super::sockets::Sockets;
 
 /// Directories full of what other programs can be reached by. Programs see an empty one with the places of the profile in it.
 const SHARED: [&str; 2] = ["/run", "/tmp"];
@@ -43,21 +44,10 @@ pub(super) fn make_private() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Returns the sockets that other programs listen at, as far as they have a path.
-pub(super) fn listening_sockets() -> Vec<PathBuf> {
-    let text = std::fs::read("/proc/net/unix").unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let paths = text.lines().filter_map(|line| Some(PathBuf::from(&line[line.find(" /")? + 1..])));
-    let mut paths: Vec<_> = paths.collect();
-    paths.sort();
-    paths.dedup();
-    paths
-}
-
 /// Makes everything read-only but the places that may be written, and covers what is hidden, or leads to other programs.
 ///
 /// What must be covered and could not be is added to `gaps`.
-pub(super) fn cover(places: &Places, sockets: &[PathBuf], gaps: &mut Vec<String>) -> io::Result<Covered> {
+pub(super) fn cover(places: &Places, sockets: &Sockets, gaps: &mut Vec<String>) -> io::Result<Covered> {
     let shared = shared(places);
     let attached = attached(places, &shared)?;
     if !places.write.iter().any(|path| path == Path::new("/")) {
@@ -88,7 +78,10 @@ pub(super) fn cover(places: &Places, sockets: &[PathBuf], gaps: &mut Vec<String>
         }
         note_unless_guarded(gaps, places, "not hidden", path, covered)?;
     }
-    for path in sockets.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
+    // Only now: what programs do not see needs no search.
+    let (reached, unsearched) = sockets.reached_at(&places.read, &places.write);
+    gaps.extend(unsearched);
+    for path in reached.iter().filter(|path| !places.is_written(path) && is_socket(path)) {
         note(gaps, "can be connected to", path, empty.cover(path));
     }
     empty.forget();
@@ -232,14 +225,15 @@ fn is_mounted(path: &Path) -> io::Result<bool> {
 
 /// What covers that which is hidden.
 struct Empty {
-    /// An empty file; it has no name any more when programs start.
+    /// An empty file, which has no name any more when programs start. Programs have no capabilities, so that those of the administrator
+    /// cannot read it either: a program that reads nothing and goes on would take a hidden file for an empty one.
     file: Option<PathBuf>,
 }
 
 impl Empty {
     fn make(own: &[&str]) -> Self {
         let file = own.contains(&MEMORY).then(|| Path::new(MEMORY).join("empty"));
-        Self { file: file.filter(|file| File::create_new(file).is_ok()) }
+        Self { file: file.filter(|file| make_unreadable(file).is_ok()) }
     }
 
     fn cover(&self, path: &Path) -> io::Result<()> {
@@ -256,6 +250,10 @@ impl Empty {
         // With the name it would only be something that programs wonder about.
         let _ = self.file.map(std::fs::remove_file);
     }
+}
+
+fn make_unreadable(path: &Path) -> io::Result<()> {
+    File::create_new(path)?.set_permissions(Permissions::from_mode(0))
 }
 
 /// Mounts an empty file system that lives in memory.

@@ -113,6 +113,9 @@ fn programs(network: NetworkWall, has_mounts: bool) -> Result<Vec<BpfProgram>, B
     };
     let mut denied = denied()?;
     denied.insert(libc::SYS_socket, sockets(network, has_mounts)?);
+    if !has_mounts {
+        denied.insert(libc::SYS_socketpair, datagram_pairs()?);
+    }
     Ok(vec![
         #[cfg(target_arch = "x86_64")]
         without_second_numbering(),
@@ -170,6 +173,17 @@ fn sockets(network: NetworkWall, has_mounts: bool) -> Result<Vec<SeccompRule>, B
         rules.push(one(family(SeccompCmpOp::Eq, libc::AF_UNIX)?)?);
     }
     Ok(rules)
+}
+
+/// Returns the pairs of sockets that are denied where nothing covers the sockets of other programs: one end of a pair for datagrams sends
+/// to any of them by its path. The kernel makes such a pair for `SOCK_RAW`, too.
+fn datagram_pairs() -> Result<Vec<SeccompRule>, BackendError> {
+    const KINDS: u64 = 0xf;
+    let of_kind = |kind: libc::c_int| {
+        let kind = u64::from(kind.cast_unsigned());
+        one(SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(KINDS), kind)?)
+    };
+    [libc::SOCK_DGRAM, libc::SOCK_RAW].into_iter().map(of_kind).collect()
 }
 
 fn one(condition: SeccompCondition) -> Result<SeccompRule, BackendError> {

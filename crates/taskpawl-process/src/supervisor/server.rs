@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::calls::Calls;
@@ -76,7 +77,7 @@ fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     let mut descriptors = message.descriptors.into_iter();
     let lock = if start.has_lock { descriptors.next() } else { None };
     let mut enforced = match &start.profile {
-        Some(profile) if start.version == VERSION => enforce(profile).map(Some),
+        Some(profile) if start.version == VERSION => with_own_umask(|| enforce(profile)).map(Some),
         Some(_) | None => Ok(None),
     };
     let room = enforced.as_mut().ok().and_then(|enforced| enforced.as_mut()?.room.take());
@@ -89,6 +90,14 @@ fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
     Message::new(bytes, Vec::new())?.send(socket)?;
     let lock = lock.filter(|_| !faults::is_on(Fault::EarlyLock));
     Ok(is_ready.then(|| Greeted { mark: start.mark.into_owned(), lock, room }))
+}
+
+/// Does something whose files and directories must not depend on the umask of the caller, which programs get all the same.
+fn with_own_umask<T>(make: impl FnOnce() -> T) -> T {
+    let of_caller = rustix::process::umask(Mode::from_raw_mode(0o022));
+    let made = make();
+    rustix::process::umask(of_caller);
+    made
 }
 
 fn hello(enforced: Option<Enforced>) -> Hello {

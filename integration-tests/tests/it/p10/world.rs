@@ -148,6 +148,9 @@ impl Around {
         });
         let unix = UnixListener::bind(&self.world.socket).unwrap();
         self.hear(move || unix.accept().and_then(|(mut stream, _)| stream.read(&mut [0; 16])));
+        for path in sockets_under_other_names(&self.world.home) {
+            self.hear(move || path.accept().and_then(|(mut stream, _)| stream.read(&mut [0; 16])));
+        }
         let datagrams = UnixDatagram::bind(self.world.socket.with_extension("datagram")).unwrap();
         self.hear(move || datagrams.recv(&mut [0; 16]));
         let address = SocketAddr::from_abstract_name(&self.world.abstract_name).unwrap();
@@ -214,6 +217,23 @@ impl Drop for Around {
         let _ = self.bystander.kill();
         let _ = self.bystander.wait();
     }
+}
+
+/// Returns listeners at sockets in a home that are not called what they were bound by.
+fn sockets_under_other_names(home: &Path) -> [UnixListener; 3] {
+    let renamed = UnixListener::bind(home.join("first-name")).unwrap();
+    fs::rename(home.join("first-name"), home.join("renamed")).unwrap();
+    let linked = UnixListener::bind(home.join("only-name")).unwrap();
+    fs::hard_link(home.join("only-name"), home.join("second-name")).unwrap();
+    // The directory of this process is that of all its tests, so the name leads there from it.
+    let here = std::env::current_dir().unwrap();
+    let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let relative = up.join(home.join("relative").strip_prefix("/").unwrap());
+    let relative = UnixListener::bind(relative).unwrap();
+    for name in ["renamed", "only-name", "relative"] {
+        fs::set_permissions(home.join(name), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    [renamed, linked, relative]
 }
 
 fn lay_out(directory: &Path, files: &[&str], text: &str) {
