@@ -123,6 +123,21 @@ pub enum SpawnError {
     Closed,
 }
 
+impl SpawnError {
+    /// Returns whether the program was not started because this process, or the machine, has no descriptors left.
+    pub(crate) fn lacks_descriptors(&self) -> bool {
+        let (Self::File { source, .. }
+        | Self::Start { source, .. }
+        | Self::Handover { source }
+        | Self::SupervisorStart { source, .. }) = self
+        else {
+            return false;
+        };
+        let errno = rustix::io::Errno::from_io_error(source);
+        errno == Some(rustix::io::Errno::MFILE) || errno == Some(rustix::io::Errno::NFILE)
+    }
+}
+
 impl From<Refusal> for SpawnError {
     fn from(Refusal { missing, advice, .. }: Refusal) -> Self {
         Self::Sandbox { missing, advice }

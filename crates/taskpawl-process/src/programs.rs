@@ -26,6 +26,9 @@ use crate::watch::{Watched, watch};
 /// How long programs with pipes have for ending by themselves when the run is over.
 const PIPED_PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long a program waits that cannot be started for lack of descriptors, before the next try.
+const DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
+
 /// Who starts and owns programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +119,29 @@ impl Programs {
     ///
     /// Dropping the future kills the program in the same way; the output files stay.
     pub async fn run(
+        &self,
+        program: &Program,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, SpawnError> {
+        loop {
+            match self.try_run(program, limits, cancel).await {
+                // Nothing was started, and other programs of the run give descriptors back when they end.
+                Err(error) if error.lacks_descriptors() && !cancel.is_cancelled() => {
+                    tokio::select! {
+                        () = tokio::time::sleep(DESCRIPTORS_PAUSE) => {}
+                        () = cancel.cancelled() => return Err(error),
+                    }
+                    if limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return Err(error);
+                    }
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn try_run(
         &self,
         program: &Program,
         limits: &Limits,
