@@ -1,6 +1,6 @@
 //! What programs made that is obeyed later: what is not there cannot be covered, so it is looked for afterwards.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::carve::beside;
 use super::closed::is_opened;
 use super::places::SandboxPlaces;
-use super::repositories;
+use super::repositories::{self, Indexed, Indexes};
 use super::sockets::is_somebodys;
 use super::tree::Tree;
 use crate::builtin::blocking;
@@ -68,6 +68,7 @@ pub(super) struct Watch {
 #[derive(Debug)]
 struct State {
     tree: Tree,
+    indexes: Indexes,
     /// Where programs may write beside the project, and directories of git elsewhere.
     places: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
@@ -111,6 +112,7 @@ impl Watch {
     pub(super) fn new(root: &Path) -> Self {
         let state = State {
             tree: Tree::new(root),
+            indexes: Indexes::default(),
             places: BTreeSet::new(),
             repositories: BTreeSet::new(),
             opened: BTreeSet::new(),
@@ -140,8 +142,9 @@ impl Watch {
         let repositories: BTreeSet<_> =
             repositories.into_iter().filter(|git| is_new(&state.repositories, git)).collect();
         let mut there = found_in(&places, &repositories);
+        let (gits, tracked) = state.gits();
         if is_first {
-            there.extend(found_beneath(&state.tree));
+            there.extend(found_beneath(&state.tree, &gits));
         }
         for obeyed in there {
             state.known.entry(obeyed).or_insert(0);
@@ -151,10 +154,10 @@ impl Watch {
         let gap = state.tree.gap();
         state.gap_is_told |= gap.is_some();
         Found {
-            secrets: state.tree.secrets().cloned().collect(),
+            secrets: state.tree.secrets().filter(|path| !tracked.contains(*path)).cloned().collect(),
             sockets: state.tree.sockets().filter(|socket| is_somebodys(socket)).cloned().collect(),
             absent: absent(&state.tree),
-            repositories: state.tree.repositories().cloned().collect(),
+            repositories: gits,
             gap,
         }
     }
@@ -199,7 +202,8 @@ impl State {
     fn look(&mut self) {
         self.tree.look();
         let mut now = found_in(&self.places, &self.repositories);
-        now.extend(found_beneath(&self.tree));
+        let (gits, _) = self.gits();
+        now.extend(found_beneath(&self.tree, &gits));
         now.retain(|obeyed| !self.is_looked_into(obeyed));
         now.extend(found_beside(&self.opened));
         self.known.retain(|obeyed, _| now.contains(obeyed));
@@ -211,6 +215,14 @@ impl State {
         }
     }
 
+    /// Returns every repository of the project, those of gitlinks too, and the files with secrets that git tracks.
+    fn gits(&mut self) -> (Vec<PathBuf>, HashSet<PathBuf>) {
+        let mut gits: Vec<PathBuf> = self.tree.repositories().cloned().collect();
+        let Indexed { gitlinks, tracked } = self.indexes.of(&gits);
+        gits.extend(gitlinks);
+        (gits, tracked)
+    }
+
     /// Returns whether the parts of a place are told of instead of it.
     fn is_looked_into(&self, obeyed: &Obeyed) -> bool {
         let is_opened = || self.opened.iter().any(|(place, _)| *place == obeyed.path);
@@ -218,10 +230,9 @@ impl State {
     }
 }
 
-fn found_beneath(tree: &Tree) -> BTreeSet<Obeyed> {
-    let gits: Vec<PathBuf> = tree.repositories().cloned().collect();
+fn found_beneath(tree: &Tree, gits: &[PathBuf]) -> BTreeSet<Obeyed> {
     let own = repositories::active(&[tree.root().join(".git")]);
-    there(tree.obeyed()).chain(repositories::active(&gits)).chain(own).collect()
+    there(tree.obeyed()).chain(repositories::active(gits)).chain(own).collect()
 }
 
 fn absent(tree: &Tree) -> BTreeSet<PathBuf> {
@@ -388,6 +399,46 @@ mod tests {
         scene.write("fresh/.git/worktrees/w/commondir", "../..\n");
         scene.write("tree/.git", "gitdir: ../fresh/.git/worktrees/w\n");
         assert_eq!(scene.since(0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_gitlink_is_a_repository_wherever_it_lies() {
+        let scene = Scene::new();
+        let git = |args: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.args(args).current_dir(scene.dir.path().join("p")).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            assert!(command.output().unwrap().status.success(), "{args:?}");
+        };
+        git(&["init", "-q"]);
+        scene.watch.open(&[], None);
+        scene.repository("vendor/x/.git");
+        scene.write("vendor/x/.git/config", "[core]\n\tfsmonitor = ./x\n");
+        assert_eq!(scene.since(0), Vec::<String>::new(), "git does not enter it");
+        git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},vendor/x", "1".repeat(40))]);
+        assert_eq!(scene.since(0), ["vendor/x/.git/config (core.fsmonitor)"]);
+    }
+
+    #[test]
+    fn a_tracked_file_of_the_environment_is_hidden_only_when_it_was_changed() {
+        let scene = Scene::new();
+        let git = |args: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.args(args).current_dir(scene.dir.path().join("p")).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            assert!(command.output().unwrap().status.success(), "{args:?}");
+        };
+        for name in ["a/.env", ".env", ".env.local"] {
+            scene.write(name, "A=1\n");
+        }
+        git(&["init", "-q"]);
+        git(&["add", "-f", ".env", "a/.env"]);
+        let hidden = || -> Vec<PathBuf> {
+            let mut found = scene.watch.open(&[], None).secrets;
+            found.sort();
+            found.iter().map(|path| path.strip_prefix(scene.dir.path().join("p")).unwrap().into()).collect()
+        };
+        assert_eq!(hidden(), [Path::new(".env.local")]);
+        scene.write("a/.env", "A=secret\n");
+        assert_eq!(hidden(), [Path::new(".env.local"), Path::new("a/.env")]);
     }
 
     #[test]

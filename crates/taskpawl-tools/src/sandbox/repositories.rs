@@ -1,8 +1,9 @@
 //! The repositories of a project, and what in them git obeys when somebody uses it later.
 
+mod index;
 mod settings;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -10,9 +11,12 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use self::index::{Entry, EntryKind};
 use self::settings::Led;
 use super::carve::plain;
+use super::dotenv;
 use super::made::Obeyed;
+use super::tree::is_settled;
 
 /// What in the directory of a repository, of a submodule or of a worktree is run, or leads to what is run: `commondir` says where
 /// the configuration and the hooks are.
@@ -132,6 +136,78 @@ fn active_at(place: PathBuf) -> Vec<Obeyed> {
             found.map(|path| Obeyed { place: place.clone(), ..Obeyed::found(path) }).collect()
         }
         Ok(_) => vec![Obeyed::found(place)],
+    }
+}
+
+/// The indexes of repositories, read again when they have changed.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    known: BTreeMap<PathBuf, (Option<[i64; 5]>, Vec<Entry>)>,
+}
+
+/// What the indexes of repositories say.
+#[derive(Debug, Default)]
+pub(super) struct Indexed {
+    /// The `.git` of every gitlink, wherever it lies: `git status` enters these repositories.
+    pub(super) gitlinks: Vec<PathBuf>,
+    /// The files with secrets that git tracks, as it has them: whoever reads the repository knows them.
+    pub(super) tracked: HashSet<PathBuf>,
+}
+
+impl Indexes {
+    /// Returns what the indexes of the repositories at `gits` say, and those of the gitlinks in them.
+    pub(super) fn of(&mut self, gits: &[PathBuf]) -> Indexed {
+        let mut indexed = Indexed::default();
+        let mut seen: HashSet<PathBuf> = gits.iter().cloned().collect();
+        let mut waiting = gits.to_vec();
+        let mut before = std::mem::take(&mut self.known);
+        while let Some(git) = waiting.pop() {
+            for directory in directories(&directory_of(&git)) {
+                let Some(tree) = directory.tree() else { continue };
+                let index = directory.path.join("index");
+                let read = read_index(&index, before.remove(&index));
+                for Entry { path, kind } in &read.1 {
+                    let path = tree.join(path);
+                    match kind {
+                        EntryKind::File(hash) if index::is_as_tracked(&path, hash) => {
+                            indexed.tracked.insert(path);
+                        }
+                        EntryKind::Gitlink if seen.len() < MOST && seen.insert(path.join(".git")) => {
+                            waiting.push(path.join(".git"));
+                            indexed.gitlinks.push(path.join(".git"));
+                        }
+                        EntryKind::File(_) | EntryKind::Gitlink => {}
+                    }
+                }
+                self.known.insert(index, read);
+            }
+        }
+        indexed
+    }
+}
+
+/// Reads an index, unless it is as it was `before`.
+fn read_index(
+    index: &Path,
+    before: Option<(Option<[i64; 5]>, Vec<Entry>)>,
+) -> (Option<[i64; 5]>, Vec<Entry>) {
+    let stamp = index::stamp(index);
+    match before {
+        Some(before) if before.0.is_some() && before.0 == stamp => before,
+        // One that has just changed is read again: another change may have the same time.
+        Some(_) | None => (
+            stamp.filter(|stamp| is_settled(stamp[2])),
+            index::entries(index, |name| dotenv::is_secret(&name.to_lowercase())),
+        ),
+    }
+}
+
+/// Returns the directory of a repository, which a file `.git` names.
+fn directory_of(git: &Path) -> PathBuf {
+    let named = text(git).ok().and_then(|said| Some(said.strip_prefix("gitdir:")?.trim().to_owned()));
+    match (named, git.parent()) {
+        (Some(named), Some(above)) => plain(&above.join(named)),
+        _ => git.to_owned(),
     }
 }
 

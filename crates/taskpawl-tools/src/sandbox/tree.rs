@@ -241,15 +241,21 @@ impl Stamp {
         Some(Self { device: metadata.dev(), inode: metadata.ino(), changed })
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is compared with the clock of the file system, and shown to nobody"
-    )]
     fn is_settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let changed = Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
-        now.checked_sub(changed).is_some_and(|age| age > UNSETTLED)
+        is_settled(self.changed.0)
     }
+}
+
+/// Returns whether a change, in seconds of the clock of a file system, is long enough ago: what changes again in the same tick has the
+/// same time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is compared with the clock of the file system, and shown to nobody"
+)]
+pub(super) fn is_settled(changed: i64) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let changed = Duration::from_secs(u64::try_from(changed).unwrap_or(0));
+    now.checked_sub(changed).is_some_and(|age| age > UNSETTLED)
 }
 
 /// Returns whether directories of this name are not looked into.
