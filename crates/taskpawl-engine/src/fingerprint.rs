@@ -1,14 +1,22 @@
 //! What the success of a task with `cache` depends on, as one number: its work, and the contents of its files.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 use taskpawl_model::{CacheInputs, paths};
+use taskpawl_tools::open_file;
+
+/// How many files are looked at, and how deep: links can make a few directories look like many.
+const ENTRIES: usize = 1_000_000;
+const DEPTH: usize = 1_000;
+
+/// The bits of a mode that say what something is.
+const KIND: u32 = 0o170_000;
 
 /// Returns the fingerprint of a task in the project at `root`; `None` where a file could not be read, or changed while it was: then
 /// nothing may be concluded. Blocks.
@@ -16,71 +24,128 @@ pub(crate) fn fingerprint(root: &Path, inputs: &CacheInputs) -> Option<String> {
     let mut hash = Sha256::new();
     let mut patterns: Vec<&String> = inputs.files.iter().collect();
     patterns.sort();
-    for pattern in patterns {
-        add_text(&mut hash, pattern);
-        let files = matching(root, pattern).ok()?;
+    let excluded: Vec<Pattern> =
+        patterns.iter().filter_map(|text| text.strip_prefix('!')).map(Pattern::of).collect::<Option<_>>()?;
+    for text in patterns {
+        add_text(&mut hash, text.as_bytes());
+        if text.starts_with('!') {
+            continue;
+        }
+        let mut files = matching(root, &Pattern::of(text)?).ok()?;
+        files.retain(|path| !excluded.iter().any(|pattern| pattern.is_about(path)));
         hash.update((files.len() as u64).to_le_bytes());
         for path in files {
-            add_text(&mut hash, &path.to_string_lossy());
+            add_text(&mut hash, path.as_os_str().as_bytes());
             hash.update(content(&root.join(path)).ok()??);
         }
     }
     Some(format!("{}.{:x}", inputs.work, hash.finalize()))
 }
 
-fn add_text(hash: &mut Sha256, text: &str) {
+fn add_text(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_le_bytes());
-    hash.update(text.as_bytes());
+    hash.update(text);
+}
+
+/// A pattern of files beneath the project.
+struct Pattern {
+    text: String,
+    glob: GlobMatcher,
+}
+
+impl Pattern {
+    /// Returns nothing for what leads out of the project, or is no pattern.
+    fn of(text: impl AsRef<str>) -> Option<Self> {
+        let text = paths::beneath(text.as_ref())?;
+        let glob = GlobBuilder::new(&text).literal_separator(true).build().ok()?;
+        Some(Self { glob: glob.compile_matcher(), text })
+    }
+
+    /// Returns whether it matches a file or a directory above it.
+    fn is_about(&self, path: &Path) -> bool {
+        self.glob.is_match(path) || path.starts_with(&self.text)
+    }
 }
 
 /// Returns the files that a pattern matches, in order; of a directory, all below it.
-fn matching(root: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
-    let outside = || io::Error::other("the pattern leads out of the project");
-    let pattern = &*paths::beneath(pattern).ok_or_else(outside)?;
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(io::Error::other)?;
-    let glob = glob.compile_matcher();
-    let start = root.join(paths::written(&[pattern.to_owned()]).pop().unwrap_or_default());
-    if fs::symlink_metadata(&start).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        return Ok(Vec::new());
+fn matching(root: &Path, pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
+    let start = PathBuf::from(paths::written(std::slice::from_ref(&pattern.text)).pop().unwrap_or_default());
+    match fs::symlink_metadata(root.join(&start)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        found => drop(found?),
     }
-    if !start.exists() {
-        // A link that leads nowhere.
-        return Ok(vec![PathBuf::from(pattern)]);
-    }
-    let walk = WalkBuilder::new(&start)
-        .standard_filters(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .build();
-    let mut files = Vec::new();
-    for entry in walk {
-        let entry = entry.map_err(io::Error::other)?;
-        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if !is_dir && is_meant(&glob, pattern, path) {
-            files.push(path.to_owned());
+    let mut walk =
+        Walk { root, real: root.canonicalize()?, above: Vec::new(), left: ENTRIES, found: Vec::new() };
+    walk.visit(&start)?;
+    walk.found.retain(|path| pattern.is_about(path));
+    walk.found.sort();
+    Ok(walk.found)
+}
+
+/// A walk over the files of a project. Links to directories of the project are followed, for what lies in them is found by this name,
+/// too; all other links are files that say where they lead.
+struct Walk<'a> {
+    root: &'a Path,
+    real: PathBuf,
+    /// The directories that the walk is in, by device and inode: a link to one of them would lead on for ever.
+    above: Vec<(u64, u64)>,
+    left: usize,
+    found: Vec<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, path: &Path) -> io::Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("there are too many files"))?;
+        let Some(directory) = self.directory(path)? else {
+            self.found.push(path.to_owned());
+            return Ok(());
+        };
+        let id = (directory.dev(), directory.ino());
+        if self.above.contains(&id) || self.above.len() > DEPTH {
+            self.found.push(path.to_owned());
+            return Ok(());
         }
+        self.above.push(id);
+        for entry in fs::read_dir(self.root.join(path))? {
+            let name = entry?.file_name();
+            if name != ".git" {
+                self.visit(&path.join(name))?;
+            }
+        }
+        self.above.pop();
+        Ok(())
     }
-    files.sort();
-    Ok(files)
+
+    /// Returns what is known of a directory, or of one of the project that a link leads to.
+    fn directory(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        let path = self.root.join(path);
+        let metadata = fs::symlink_metadata(&path)?;
+        if !metadata.is_symlink() {
+            return Ok(Some(metadata).filter(Metadata::is_dir));
+        }
+        let real = path.canonicalize().ok().filter(|real| real.starts_with(&self.real));
+        let is_of_git = |real: &PathBuf| real.components().any(|part| part.as_os_str() == ".git");
+        let real = real.filter(|real| !is_of_git(real));
+        Ok(real.and_then(|real| fs::metadata(real).ok()).filter(Metadata::is_dir))
+    }
 }
 
-fn is_meant(glob: &GlobMatcher, pattern: &str, path: &Path) -> bool {
-    glob.is_match(path) || path.starts_with(pattern)
-}
-
-/// Returns the SHA-256 of a file, or of where a link to something else leads; `None` if it changed meanwhile.
+/// Returns the SHA-256 of a file, of where a link to something else leads, or of the kind of what is no file: a pipe would have to be
+/// waited for, and a device may do something when it is opened. `None` if the file changed meanwhile.
 fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut hash = Sha256::new();
-    let Ok(mut file) = File::open(path) else {
-        // A link that leads nowhere says where it would lead.
-        hash.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
-        return Ok(Some(hash.finalize().to_vec()));
-    };
-    let before = file.metadata()?;
-    if !before.is_file() {
-        hash.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        let metadata = fs::symlink_metadata(path)?;
+        if metadata.is_symlink() {
+            hash.update(fs::read_link(path)?.as_os_str().as_bytes());
+        } else {
+            hash.update((metadata.mode() & KIND).to_le_bytes());
+        }
         return Ok(Some(hash.finalize().to_vec()));
     }
+    // What has taken the place of the file since is refused, not waited for.
+    let mut file = open_file(path)?;
+    let before = file.metadata()?;
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match file.read(&mut buffer)? {
@@ -120,8 +185,11 @@ mod tests {
         fs::write(path("src/b.txt"), "changed").unwrap();
         assert_eq!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file.clone()));
         assert_ne!(of(&["src"]), dir);
-        assert_eq!(matching(root.path(), "x/../src//./a.rs").unwrap(), [Path::new("src/a.rs")]);
-        assert_eq!(matching(root.path(), ".").unwrap().len(), 2);
+        assert_eq!(
+            matching(root.path(), &Pattern::of("x/../src//./a.rs").unwrap()).unwrap(),
+            [Path::new("src/a.rs")]
+        );
+        assert_eq!(matching(root.path(), &Pattern::of(".").unwrap()).unwrap().len(), 2);
         fs::write(path("src/a.rs"), "b").unwrap();
         assert_ne!((of(&["src/**/*.rs"]), of(&["./src/a.rs"])), (glob.clone(), file));
         fs::rename(path("src/a.rs"), path("src/c.rs")).unwrap();
@@ -142,5 +210,56 @@ mod tests {
         assert_eq!(of(&["/a"]), None);
         std::os::unix::fs::symlink("nowhere", root.path().join("l")).unwrap();
         assert!(of(&["l"]).is_some());
+    }
+
+    #[test]
+    fn a_pipe_counts_by_its_kind_and_is_not_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let of = || fingerprint(root.path(), &inputs(&["src"])).unwrap();
+        fs::create_dir(root.path().join("src")).unwrap();
+        let pipe = root.path().join("src/ctl");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let with_pipe = of();
+        assert_eq!(of(), with_pipe);
+        fs::remove_file(&pipe).unwrap();
+        fs::write(&pipe, "").unwrap();
+        assert_ne!(of(), with_pipe);
+    }
+
+    #[test]
+    fn links_to_directories_of_the_project_are_followed_once() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        for name in ["src", "real"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        fs::write(path("real/x"), "1").unwrap();
+        for (to, link) in [("../real", "src/linked"), ("..", "src/loop"), ("/usr", "src/outside")] {
+            std::os::unix::fs::symlink(to, path(link)).unwrap();
+        }
+        let of = || fingerprint(root.path(), &inputs(&["src/**"])).unwrap();
+        let before = of();
+        assert_eq!(of(), before);
+        fs::write(path("real/x"), "2").unwrap();
+        assert_ne!(of(), before);
+        let found = matching(root.path(), &Pattern::of("src/**").unwrap()).unwrap();
+        assert!(found.contains(&"src/linked/x".into()) && found.contains(&"src/outside".into()), "{found:?}");
+    }
+
+    #[test]
+    fn names_count_by_their_bytes_and_excluded_files_do_not_count() {
+        let root = tempfile::tempdir().unwrap();
+        let odd = |byte: u8| root.path().join(std::ffi::OsStr::from_bytes(&[b'x', byte, b'.', b't']));
+        let of = |files: &[&str]| fingerprint(root.path(), &inputs(files)).unwrap();
+        fs::write(odd(0xff), "").unwrap();
+        let before = of(&["*.t"]);
+        fs::rename(odd(0xff), odd(0xfd)).unwrap();
+        assert_ne!(of(&["*.t"]), before);
+        fs::create_dir_all(root.path().join("src/gen")).unwrap();
+        fs::write(root.path().join("src/gen/b"), "1").unwrap();
+        let (with, without) = (of(&["src/**"]), of(&["src/**", "!src/gen/**"]));
+        fs::write(root.path().join("src/gen/b"), "2").unwrap();
+        assert_ne!(of(&["src/**"]), with);
+        assert_eq!(of(&["src/**", "!src/gen/**"]), without);
     }
 }
