@@ -43,9 +43,11 @@ impl Environment {
         Self { variables: self.variables.clone(), directory, terminal: self.terminal }
     }
 
-    /// Returns a variable that says something; one with nothing in it counts as absent.
+    /// Returns a variable that says something; one with nothing in it counts as absent. So does a relative `HOME`: it would name another
+    /// place in each directory, for the store one inside of the project.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
-        self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
+        let path = self.variables.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
+        path.filter(|path| name != "HOME" || path.is_absolute())
     }
 
     /// Returns a variable that says something, as text; what is no text in it is replaced.

@@ -33,6 +33,12 @@ pub enum PlacementError {
         /// The directory with the same id.
         copy: PathBuf,
     },
+    /// The path of a project is no text, so that it cannot be recorded.
+    #[error("the path of the project `{}` is not UTF-8", .directory.display())]
+    NotUtf8 {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The file that marks a project cannot be understood; it was left as it is.
     #[error("`{}` does not describe a project: {detail}", .path.display())]
     BadProjectFile {
@@ -60,6 +66,7 @@ impl PlacementError {
             Self::Copied { .. } => {
                 "say whether the copy shares the tasks of the original or gets its own: `taskpawl init --share` or `taskpawl init --new`"
             }
+            Self::NotUtf8 { .. } => "rename the directory, or a directory above it",
             Self::BadProjectFile { .. } => "mend the file, or name a store with `--store PATH`",
             Self::File(error) => error.hint(),
         }

@@ -19,7 +19,7 @@ use crate::{Door, Location};
 /// What placement depends on. The border reads it once; nothing here looks at the environment of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory of the user.
+    /// The directory of the user; ignored unless it is absolute.
     pub home: Option<PathBuf>,
     /// `XDG_STATE_HOME`; ignored unless it is absolute, as its specification asks.
     pub xdg_state_home: Option<PathBuf>,
@@ -121,6 +121,7 @@ fn named_place(location: Location, rule: Rule, found: Option<Found>, directory: 
 }
 
 fn place_of(environment: &Environment, found: Found) -> Result<Place, PlacementError> {
+    check_text(&found.project)?;
     if let Some(text) = &found.file.store {
         let location = Location::parse(text, &found.project);
         let directory = found.project.clone();
@@ -153,6 +154,7 @@ pub fn initialize(
     store: Option<&str>,
 ) -> Result<Place, PlacementError> {
     let directory = discover::real(&environment.directory)?;
+    check_text(&directory)?;
     let remembered = remembered_id(environment, &directory);
     let known = match (discover::at(&directory), &remembered) {
         // The file is damaged, but the state directory knows what belongs here.
@@ -192,8 +194,17 @@ fn remembered_id(environment: &Environment, directory: &Path) -> Option<String> 
 /// Returns the directory of this program beneath the state directory of the user.
 pub fn state_directory(environment: &Environment) -> Result<PathBuf, PlacementError> {
     let xdg = environment.xdg_state_home.as_ref().filter(|path| path.is_absolute()).cloned();
-    let home = || environment.home.as_ref().map(|home| home.join(".local/state"));
+    let home = environment.home.as_ref().filter(|home| home.is_absolute());
+    let home = || home.map(|home| home.join(".local/state"));
     xdg.or_else(home).map(|state| state.join("taskpawl")).ok_or(PlacementError::NoStateDirectory)
+}
+
+/// Refuses a project whose path is no text: it could not be recorded.
+fn check_text(project: &Path) -> Result<(), PlacementError> {
+    if project.to_str().is_none() {
+        return Err(PlacementError::NotUtf8 { directory: project.to_owned() });
+    }
+    Ok(())
 }
 
 fn check_outside(state: &Path, project: &Path) -> Result<(), PlacementError> {
