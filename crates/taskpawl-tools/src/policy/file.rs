@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::layer::{Layer, LayerKind, Standing};
-use super::rule::{Look, Rule};
+use super::rule::{Look, Rule, directory};
 use super::{CallOrigin, Decision, PolicyCall, SandboxLift, SandboxNeed};
 use crate::files::read_if_there;
 use crate::registry::Registry;
@@ -236,6 +237,8 @@ impl Reader<'_> {
             argv: Vec::new(),
             origins: Vec::new(),
             env: Vec::new(),
+            cwd: Vec::new(),
+            any_stdin: false,
             sandbox: SandboxNeed::default(),
             reason: None,
             line: self.line(at),
@@ -248,6 +251,11 @@ impl Reader<'_> {
                 "argv" => rule.argv = self.argv(value)?,
                 "origins" => rule.origins = self.origins_of_rule(value)?,
                 "env" => rule.env = self.texts(value, "env")?,
+                "cwd" => rule.cwd = self.directories(value)?,
+                "stdin" => {
+                    rule.any_stdin =
+                        self.word(value, "stdin", &["any"], |word| (word == "any").then_some(true))?
+                }
                 "sandbox" => rule.sandbox = self.sandbox(value)?,
                 "reason" => rule.reason = Some(self.text_of(value, "reason")?.to_owned()),
                 "match" => examples.push(("match", value)),
@@ -274,15 +282,16 @@ impl Reader<'_> {
     /// Refuses rules that do not say what their author meant.
     fn check(&self, rule: &Rule, at: usize) -> Result<(), PolicyError> {
         let runs = |tool: &String| tool == "exec" || tool == "shell" || tool.contains('*');
-        let is_wide = rule.env.is_empty() && rule.sandbox == SandboxNeed::default();
+        let adds = !rule.env.is_empty() || !rule.cwd.is_empty() || rule.any_stdin;
+        let is_wide = !adds && rule.sandbox == SandboxNeed::default();
         let problem = if rule.tool.is_none() && rule.argv.is_empty() {
             "a rule without `tool` and without `argv`"
         } else if !rule.argv.is_empty() && !rule.tool.as_ref().is_none_or(runs) {
             "`argv` is about `exec` and `shell` alone"
         } else if rule.decision != Decision::Allow && !is_wide {
-            "`env` and `sandbox` belong to a rule that allows"
-        } else if !rule.env.is_empty() && rule.argv.is_empty() {
-            "`env` belongs to a rule with `argv`"
+            "`env`, `cwd`, `stdin` and `sandbox` belong to a rule that allows"
+        } else if adds && rule.argv.is_empty() {
+            "`env`, `cwd` and `stdin` belong to a rule with `argv`"
         } else {
             return Ok(());
         };
@@ -295,6 +304,19 @@ impl Reader<'_> {
             return Err(self.expected(value, "origins", "at least one; everybody is meant without it"));
         }
         list.iter().map(|item| self.origin(item)).collect()
+    }
+
+    /// Takes patterns of directories, from the root of the project.
+    fn directories(&self, value: Place<'_, '_>) -> Result<Vec<GlobMatcher>, PolicyError> {
+        let pattern = |text: &String| {
+            let glob = GlobBuilder::new(&directory(text)?).literal_separator(true).build();
+            glob.ok().map(|glob| glob.compile_matcher())
+        };
+        let patterns = self.texts(value, "cwd")?.iter().map(pattern).collect::<Option<Vec<_>>>();
+        let patterns = patterns.filter(|patterns| !patterns.is_empty());
+        patterns.ok_or_else(|| {
+            self.expected(value, "cwd", "directories of the project such as [\".\", \"crates/*\"]")
+        })
     }
 
     /// Takes the beginning of a command: text, or a list with one word or several for each place.
@@ -393,7 +415,7 @@ impl Reader<'_> {
 }
 
 const RULE_KEYS: &[&str] =
-    &["decision", "tool", "argv", "origins", "env", "sandbox", "reason", "match", "notMatch"];
+    &["decision", "tool", "argv", "origins", "env", "cwd", "stdin", "sandbox", "reason", "match", "notMatch"];
 
 fn origin_words() -> Vec<&'static str> {
     CallOrigin::ALL.iter().map(|origin| origin.as_str()).collect()

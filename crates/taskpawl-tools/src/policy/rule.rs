@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::fmt;
 
+use globset::GlobMatcher;
 use serde_json::{Map, Value};
 
 use super::command::{Certainty, Commands, Reading, Word, has_known_options, takes_value};
@@ -21,6 +22,10 @@ pub struct Rule {
     pub(crate) origins: Vec<CallOrigin>,
     /// The variables that a call may set and is still allowed.
     pub(crate) env: Vec<String>,
+    /// The directories in which a call is still allowed; without any, that is the root of the project alone.
+    pub(crate) cwd: Vec<GlobMatcher>,
+    /// Whether a call may have any standard input and is still allowed.
+    pub(crate) any_stdin: bool,
     /// What a call may ask of the sandbox and is still allowed.
     pub(crate) sandbox: SandboxNeed,
     pub(crate) reason: Option<String>,
@@ -89,7 +94,25 @@ impl Rule {
         // The same path names another program elsewhere.
         let is_moved = call.args.contains_key("cwd")
             && command.argv.first().is_some_and(|program| program.contains('/') && !program.starts_with('/'));
-        begins && is_env_known && !is_moved
+        begins && is_env_known && !is_moved && self.covers_stdin(call) && self.covers_cwd(call)
+    }
+
+    /// An interpreter runs its input, which the words of the rule say nothing about.
+    fn covers_stdin(&self, call: &PolicyCall<'_>) -> bool {
+        let is_empty = |stdin: &Value| stdin.is_null() || stdin.as_str() == Some("");
+        self.any_stdin || call.args.get("stdin").is_none_or(is_empty)
+    }
+
+    /// The same words do something else in another directory, such as with another `Makefile`.
+    fn covers_cwd(&self, call: &PolicyCall<'_>) -> bool {
+        let cwd = match call.args.get("cwd") {
+            None | Some(Value::Null) => Some(String::new()),
+            Some(cwd) => cwd.as_str().and_then(directory),
+        };
+        cwd.is_some_and(|cwd| match &self.cwd[..] {
+            [] => cwd.is_empty(),
+            patterns => patterns.iter().any(|pattern| pattern.is_match(&cwd)),
+        })
     }
 
     /// Returns whether words may be the command that the rule says: by another path, with options between, and whatever an
@@ -151,6 +174,12 @@ impl Rule {
         }
         wanted.is_empty()
     }
+}
+
+/// Returns a directory from the root of the project, without `.`; nothing for one that may be elsewhere.
+pub(super) fn directory(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    (!path.starts_with(['/', '~']) && !parts.contains(&"..")).then(|| parts.join("/"))
 }
 
 /// How many commands of a call, and words of each, are looked at to say why a rule is about it.

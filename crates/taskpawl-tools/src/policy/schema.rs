@@ -24,6 +24,8 @@ pub fn policy_schema() -> Value {
                 "additionalProperties": false,
                 "properties": standings,
             },
+            "cwd": {"description": "Directories of the project in which an allowed call may run, with patterns; the root alone without it.", "type": "array", "minItems": 1, "items": {"type": "string"}},
+            "stdin": {"description": "That an allowed call may have any standard input; none without it.", "const": "any"},
             "sandbox": {
                 "description": "Ways to widen the sandbox: to be without it, the network, more paths.",
                 "type": "object",

@@ -214,6 +214,54 @@ fn a_rule_that_allows_allows_what_it_says_and_nothing_more() {
 }
 
 #[test]
+fn an_allowed_command_has_no_input_and_runs_at_the_root_unless_the_rule_says_so() {
+    let decided = |keys: &str, more: Value| {
+        let policy = policy(&format!("[[rules]]\ndecision = 'allow'\nargv = ['cargo', 'test']\n{keys}\n"));
+        let mut args = json!({"argv": ["cargo", "test"]});
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        judge(&policy, "exec", args, AGENT).0
+    };
+    let (allow, ask) = (Decision::Allow, Decision::Ask);
+    for (keys, more, expected) in [
+        ("", json!({}), allow),
+        ("", json!({"stdin": ""}), allow),
+        ("", json!({"stdin": "x"}), ask),
+        ("stdin = 'any'", json!({"stdin": "x"}), allow),
+        ("", json!({"cwd": "./"}), allow),
+        ("", json!({"cwd": "crates/a"}), ask),
+        ("cwd = ['crates/*']", json!({"cwd": "./crates/a/"}), allow),
+        ("cwd = ['crates/*']", json!({"cwd": "crates/a/b"}), ask),
+        ("cwd = ['crates/*']", json!({"cwd": "crates/a/../../b"}), ask),
+        ("cwd = ['**']", json!({"cwd": "/etc"}), ask),
+        ("cwd = ['crates/*']", json!({}), ask),
+        ("cwd = ['.', 'crates/*']", json!({}), allow),
+    ] {
+        assert_eq!(decided(keys, more.clone()), expected, "{keys} {more}");
+    }
+}
+
+#[test]
+fn programs_in_variables_of_build_tools_are_known_by_pattern() {
+    let policy = policy("[[rules]]\ndecision = 'deny'\nargv = ['rm']\n");
+    for set in [
+        "CARGO_BUILD_RUSTC_WRAPPER=rm",
+        "CARGO_BUILD_RUSTC=rm",
+        "CARGO_BUILD_RUSTDOC=rm",
+        "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER=rm",
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=rm",
+        "RUSTC_WRAPPER=rm",
+        "RUSTC=rm",
+        "LD_PRELOAD=./x.so",
+        "NODE_OPTIONS='--require ./x.js'",
+    ] {
+        assert_eq!(shell(&policy, &format!("{set} cargo test"), CallOrigin::Plan), Decision::Deny, "{set}");
+    }
+    for set in ["CARGO_TERM_COLOR=always", "NODE_OPTIONS=--max-old-space-size=4096", "LD_LIBRARY_PATH=lib"] {
+        assert_eq!(shell(&policy, &format!("{set} cargo test"), CallOrigin::Plan), Decision::Allow, "{set}");
+    }
+}
+
+#[test]
 fn another_name_for_a_program_does_not_get_around_a_rule() {
     let policy = policy("[[rules]]\ndecision = 'deny'\nargv = ['rm', '-rf']\n");
     for command in [

@@ -104,6 +104,8 @@ impl Settings {
             return self.take_parameters(&value);
         } else if name == "BASH_ENV" {
             return has_file.then_some(Run::Unknown);
+        } else if loads_code(name, &value.text) {
+            return Some(Run::Unknown);
         } else if (names_program(name) && names_file(&value)) || value.text.starts_with("() {") {
             return Some(line(value));
         } else if is_literal && is_expanded(&value.text) {
@@ -184,8 +186,8 @@ fn names_program(name: &str) -> bool {
         "PAGER",
         "PROMPT_COMMAND",
         "RSYNC_RSH",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTC_WRAPPER",
+        "RUSTC",
+        "RUSTDOC",
         "SSH_ASKPASS",
         "SUDO_EDITOR",
         "VISUAL",
@@ -196,9 +198,27 @@ fn names_program(name: &str) -> bool {
             ["ASKPASS", "COMMAND", "EDITOR", "PAGER", "SSH"].iter().any(|end| rest.ends_with(end))
         })
     };
-    let is_of_cargo =
-        || name.starts_with("CARGO_TARGET_") && (name.ends_with("_RUNNER") || name.ends_with("_LINKER"));
-    NAMES.contains(&name) || name.starts_with("BASH_FUNC_") || is_of_git() || is_of_cargo()
+    NAMES.contains(&name) || name.starts_with("BASH_FUNC_") || is_of_git() || is_of_cargo(name)
+}
+
+/// Cargo reads each setting from a variable, too: `CARGO_BUILD_RUSTC_WRAPPER` is `build.rustc-wrapper`.
+fn is_of_cargo(name: &str) -> bool {
+    const ENDS: [&str; 5] = ["WRAPPER", "LINKER", "RUNNER", "RUSTC", "RUSTDOC"];
+    let rest = name.strip_prefix("CARGO_");
+    let is_program = |rest: &str| rest.rsplit('_').next().is_some_and(|end| ENDS.contains(&end));
+    rest.is_some_and(is_program) || name.starts_with("RUSTC_") && name.ends_with("_WRAPPER")
+}
+
+/// Returns whether a variable puts code of a file into every program that is started, or into those of an interpreter.
+fn loads_code(name: &str, value: &str) -> bool {
+    const LOADING: [&str; 6] = ["-r", "--require", "--import", "--loader", "--experimental-loader", "-e"];
+    match name {
+        "LD_PRELOAD" | "LD_AUDIT" => !value.is_empty(),
+        "NODE_OPTIONS" => value
+            .split_whitespace()
+            .any(|word| LOADING.iter().any(|option| word.split('=').next() == Some(option))),
+        _ => false,
+    }
 }
 
 /// Returns whether a shell that reads a text once more would run something in it.
