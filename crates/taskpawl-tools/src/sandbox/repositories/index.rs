@@ -47,20 +47,34 @@ pub(super) enum EntryKind {
 /// Reads the gitlinks of an index, and those files whose names `is_kept`.
 pub(super) fn entries(index: &Path, is_kept: fn(&str) -> bool) -> Vec<Entry> {
     let Ok(bytes) = read(index, BYTES) else { return Vec::new() };
-    // An index does not say how long its hashes are. What is read with the wrong length names nothing that git enters, or too much.
-    let read_as = |hash| {
-        let mut reader = Reader { bytes: &bytes, hash, is_kept, found: Vec::new() };
-        let end = reader.read_all();
-        let name = end.and_then(|end| shared(&bytes, end, hash));
-        let base = name.zip(index.parent()).and_then(|(name, above)| read(&above.join(name), BYTES).ok());
-        let base = base.map(|bytes| {
-            let mut base = Reader { bytes: &bytes, hash, is_kept, found: Vec::new() };
-            base.read_all();
-            base.found
-        });
-        [reader.found, base.unwrap_or_default()].concat()
-    };
-    [20, 32].into_iter().flat_map(read_as).collect()
+    // An index does not say how long its hashes are: the length that reads it to its end counts. One without entries has two.
+    let mut read: Vec<(bool, Vec<Entry>)> =
+        [20, 32].map(|hash| entries_as(&bytes, hash, index.parent(), is_kept)).into();
+    if read.iter().any(|(is_whole, _)| *is_whole) {
+        read.retain(|(is_whole, _)| *is_whole);
+    }
+    read.into_iter().flat_map(|(_, found)| found).collect()
+}
+
+/// Reads an index with hashes of some length, and what it shares with others; returns whether that is the whole of it, too.
+fn entries_as(
+    bytes: &[u8],
+    hash: usize,
+    above: Option<&Path>,
+    is_kept: fn(&str) -> bool,
+) -> (bool, Vec<Entry>) {
+    let mut reader = Reader { bytes, hash, is_kept, found: Vec::new() };
+    let end = reader.read_all();
+    let mut found = reader.found;
+    let name = end.and_then(|end| shared(bytes, end, hash));
+    if let Some((name, above)) = name.zip(above)
+        && let Ok(bytes) = read(&above.join(name), BYTES)
+    {
+        let mut base = Reader { bytes: &bytes, hash, is_kept, found: Vec::new() };
+        base.read_all();
+        found.extend(base.found);
+    }
+    (end.is_some(), found)
 }
 
 /// Returns whether a file is as git has it, so that whoever reads the repository knows it already.
@@ -226,7 +240,7 @@ mod tests {
 
     fn names(dir: &Path) -> Vec<String> {
         let found = entries(&dir.join(".git/index"), is_env);
-        let mut names: Vec<_> = found.iter().map(|entry| entry.path.to_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> = found.iter().map(|entry| entry.path.to_string_lossy().into_owned()).collect();
         names.sort();
         names
     }
