@@ -502,7 +502,7 @@ fn the_schema_takes_what_the_reader_takes() {
     let mut rule =
         keys(&schema["properties"]["rules"]["items"]).split(' ').map(str::to_owned).collect::<Vec<_>>();
     rule.sort_unstable();
-    assert_eq!(rule.join(" "), "argv decision env match notMatch origins reason sandbox tool");
+    assert_eq!(rule.join(" "), "argv cwd decision env match notMatch origins reason sandbox stdin tool");
 }
 
 // What holds for every policy.
