@@ -67,7 +67,7 @@ fn kept(scope: &str, number: usize) -> Kept {
 fn a_frame_shows_marks_owners_calls_and_subtasks() {
     insta::assert_snapshot!(text(&varied(), &View::default()), @"
     ▾ Tasks (2/9 completed)  ━━━━━───────────────────  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch \u{1b}[2Jthe sources
+      ✓ Fetch \\u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspace
@@ -103,7 +103,7 @@ fn sixty_columns_are_enough() {
     let view = View { width: Some(59), height: Some(20), has_keys: true, ..View::default() };
     insta::assert_snapshot!(text(&varied(), &view), @"
     ▾ Tasks (2/9 completed)  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch \u{1b}[2Jthe sources
+      ✓ Fetch \\u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspa…
