@@ -14,6 +14,8 @@ use taskpawl::{Builder, FixedSource, Manager, SandboxMode, SandboxSettings, Sour
 use taskpawl_todo::Lists;
 
 use crate::args::Global;
+use crate::caller::Caller;
+use crate::commands::question;
 use crate::commands::sandbox::SandboxArgs;
 use crate::config::{self, ColorWord, Config, Key};
 use crate::environment::{Environment, Terminal};
@@ -33,6 +35,7 @@ pub(crate) const PROJECT_POLICY: &str = "taskpawl-policy.toml";
 pub(crate) struct App {
     global: Global,
     environment: Environment,
+    caller: OnceCell<Caller>,
     config: OnceCell<Config>,
     place: OnceCell<Place>,
     policy: OnceCell<Policy>,
@@ -50,8 +53,21 @@ impl App {
     /// Returns an app that has touched nothing yet.
     pub(crate) fn new(global: Global, environment: Environment) -> Self {
         let (config, place, policy, plans, toolbox, servers, lists) = Default::default();
-        let (only_reads, aside) = Default::default();
-        Self { global, environment, config, place, policy, plans, toolbox, servers, lists, only_reads, aside }
+        let (caller, only_reads, aside) = Default::default();
+        Self {
+            global,
+            environment,
+            caller,
+            config,
+            place,
+            policy,
+            plans,
+            toolbox,
+            servers,
+            lists,
+            only_reads,
+            aside,
+        }
     }
 
     /// Has configuration of the project that makes no sense left aside with a warning, for a command that runs nothing and changes
@@ -92,6 +108,14 @@ impl App {
     /// Returns what the process was started with.
     pub(crate) fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// Returns the caller of the command.
+    pub(crate) fn caller(&self) -> &Caller {
+        self.caller.get_or_init(|| {
+            let is_call = question::is_within_call(self);
+            Caller::find(&self.environment, is_call, self.global.actor.is_some())
+        })
     }
 
     /// Returns which streams a person sees.
@@ -192,8 +216,10 @@ impl App {
 
     /// Returns where time and ids come from.
     pub(crate) fn source(&self) -> Result<Arc<dyn Source>, CliError> {
-        // For tests: a clock that stands still, and counted ids.
-        let Some(now) = self.environment.text("TASKPAWL_TEST_NOW") else {
+        // For tests of debug builds: a clock that stands still, and counted ids. In the product whoever set it could end the lease of
+        // another actor.
+        let set = self.environment.text("TASKPAWL_TEST_NOW").filter(|_| cfg!(debug_assertions));
+        let Some(now) = set else {
             return Ok(Arc::new(SystemSource));
         };
         let seed = self.environment.text("TASKPAWL_TEST_SEED").unwrap_or_default();
@@ -287,6 +313,7 @@ impl App {
         let builder = Taskpawl::builder_at(location)
             .root(root)
             .actor(&self.config()?.actor)
+            .actor_kind(self.caller().kind())
             .host(self.environment.host())
             .origin(Origin::Cli)
             .sandbox(SandboxSettings::off())

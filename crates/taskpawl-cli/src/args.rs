@@ -155,6 +155,7 @@ commands! {
     // Here stand those of the queues of to-dos.
     ;
     Mcp = "mcp" in mcp,
+    Pin = "pin" in pin,
     Trust = "trust" in trust,
     Doctor = "doctor" in doctor,
     Schema = "schema" in schema,

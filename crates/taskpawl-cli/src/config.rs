@@ -270,6 +270,8 @@ pub(crate) enum ConfigError {
     Tool { path: PathBuf, line: usize, name: String, problem: String },
     #[error("`{}` line {line}: the file of a project cannot give programs more by `{key}`", .path.display())]
     Widens { path: PathBuf, line: usize, key: String },
+    #[error("`{}` line {line}: the file of a project cannot set `actor`", .path.display())]
+    ActorOfProject { path: PathBuf, line: usize },
     #[error("{origin}{}: `{name}` cannot be `{value}`, expected {expected}", .line.map_or_else(String::new, |line| format!(" line {line}")))]
     Value {
         origin: Origin,
@@ -290,6 +292,10 @@ impl ConfigError {
             Self::Tool { .. } => "`taskpawl tools --help` shows how a tool is described".to_owned(),
             Self::Widens { .. } => {
                 "take it out; what programs may do is said in the configuration of the user or by flags, see `taskpawl run --help`"
+                    .to_owned()
+            }
+            Self::ActorOfProject { .. } => {
+                "take it out: whoever writes the project would act in the name of another; set it in the configuration of the user"
                     .to_owned()
             }
             Self::Read { .. } | Self::Syntax { .. } => "`taskpawl config path` names the files".to_owned(),
@@ -447,7 +453,7 @@ impl Config {
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), source: Box::new(error) })?;
         for (name, value) in table.get_ref() {
             let DeValue::Table(section) = value.get_ref() else {
-                self.read_entry(path, text, name.get_ref(), name.span().start, value)?;
+                self.read_entry(path, text, layer, name.get_ref(), name.span().start, value)?;
                 continue;
             };
             for (inner, value) in section {
@@ -462,7 +468,7 @@ impl Config {
                     "mcp" if inner.get_ref() == "configs" => {
                         self.read_mcp_configs(path, text, layer, at, value)?;
                     }
-                    _ => self.read_entry(path, text, &full, at, value)?,
+                    _ => self.read_entry(path, text, layer, &full, at, value)?,
                 }
             }
         }
@@ -654,6 +660,7 @@ impl Config {
         &mut self,
         path: &Path,
         text: &str,
+        layer: Layer,
         name: &str,
         at: usize,
         value: &Spanned<DeValue<'_>>,
@@ -665,6 +672,9 @@ impl Config {
             key: name.to_owned(),
             hint,
         })?;
+        if key == Key::Actor && layer == Layer::Project {
+            return Err(ConfigError::ActorOfProject { path: path.to_owned(), line });
+        }
         let origin = Origin::File(path.to_owned());
         let Some(value) = text_of(value.get_ref(), key) else {
             let value = text[value.span()].to_owned();

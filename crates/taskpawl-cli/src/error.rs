@@ -13,9 +13,11 @@ use taskpawl::tools::PolicyError;
 use taskpawl::{Error, OpenError, RunError};
 
 use crate::agents::Trouble;
+use crate::caller::AgentSign;
 use crate::commands::history;
 use crate::config::ConfigError;
 use crate::output::{Output, SCHEMA_VERSION, say, to_text, write_out};
+use crate::pin::PinFault;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean_block, style, with_store};
 
@@ -46,6 +48,12 @@ pub(crate) enum CliError {
     /// Only a person decides, and there is no terminal of one.
     #[error("`{by}` is for a person at a terminal, and there is none here")]
     NoTerminal { by: &'static str },
+    /// Only a person decides, and an agent gives the command.
+    #[error("`{by}` is for a person, and {sign}")]
+    ByAgent { by: &'static str, sign: AgentSign },
+    /// The PIN is missing, wrong or locked.
+    #[error("`{by}` needs the PIN: {fault}")]
+    Pin { by: &'static str, fault: PinFault },
     /// A file that names MCP servers cannot be read.
     #[error(transparent)]
     Servers(#[from] taskpawl_mcp::FileError),
@@ -247,6 +255,8 @@ impl CliError {
             | Self::NotHere { .. }
             | Self::Calls { .. }
             | Self::NoTerminal { .. }
+            | Self::ByAgent { .. }
+            | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
             | Self::Place(PlacementError::Copied { .. } | PlacementError::StateInsideProject { .. }) => {
@@ -285,6 +295,8 @@ impl CliError {
                 "give the command in a terminal; a program that embeds taskpawl decides by an `Approver`"
                     .to_owned(),
             ),
+            Self::ByAgent { sign, .. } => Some(sign.hint().to_owned()),
+            Self::Pin { fault, .. } => Some(fault.hint().to_owned()),
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".to_owned()),
             Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
             Self::Place(error) => Some(error.hint().to_owned()),
@@ -320,6 +332,8 @@ impl CliError {
             | Self::Config(_)
             | Self::Policy(_)
             | Self::NoTerminal { .. }
+            | Self::ByAgent { .. }
+            | Self::Pin { .. }
             | Self::Forbidden { .. }
             | Self::StoreInReach { .. }
             | Self::Servers(_)

@@ -25,6 +25,10 @@ pub(crate) fn event() -> Value {
             "revision": {"type": "integer", "minimum": 1, "description": "The number of the change: they grow by one, without gaps"},
             "at": {"type": "string", "format": "date-time", "description": "When"},
             "actor": {"type": "string", "description": "Who"},
+            "actorKind": {
+                "enum": ["person", "agent", "run", "program"],
+                "description": "The kind of the actor; absent for what a run did itself, and for what version 0.1 recorded",
+            },
             "run": {"type": "string", "description": "In which run"},
             "task": {"type": "string", "description": "To which task"},
             "type": {"type": "string", "description": "What; programs should expect types that they do not know"},

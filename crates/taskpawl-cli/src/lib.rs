@@ -11,6 +11,7 @@
 mod agents;
 mod app;
 mod args;
+mod caller;
 mod checklist;
 mod commands;
 mod config;
@@ -25,6 +26,7 @@ mod files;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod output;
+mod pin;
 mod report;
 mod schema;
 mod servers;

@@ -86,25 +86,35 @@ impl Trusted {
         let Some(path) = path(app) else {
             return Err(CliError::usage_with("there is no place for what is trusted", "set HOME"));
         };
-        let failed = |source| CliError::File { action: "write", path: path.clone(), source };
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-        let new = path.with_extension(format!("{}.new", std::process::id()));
         let text = serde_json::to_string_pretty(self).expect("BUG: a record is always valid JSON");
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-        written.and_then(|()| fs::rename(&new, &path)).map_err(failed)
+        write_state(&path, &text).map_err(|source| CliError::File { action: "write", path, source })
     }
 }
 
+/// Makes the directory of a file of the user's state, open to nobody else, and returns it.
+pub(crate) fn state_directory_of(path: &Path) -> io::Result<&Path> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    Ok(directory)
+}
+
+/// Writes a file of the user's state beside itself and then in its place.
+pub(crate) fn write_state(path: &Path, text: &str) -> io::Result<()> {
+    state_directory_of(path)?;
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
+    fs::rename(&new, path)
+}
+
 fn path(app: &App) -> Option<PathBuf> {
+    state_file(app, "trust.json")
+}
+
+/// Returns the path of a file of the user's state.
+pub(crate) fn state_file(app: &App, name: &str) -> Option<PathBuf> {
     let environment = app.environment();
     let home = || environment.path("HOME").map(|home| home.join(".local").join("state"));
     let base = environment.path("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(home)?;
-    Some(base.join("taskpawl").join("trust.json"))
+    Some(base.join("taskpawl").join(name))
 }

@@ -76,6 +76,7 @@ fn beyond(command: &Command) -> Option<String> {
         Command::Approve(_) => "approve",
         Command::Reject(_) => "reject",
         Command::Trust(_) => "trust",
+        Command::Pin(_) => "pin",
         Command::RemoveDependency(_) => "remove-dependency",
         Command::Watch(_) => "watch",
         Command::Undo(_) => "undo",

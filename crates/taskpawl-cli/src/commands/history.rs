@@ -2,8 +2,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use taskpawl::model::{
-    BlockedReason, ChecklistChanged, ChecklistItem, ChecklistStatus, Event, EventKind, PlanApplied, Status,
-    TaskCreated, TaskId, Timestamp, format_time,
+    ActorKind, BlockedReason, ChecklistChanged, ChecklistItem, ChecklistStatus, Event, EventKind,
+    PlanApplied, Status, TaskCreated, TaskId, Timestamp, format_time,
 };
 use taskpawl::{HistoryEntry, HistoryFilter, Manager};
 
@@ -168,7 +168,7 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
             format!(" in run {}", run.as_str().chars().take(8).collect::<String>())
         });
         let undone = undone_by.map_or_else(String::new, |by| format!("  (undone by {by})"));
-        let rest = clean(&format!("  {}{run}  {task}{}{undone}", event.actor, what(&event.kind)));
+        let rest = clean(&format!("  {}{run}  {task}{}{undone}", actor(event), what(&event.kind)));
         let rest =
             out.width.map_or_else(|| rest.clone(), |width| cut(&rest, width.saturating_sub(head.len())));
         text.push(shown![out.paint.style(style::DIM, &head), rest, "\n"]);
@@ -178,7 +178,15 @@ pub(super) fn lines(out: &Output, entries: &[HistoryEntry]) -> Shown {
 
 /// Returns when something happened to a task, who did it, and what.
 pub(crate) fn line(event: &Event) -> String {
-    format!("{}  {}  {}", format_time(event.at), event.actor, what(&event.kind))
+    format!("{}  {}  {}", format_time(event.at), actor(event), what(&event.kind))
+}
+
+/// Returns the name of the actor with its kind: what a run did itself is told by the run, and old events have no kind.
+fn actor(event: &Event) -> String {
+    match event.kind_of_actor() {
+        ActorKind::Run | ActorKind::Unknown => event.actor.to_string(),
+        kind => format!("{} ({kind})", event.actor),
+    }
 }
 
 /// Returns what happened, in words.

@@ -27,6 +27,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod note;
+pub(crate) mod pin;
 pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod policy;

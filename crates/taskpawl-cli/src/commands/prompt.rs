@@ -1,6 +1,7 @@
 //! Asks the person at the terminal about tasks that wait for a decision, while the run goes on.
 
 use std::io::BufRead as _;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,9 +9,12 @@ use taskpawl::model::ApprovalRequest;
 use taskpawl::{Approver, Verdict};
 use tokio::sync::{Mutex, mpsc};
 
+use crate::app::App;
+use crate::caller::Caller;
 use crate::commands::question::{self, Extent};
 use crate::environment::is_in_foreground;
 use crate::output::write_err;
+use crate::pin::{Hidden, Pin};
 use crate::report::Curtain;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, style};
@@ -20,6 +24,8 @@ use crate::text::{Paint, clean, style};
 pub(crate) struct Prompt {
     paint: Paint,
     curtain: Option<Curtain>,
+    /// Asked for before the first approval, where there is one.
+    pin: Option<Pin>,
     /// What is typed; whoever asks has it until there is an answer.
     keyboard: Mutex<Keyboard>,
 }
@@ -30,6 +36,8 @@ struct Keyboard {
     /// Sent by a thread that reads for as long as the process lives; the end of the input ends it.
     lines: Option<mpsc::UnboundedReceiver<String>>,
     is_at_end: bool,
+    /// Whether the person has typed the PIN in this run.
+    has_pin: bool,
 }
 
 /// What a person typed.
@@ -41,9 +49,25 @@ enum Typed {
 }
 
 impl Prompt {
+    /// Returns who asks the person at the terminal; nobody where a program or an agent gives the command, or where a policy requires a
+    /// PIN that is not set. `curtain` keeps the run from writing meanwhile.
+    pub(crate) fn of_person(app: &App, curtain: Option<Curtain>) -> Option<Arc<dyn Approver>> {
+        if !app.terminal().can_ask() || *app.caller() != Caller::Person {
+            return None;
+        }
+        match Pin::needed(app) {
+            Ok(pin) => Some(Arc::new(Self::new(app.out().paint_err, curtain, pin))),
+            Err(fault) => {
+                let hint = fault.hint();
+                app.out().warn(&format!("nobody is asked: decisions need the PIN: {fault}; {hint}"));
+                None
+            }
+        }
+    }
+
     /// Returns who asks. `curtain` keeps the run from writing meanwhile.
-    pub(crate) fn new(paint: Paint, curtain: Option<Curtain>) -> Self {
-        Self { paint, curtain, keyboard: Mutex::default() }
+    fn new(paint: Paint, curtain: Option<Curtain>, pin: Option<Pin>) -> Self {
+        Self { paint, curtain, pin, keyboard: Mutex::default() }
     }
 
     async fn ask(&self, keyboard: &mut Keyboard, request: &ApprovalRequest) -> Verdict {
@@ -56,11 +80,28 @@ impl Prompt {
                 return Verdict::Skip;
             };
             match typed(line.trim(), request) {
-                Typed::Verdict(verdict) => return verdict,
+                Typed::Verdict(Verdict::Skip) => return Verdict::Skip,
+                Typed::Verdict(verdict) if self.has_pin(keyboard).await => return verdict,
+                Typed::Verdict(_) => {}
                 Typed::Show => say(&self.explained(request)),
                 Typed::Unclear => say(&"  that is none of them; `?` says what they do\n".into()),
             }
         }
+    }
+
+    /// Returns whether the person knows the PIN: once a run is enough, for as long as the same terminal asks.
+    async fn has_pin(&self, keyboard: &mut Keyboard) -> bool {
+        let Some(pin) = self.pin.as_ref().filter(|_| !keyboard.has_pin) else { return true };
+        say(&"  PIN: ".into());
+        let typed = keyboard.hidden_line().await.unwrap_or_default();
+        let (pin, checked) = (pin.clone(), tokio::task::spawn_blocking);
+        let checked = checked(move || pin.check(typed.trim_end())).await;
+        match checked {
+            Ok(Ok(())) => keyboard.has_pin = true,
+            Ok(Err(fault)) => say(&shown!["  ", fault.to_string(), "\n"]),
+            Err(_) => say(&"  it could not be checked\n".into()),
+        }
+        keyboard.has_pin
     }
 
     fn choices(&self, request: &ApprovalRequest) -> Shown {
@@ -145,12 +186,27 @@ impl Keyboard {
         }
     }
 
+    /// As [`line`](Self::line), for one that does not show.
+    async fn hidden_line(&mut self) -> Option<String> {
+        let terminal = terminal();
+        let hidden = terminal.as_ref().and_then(|terminal| Hidden::begin(terminal, false));
+        let line = self.line().await;
+        drop(hidden);
+        say(&"\n".into());
+        line
+    }
+
     /// Waits for a line; `None` at the end of the input.
     async fn line(&mut self) -> Option<String> {
         let line = self.lines.get_or_insert_with(read_lines).recv().await;
         self.is_at_end = line.is_none();
         line
     }
+}
+
+/// Returns a handle on the terminal, to hide what is typed there.
+fn terminal() -> Option<std::fs::File> {
+    std::fs::File::options().read(true).write(true).open("/dev/tty").ok()
 }
 
 fn read_lines() -> mpsc::UnboundedReceiver<String> {

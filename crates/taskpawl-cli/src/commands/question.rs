@@ -7,7 +7,7 @@ use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, SandboxReques
 use taskpawl::{Error, Manager};
 
 use crate::app::App;
-use crate::environment::has_controlling_terminal;
+use crate::caller::Caller;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean, cut, quoted, style};
@@ -48,10 +48,21 @@ pub(crate) fn manager(app: &App) -> Result<Manager, CliError> {
     Ok(if is_within_call(app) { manager.with_origin(Origin::Agent) } else { manager })
 }
 
-/// Refuses to decide where there is no terminal of a person. That programs of a run do not decide is told apart.
+/// Refuses to decide for anybody but a person at a terminal, who also types the PIN where there is one. That programs of a run do not
+/// decide is told apart.
 pub(crate) fn refuse_without_person(app: &App, by: &'static str) -> Result<(), CliError> {
+    refuse_other_callers(app, by)?;
+    crate::pin::ask(app, by)
+}
+
+/// As [`refuse_without_person`], without the PIN.
+pub(crate) fn refuse_other_callers(app: &App, by: &'static str) -> Result<(), CliError> {
     refuse_within_call(app, by)?;
-    if has_controlling_terminal() { Ok(()) } else { Err(CliError::NoTerminal { by }) }
+    match app.caller() {
+        Caller::Person => Ok(()),
+        Caller::Program => Err(CliError::NoTerminal { by }),
+        Caller::Agent(sign) => Err(CliError::ByAgent { by, sign: sign.clone() }),
+    }
 }
 
 /// Returns a question with everything that would run.

@@ -14,7 +14,6 @@ use crate::commands::prompt::Prompt;
 use crate::commands::prune::keep_quota;
 use crate::commands::sandbox::SandboxArgs;
 use crate::config::{Config, files};
-use crate::environment::has_controlling_terminal;
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
 use crate::text::quoted;
@@ -211,10 +210,7 @@ fn print(app: &App, summary: &RunSummary, format: Format) -> Result<ExitCode, Cl
 /// says.
 fn approver(app: &App, args: &RunArgs, reporter: Option<&Reporter>) -> Option<Arc<dyn Approver>> {
     let is_read_by_program = app.is_json() || args.format == Format::Ndjson;
-    if is_read_by_program || !app.terminal().can_ask() || !has_controlling_terminal() {
-        return None;
-    }
-    Some(Arc::new(Prompt::new(app.out().paint_err, reporter.map(Reporter::curtain))))
+    if is_read_by_program { None } else { Prompt::of_person(app, reporter.map(Reporter::curtain)) }
 }
 
 fn format(app: &App, args: &RunArgs) -> Result<Format, CliError> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use taskpawl::model::{CallSpec, Map, NewCall, NewTask, Status, TaskSpec, ToolCall};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CommandTool, Hints, ToolSpec};
-use taskpawl::{Approver, Observer, RunControl, RunEvent, RunOptions, Taskpawl};
+use taskpawl::{Observer, RunControl, RunEvent, RunOptions, Taskpawl};
 
 use crate::app::App;
 use crate::commands::prompt::Prompt;
@@ -351,10 +351,8 @@ impl Observer for Listener {
 
 fn go(app: &App, plans: &Taskpawl, task: &str) -> Result<u8, CliError> {
     let control = RunControl::default();
-    let can_ask = app.terminal().can_ask() && !app.is_json();
-    let prompt = || Arc::new(Prompt::new(app.out().paint_err, None)) as Arc<dyn Approver>;
     let options = RunOptions {
-        approver: can_ask.then(prompt),
+        approver: if app.is_json() { None } else { Prompt::of_person(app, None) },
         observer: Some(Arc::new(Listener)),
         control: control.clone(),
         ..RunOptions::default()

@@ -30,7 +30,7 @@ fn without_a_terminal_nobody_decides() {
     if !may_decide() {
         return;
     }
-    let cli = Cli::new().with_programs().without_a_terminal();
+    let cli = Cli::new().with_programs();
     cli.file("release.yaml", PLAN);
     cli.run(&["run-all-ready", "--plan", "release.yaml", "--quiet"]);
     let refused = cli.session(&[&["approve", "deploy"], &["reject", "deploy", "--json"], &["trust"]]);
@@ -212,10 +212,12 @@ fn a_run_in_the_background_asks_nobody() {
     let cli = Cli::new().with_programs().with("TERM", "xterm").with("NO_COLOR", "1");
     cli.file("release.yaml", PLAN);
     let (mut person, program) = terminal();
-    let run = cli.command(&cli.path("work"), &["run-all-ready", "--plan", "release.yaml"]);
+    let run = cli.command(&cli.path("work"), &[]);
     let mut session = Command::new("setsid");
-    session.args(["--ctty", "sh", "-mc", "\"$@\" & wait $!; echo code $?", "sh"]).arg(run.get_program());
-    session.args(run.get_args()).current_dir(cli.path("work")).env_clear();
+    session
+        .args(["--ctty", "sh", "-mc", "\"$@\" & wait $!; echo code $?", "sh"])
+        .arg(env!("CARGO_BIN_EXE_taskpawl"));
+    session.args(["run-all-ready", "--plan", "release.yaml"]).current_dir(cli.path("work")).env_clear();
     session.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
     session.stdin(program.try_clone().unwrap()).stdout(Stdio::piped()).stderr(program);
     let child = session.spawn().unwrap();

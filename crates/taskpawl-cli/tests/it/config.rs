@@ -14,10 +14,7 @@ fn user_file(cli: &Cli, content: &str) {
 fn each_layer_goes_over_the_one_before() {
     let cli = Cli::new().with("TASKPAWL_LEASE", "2h");
     insta::assert_snapshot!("defaults", cli.session(&[&["config", "list", "--origin"], &["config", "path"]]));
-    cli.file(
-        "taskpawl.toml",
-        "# of the project\nactor = \"project\"\njobs = 4\nlease = \"10m\"\nlimit = 3\n",
-    );
+    cli.file("taskpawl.toml", "# of the project\njobs = 4\nlease = \"10m\"\nlimit = 3\n");
     user_file(&cli, "actor = \"ada\"\nlimit = 2\n");
     insta::assert_snapshot!(cli.session(&[
         &["config", "list", "--origin"],
@@ -47,6 +44,7 @@ fn a_wrong_file_is_refused_with_the_line() {
         ("jobs = 0\n", "range"),
         ("actor = \n", "syntax"),
         ("colour = \"auto\"\n", "colour"),
+        ("jobs = 4\nactor = \"ada\"\n", "actor"),
     ] {
         let cli = Cli::new();
         cli.file("taskpawl.toml", content);

@@ -494,7 +494,7 @@ fn links_pipes_and_too_much_are_refused() {
 
 #[test]
 fn imported_calls_ask_before_they_run() {
-    let cli = Cli::new().without_a_terminal();
+    let cli = Cli::new();
     let path = place(&cli, "tasks.json");
     let text = fs::read_to_string(&path)
         .unwrap()

@@ -19,8 +19,8 @@ pub(crate) struct Cli {
     runs: Cell<u64>,
     variables: Vec<(String, String)>,
     has_clock: bool,
-    /// `None` stands for whatever the tests have.
-    has_terminal: Cell<Option<bool>>,
+    /// Never that of the tests: who gives a command follows from it.
+    has_terminal: Cell<bool>,
 }
 
 /// Whether a person could decide from here. The programs of a run never do, and these tests may be some.
@@ -50,7 +50,7 @@ impl Cli {
             runs: Cell::new(0),
             variables: Vec::new(),
             has_clock: false,
-            has_terminal: Cell::new(None),
+            has_terminal: Cell::new(false),
         }
     }
 
@@ -68,19 +68,13 @@ impl Cli {
 
     /// Lets a person start the programs: they have a controlling terminal, which is their standard input, too.
     pub(crate) fn at_a_terminal(self) -> Self {
-        self.has_terminal.set(Some(true));
-        self
-    }
-
-    /// Lets nobody start the programs: they have no controlling terminal, also where the tests have one.
-    pub(crate) fn without_a_terminal(self) -> Self {
-        self.has_terminal.set(Some(false));
+        self.has_terminal.set(true);
         self
     }
 
     /// Runs the program to its end as [`at_a_terminal`](Self::at_a_terminal).
     pub(crate) fn by_person(&self, args: &[&str]) -> Run {
-        let before = self.has_terminal.replace(Some(true));
+        let before = self.has_terminal.replace(true);
         let run = self.run(args);
         self.has_terminal.set(before);
         run
@@ -115,15 +109,9 @@ impl Cli {
     /// Returns a command that is ready to be started in `directory`.
     pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_taskpawl");
-        let mut command = match self.has_terminal.get() {
-            None => Command::new(program),
-            // It begins a session of its own, whose terminal is its standard input, if it has one.
-            Some(has_terminal) => {
-                let mut command = Command::new("/usr/bin/setsid");
-                command.args(has_terminal.then_some("--ctty")).arg(program);
-                command
-            }
-        };
+        // It begins a session of its own, whose terminal is its standard input, if it has one.
+        let mut command = Command::new("/usr/bin/setsid");
+        command.args(self.has_terminal.get().then_some("--ctty")).arg(program);
         // Every process starts to count ids anew, so each gets a seed of its own.
         self.runs.set(self.runs.get() + 1);
         command
@@ -164,7 +152,7 @@ impl Cli {
         let mut command = self.command(directory, args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The person's end is open until the program has ended: it would be told that they hung up.
-        let person = (self.has_terminal.get() == Some(true)).then(|| {
+        let person = self.has_terminal.get().then(|| {
             let (mut person, program) = terminal();
             person.write_all(input.as_bytes()).unwrap();
             command.stdin(program);

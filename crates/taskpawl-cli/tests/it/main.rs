@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+mod callers;
 mod commands;
 mod config;
 mod constructs;

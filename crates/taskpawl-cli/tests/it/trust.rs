@@ -73,7 +73,7 @@ fn no_script_trusts_anything() {
     if !may_decide() {
         return;
     }
-    let cli = Cli::new().without_a_terminal();
+    let cli = Cli::new();
     cli.file("taskpawl.toml", TOOLS);
     for args in [&["trust"][..], &["trust", "--yes"], &["trust", "--remove"]] {
         let run = cli.run(args);

@@ -101,7 +101,7 @@ impl Stage {
         tmux.args(["-f", "/dev/null", "new-session", "-d", "-x", "60", "-y", lines, "-c"]);
         tmux.arg(cli.path("work"));
         // The shell remains, so that what the program leaves on the screen can be seen.
-        let program = command.get_program().to_str().unwrap().to_owned();
+        let program = env!("CARGO_BIN_EXE_taskpawl");
         tmux.arg(format!("{program} {}; echo [exit $?]; read x", args.join(" ")));
         let Ok(output) = tmux.output() else {
             eprintln!("SKIPPED: the checklist on a terminal: tmux is not installed");

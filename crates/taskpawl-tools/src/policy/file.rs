@@ -100,13 +100,21 @@ pub(super) fn parse(path: &Path, kind: LayerKind, text: &str) -> Result<Layer, P
         opted_in: BTreeSet::new(),
         rules: Vec::new(),
         forbidden: BTreeMap::new(),
+        pin: None,
     };
     for (key, value) in table.get_ref() {
         match key.get_ref().as_ref() {
             "origins" => layer.origins = reader.origins(value)?,
             "sandbox" => layer.forbidden = reader.forbidden(value)?,
+            "decisions" => layer.pin = reader.pin(value)?,
             "rules" => layer.rules = reader.rules(value)?,
-            other => return Err(reader.unknown(key.span().start, other, &["origins", "sandbox", "rules"])),
+            other => {
+                return Err(reader.unknown(
+                    key.span().start,
+                    other,
+                    &["origins", "sandbox", "decisions", "rules"],
+                ));
+            }
         }
     }
     Ok(layer)
@@ -214,6 +222,25 @@ impl Reader<'_> {
                 Decision::Deny => drop(found.insert(way, self.line(at))),
                 Decision::Ask => return Err(self.expected(value, name, "`allow` or `deny`")),
             }
+        }
+        Ok(found)
+    }
+
+    /// Returns the line that requires a PIN for decisions.
+    fn pin(&self, value: Place<'_, '_>) -> Result<Option<usize>, PolicyError> {
+        let mut found = None;
+        for (key, value) in self.table(value, "decisions")? {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if name != "pin" {
+                return Err(self.unknown(at, name, &["pin"]));
+            }
+            let is_required = |word: &str| match word {
+                "required" => Some(true),
+                "optional" => Some(false),
+                _ => None,
+            };
+            let words = ["optional", "required"];
+            found = self.word(value, name, &words, is_required)?.then(|| self.line(at));
         }
         Ok(found)
     }

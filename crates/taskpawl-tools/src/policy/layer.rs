@@ -50,6 +50,8 @@ pub struct Layer {
     pub(crate) rules: Vec<Rule>,
     /// In which ways the sandbox is not widened, and where that is said.
     pub(crate) forbidden: BTreeMap<SandboxLift, usize>,
+    /// The line that requires a PIN for decisions.
+    pub(crate) pin: Option<usize>,
 }
 
 impl Layer {
@@ -63,6 +65,7 @@ impl Layer {
             opted_in: BTreeSet::new(),
             rules: Vec::new(),
             forbidden: BTreeMap::new(),
+            pin: None,
         }
     }
 
@@ -92,6 +95,11 @@ impl Layer {
     /// Returns in which ways the sandbox is not widened.
     pub fn forbidden(&self) -> impl Iterator<Item = SandboxLift> {
         self.forbidden.keys().copied()
+    }
+
+    /// Returns where the file requires a PIN for decisions.
+    pub(crate) fn requires_pin(&self) -> Option<String> {
+        self.pin.map(|line| self.place(Some(line)))
     }
 
     pub(crate) fn forbids(&self, lift: SandboxLift) -> Option<String> {

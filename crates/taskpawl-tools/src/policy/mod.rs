@@ -386,6 +386,11 @@ impl Policy {
         Explained { decision, steps, in_vain, is_plain, commands, version: self.version.clone() }
     }
 
+    /// Returns which file requires a PIN for what people decide, and where.
+    pub fn requires_pin(&self) -> Option<String> {
+        self.layers.iter().find_map(Layer::requires_pin)
+    }
+
     /// Returns which file keeps the user from widening the sandbox in a way, and where.
     pub fn forbids(&self, lift: SandboxLift) -> Option<String> {
         self.layers.iter().find_map(|layer| layer.forbids(lift))

@@ -34,6 +34,12 @@ pub fn policy_schema() -> Value {
                     "paths": words(vec!["allow", "deny"]),
                 },
             },
+            "decisions": {
+                "description": "What decisions of people take: whether a PIN has to be set for them.",
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {"pin": words(vec!["optional", "required"])},
+            },
             "rules": {
                 "description": "The strictest of the rules that are about a call counts.",
                 "type": "array",
