@@ -56,7 +56,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) store: Option<String>,
     // An attribute, because in a comment `user@host` would be a link.
-    #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(), help = "Act in this name [env: TASKPAWL_ACTOR] [default: user@host]")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new(), help = "Act as an agent of this name [env: TASKPAWL_ACTOR] [default: user@host]")]
     pub(crate) actor: Option<String>,
     /// Print JSON: {schemaVersion, data, page?}, and errors as {schemaVersion, error}, both on standard output
     #[arg(long, global = true)]

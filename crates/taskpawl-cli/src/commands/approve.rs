@@ -14,7 +14,8 @@ use crate::shown::shown;
 /// Let tasks start, or go on, that wait for a decision
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It takes a terminal: a script or an agent approves nothing, and is refused with 7. A rule of the policy \
+It takes a person at a terminal: a script or an agent approves nothing, and is refused with 7. \
+Where a PIN is set (`taskpawl pin set`) it asks for it. A rule of the policy \
 lets run what needs no yes each time: `taskpawl policy --help`.
 Only what is asked about is approved: if its arguments change before it starts, it asks again.
 `taskpawl show ID` shows a question with everything that would run. With --only all of them are shown first.

@@ -241,6 +241,9 @@ struct Listed<'a> {
     /// Ways in which the sandbox is not widened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forbidden: Vec<&'static str>,
+    /// Whether decisions need a PIN.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    requires_pin: bool,
     rules: Vec<ListedRule<'a>>,
 }
 
@@ -271,6 +274,9 @@ fn list(app: &App) -> Result<ExitCode, CliError> {
         for way in &layer.forbidden {
             let _ = writeln!(text, "  sandbox: {way} is denied");
         }
+        if layer.requires_pin {
+            text.push("  decisions: a PIN is required\n");
+        }
         for rule in &layer.rules {
             let of = rule.origins.iter().map(|origin| origin.as_str()).collect::<Vec<_>>().join(", ");
             let of = if of.is_empty() { of } else { format!("  of {of}") };
@@ -298,6 +304,7 @@ fn listed(layer: &Layer) -> Listed<'_> {
         file: layer.path().map(ToOwned::to_owned),
         origins: CallOrigin::ALL.iter().filter_map(standing).collect(),
         forbidden: layer.forbidden().map(SandboxLift::as_str).collect(),
+        requires_pin: layer.requires_pin().is_some(),
         rules: layer.rules().iter().map(listed_rule).collect(),
     }
 }

@@ -138,7 +138,8 @@ fn plans_and_calls_that_an_agent_gives_on_the_command_line_keep_their_origin() {
     cli.file("plan.yaml", "params: {p: {type: string}}\ntasks: [{id: a, run: 'echo ${{ params.p }}'}]");
     let run = cli.run(&["run-all-ready", "--plan", "plan.yaml", "--param", "p=1"]).ok();
     assert!(!run.stdout.contains("approve"), "{run}");
-    cli.run(&["create", "b", "--id", "b", "--call", r#"{"log": {"message": "x"}}"#]).ok();
+    cli.run(&["create", "b", "--id", "b"]).ok();
+    cli.run(&["add-tool-call", "b", "--tool", "log", "--args", r#"{"message": "x"}"#]).ok();
     for (id, origin) in [("a", "plan"), ("b", "cli")] {
         let task = cli.run(&["show", id, "--json"]).ok().json();
         assert_eq!(task["data"]["metadata"]["toolCalls"][0]["origin"], origin, "{task:#}");
@@ -163,9 +164,25 @@ fn decisions_ask_for_the_pin_once_it_is_set() {
         // The right one in between, so that five in a row do not lock it.
         typed(&["pin", "set"], "1234\n1234\n1234\n").ok();
     }
-    assert!(typed(&["approve", "deploy"], "\u{3}").stderr.contains("none was typed"));
+    assert!(typed(&["approve", "deploy"], "\n").stderr.contains("none was typed"));
     typed(&["approve", "deploy"], "1234\n").ok();
     assert!(!typed(&["list"], "").stdout.contains("1234"));
     typed(&["pin", "remove"], "1234\n").ok();
     assert!(typed(&["pin"], "").ok().stdout.contains("no PIN is set"));
+}
+
+#[test]
+fn a_policy_may_require_a_pin() {
+    if !may_decide() {
+        return;
+    }
+    let cli = asking();
+    cli.policy("[decisions]\npin = \"required\"\n");
+    let run = cli.by_person(&["approve", "deploy"]);
+    refused(&cli, &run, "policy.toml` line 2 requires one, and none is set");
+    assert!(cli.run(&["policy", "list"]).ok().stdout.contains("a PIN is required"));
+    cli.policy("[decisions]\npin = \"optional\"\n");
+    cli.by_person(&["approve", "deploy"]).ok();
+    cli.policy("[decisions]\npin = \"requird\"\n");
+    assert_eq!(cli.by_person(&["list"]).code, Some(2));
 }

@@ -98,7 +98,7 @@ impl Layer {
     }
 
     /// Returns where the file requires a PIN for decisions.
-    pub(crate) fn requires_pin(&self) -> Option<String> {
+    pub fn requires_pin(&self) -> Option<String> {
         self.pin.map(|line| self.place(Some(line)))
     }
 
