@@ -185,7 +185,9 @@ pub(crate) fn line(event: &Event) -> String {
 fn actor(event: &Event) -> String {
     match event.kind_of_actor() {
         ActorKind::Run | ActorKind::Unknown => event.actor.to_string(),
-        kind => format!("{} ({kind})", event.actor),
+        kind @ (ActorKind::Person | ActorKind::Agent | ActorKind::Program) => {
+            format!("{} ({kind})", event.actor)
+        }
     }
 }
 

@@ -114,10 +114,10 @@ fn tried(
         Ok(()) => Ok(true),
         Err(Error::Refused(refusal)) => {
             let is_late = attempt == Attempt::LateReport;
-            let is_right = match *refusal {
-                Refusal::HeldByOther { .. } => !is_late && state(&setup) == before,
-                Refusal::ForeignAttempt { .. } => is_late,
-                _ => false,
+            let is_right = if is_late {
+                matches!(*refusal, Refusal::ForeignAttempt { .. })
+            } else {
+                matches!(*refusal, Refusal::HeldByOther { .. }) && state(&setup) == before
             };
             if is_right { Ok(false) } else { Err(format!("refused otherwise: {refusal:?}")) }
         }
