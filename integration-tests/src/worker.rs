@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskpawl::model::{Map, NewTask, Query, Refusal, Status, Task, TaskId, TaskSpec, parse_plan};
+use taskpawl::model::{ActorKind, Map, NewTask, Query, Refusal, Status, Task, TaskId, TaskSpec, parse_plan};
 use taskpawl::store::{Location, open};
 use taskpawl::{ApplyOptions, Ending, Error, Manager};
 
@@ -48,7 +48,9 @@ struct Worker {
 impl Worker {
     fn new(store: &str, actor: &str) -> Self {
         let location = Location::parse(store, Path::new(""));
-        Self { manager: Manager::new(open(&location), actor), actor: actor.to_owned() }
+        // As a command with `--actor`, which goes on with what the worker holds.
+        let manager = Manager::new(open(&location), actor).with_kind(ActorKind::Agent);
+        Self { manager, actor: actor.to_owned() }
     }
 
     /// The answer is one write, so that a kill does not leave half of it.
