@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use taskpawl::model::{AbsentTools, Origin, Timestamp};
+use taskpawl::model::{AbsentTools, Advised, CommandLine, Origin, Timestamp};
 use taskpawl::store::{self, Door, Location, Place, StoreError};
 use taskpawl::tools::{
     CEILING, ConfiguredSecrets, Confinement, Policy, PolicyFiles, SandboxLift, SandboxPlaces, inherited,
@@ -156,6 +156,7 @@ impl App {
             paint_err: paint(terminal.stderr),
             width: terminal.width,
             store_words: self.store_words(),
+            line: Arc::new(self.command_line(Vec::new())),
         }
     }
 
@@ -183,19 +184,28 @@ impl App {
         self.global.store.as_ref().map(|store| format!(" --store {}", quoted(store))).unwrap_or_default()
     }
 
-    /// Makes commands that go on name the store where the command line did. A store in memory is gone, so nothing goes on.
-    pub(crate) fn name_store(&self, actions: &mut Vec<String>) -> Result<(), CliError> {
+    /// Returns the flags that advised commands need to be about the same store and in the same name as this one. `run` are words for
+    /// commands that run tasks.
+    fn command_line(&self, run: Vec<String>) -> CommandLine {
+        CommandLine { store: self.global.store.clone(), actor: self.global.actor.clone(), run }
+    }
+
+    /// Has advice written with the flags of this command. A store in memory is gone, so nothing goes on.
+    pub(crate) fn write_advice(&self, actions: &mut Vec<Advised>) -> Result<(), CliError> {
+        self.write_advice_for_run(actions, Vec::new())
+    }
+
+    /// As [`write_advice`](Self::write_advice); commands that run tasks get `words` as well.
+    pub(crate) fn write_advice_for_run(
+        &self,
+        actions: &mut Vec<Advised>,
+        words: Vec<String>,
+    ) -> Result<(), CliError> {
         if self.place()?.location == Location::Memory {
             actions.clear();
         }
-        let named = format!("taskpawl{} ", self.store_words());
-        for action in actions {
-            let commands = action.split(" && ").map(|command| match command.strip_prefix("taskpawl ") {
-                Some(words) => format!("{named}{words}"),
-                None => command.to_owned(),
-            });
-            *action = commands.collect::<Vec<_>>().join(" && ");
-        }
+        let line = Arc::new(self.command_line(words));
+        actions.iter_mut().for_each(|action| action.write_as(&line));
         Ok(())
     }
 

@@ -298,7 +298,9 @@ impl CliError {
             Self::ByAgent { sign, .. } => Some(sign.hint().to_owned()),
             Self::Pin { fault, .. } => Some(fault.hint().to_owned()),
             Self::Servers(_) => Some("`mcp.configs` of your configuration names this file".to_owned()),
-            Self::Command(error) | Self::Run(RunError::Command(error)) => error.hint(),
+            Self::Command(error) | Self::Run(RunError::Command(error)) => {
+                error.hint().map(|hint| hint.to_string())
+            }
             Self::Place(error) => Some(error.hint().to_owned()),
             Self::File { action, source, .. } => Some(file_hint(action, source.kind()).to_owned()),
             Self::AgentFile { trouble, .. } => {
@@ -430,6 +432,11 @@ impl CliError {
 
     /// Returns the hint, whose commands are about the store that the command line named.
     fn hint_in(&self, out: &Output) -> Option<String> {
+        if let Self::Command(error @ Error::Refused(_))
+        | Self::Run(RunError::Command(error @ Error::Refused(_))) = self
+        {
+            return error.hint().map(|hint| hint.worded(&*out.line));
+        }
         self.hint().map(|hint| with_store(&hint, &out.store_words))
     }
 

@@ -16,6 +16,8 @@ use serde_json::{Map, Value};
 use taskpawl::Page;
 use taskpawl::model::{Untakable, is_deceptive};
 
+use taskpawl::model::CommandLine;
+
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
 use crate::text::{Paint, clean_block, nearest, style, with_store};
@@ -45,6 +47,8 @@ pub(crate) struct Output {
     pub(crate) width: Option<usize>,
     /// What commands have to add that remarks and warnings name, so that they are about the same store.
     pub(crate) store_words: String,
+    /// The flags of commands that are advised.
+    pub(crate) line: std::sync::Arc<CommandLine>,
 }
 
 /// Which part of a list is printed.

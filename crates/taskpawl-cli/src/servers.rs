@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl::RunOptions;
+use taskpawl::model::Advice;
 use taskpawl::model::{CallSpec, NewCall, NewTask, TaskSpec};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::tools::{CallContext, Tool, ToolError, ToolFinder, ToolSpec, Widening, content_hash, follow};
@@ -98,10 +99,10 @@ impl McpServers {
             let file = held.file.display();
             let why =
                 format!("`{file}` of the project names MCP server `{name}`, and is not trusted as it is now");
-            return Some(Lack::new(tool, &why, "taskpawl trust"));
+            return Some(Lack::new(tool, &why, Advice::Trust {}));
         }
         let Some(state) = self.servers.of_tool(tool) else {
-            return Some(Lack::new(tool, &self.unconfigured(name), "taskpawl config path"));
+            return Some(Lack::new(tool, &self.unconfigured(name), Advice::ConfigPath {}));
         };
         Some(if let Some(problem) = state.problem {
             let why = format!("MCP server `{name}` could not be started when it was tried last: {problem}");
@@ -115,7 +116,7 @@ impl McpServers {
         } else {
             let file = state.config.file.display();
             let why = format!("`{file}` leaves it out of what MCP server `{name}` offers here");
-            Lack::new(tool, &why, "taskpawl tools list")
+            Lack::new(tool, &why, Advice::ListTools { connect: false })
         })
     }
 
@@ -160,17 +161,17 @@ pub(crate) struct Lack {
     pub(crate) text: String,
     /// The end of that, which speaks of the server.
     pub(crate) why: String,
-    pub(crate) command: &'static str,
+    pub(crate) advice: Advice,
 }
 
 impl Lack {
-    pub(crate) fn new(tool: &str, why: &str, command: &'static str) -> Self {
-        Self { text: format!("needs the tool `{tool}`: {why}"), why: why.to_owned(), command }
+    pub(crate) fn new(tool: &str, why: &str, advice: Advice) -> Self {
+        Self { text: format!("needs the tool `{tool}`: {why}"), why: why.to_owned(), advice }
     }
 }
 
 /// The command that starts all servers, and says what is wrong with them.
-const CONNECT: &str = "taskpawl tools list --connect";
+const CONNECT: Advice = Advice::ListTools { connect: true };
 
 struct Reading<'a> {
     app: &'a App,

@@ -217,13 +217,7 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Returns a word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ',' | ':' | '@' | '/');
-    let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
-    if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
+pub(crate) use taskpawl::model::shell::quoted;
 
 /// Returns the candidate that `text` was probably meant to be.
 pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use taskpawl::model::AbsentTools;
+use taskpawl::model::Advice;
 use taskpawl::tools::{CommandTool, Registry, Tool};
 
 use crate::app::App;
@@ -73,7 +74,7 @@ impl Toolbox {
     pub(crate) fn lack(&self, tool: &str) -> Option<Lack> {
         let file = self.held.get(tool)?.file.display();
         let why = format!("`{file}` of the project describes it, and is not trusted as it is now");
-        Some(Lack::new(tool, &why, "taskpawl trust"))
+        Some(Lack::new(tool, &why, Advice::Trust {}))
     }
 
     /// Returns the description of a tool, if it is one that a file describes.

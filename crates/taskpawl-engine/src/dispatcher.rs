@@ -28,7 +28,7 @@ use crate::liveness;
 use crate::notify::Notifier;
 use crate::observer::{Observer, RunEvent};
 use crate::questions::{Questions, Said};
-use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, interruption, quoted, reason_text};
+use crate::summary::{ChangedBeyond, LISTED, RunSummary, Summarizer, interruption, reason_text};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(200);
@@ -588,9 +588,7 @@ impl Dispatcher {
             stop: self.state.stop(),
             stopped_with: self.control.exit(),
             now: self.manager.source().now(),
-            only: (self.intake.selectors().iter())
-                .flat_map(|selector| [" --only ".to_owned(), quoted(&selector.to_string())])
-                .collect(),
+            only: self.intake.selectors().to_vec(),
         };
         let summary = self.manager.read(|view| Ok(summarizer.summarize(view)?))?;
         Ok((summary, self.notifier))

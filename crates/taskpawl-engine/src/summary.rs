@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use taskpawl_model::schedule::Stop;
 use taskpawl_model::{
-    BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase, Query, RunId,
-    Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain, read_task, why_interrupted,
+    Advice, Advised, BlockedReason, CallId, CallStatus, Explanation, Facts, FailureClass, Key, Means, Phase,
+    Query, RunId, Selector, Status, Task, TaskId, TaskState, Timestamp, View, ViewResult, Work, explain,
+    read_task, why_interrupted,
 };
 
 use crate::ledger::{EndedEarly, Spent};
@@ -59,7 +60,7 @@ pub struct RunSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observer_error: Option<String>,
     /// Commands that go on from here.
-    pub next_actions: Vec<String>,
+    pub next_actions: Vec<Advised>,
 }
 
 /// Tasks that failed in the same way.
@@ -100,7 +101,7 @@ pub struct Waiting {
     pub reason: String,
     /// The commands that go on with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<String>,
+    pub commands: Vec<Advised>,
 }
 
 /// A task that could not be started here.
@@ -128,14 +129,14 @@ pub struct ChangedBeyond {
 
 impl Waiting {
     /// Returns the one command that is most to the point: a look, where there is a choice.
-    fn command(&self) -> String {
-        let decides = |command: &&String| command.starts_with("taskpawl approve ");
-        match self.commands.iter().filter(decides).count() {
-            1 => self.commands[0].clone(),
-            0 if self.commands.iter().any(|command| command.starts_with("taskpawl claim ")) => {
-                self.commands[0].clone()
-            }
-            _ => format!("taskpawl show {}", self.task),
+    fn command(&self) -> Advised {
+        let count =
+            |is: fn(&Advice) -> bool| self.commands.iter().filter(|advised| is(advised.advice())).count();
+        let approvals = count(|advice| matches!(advice, Advice::Approve { .. }));
+        let claims = count(|advice| matches!(advice, Advice::Claim { .. }));
+        match (approvals, claims, self.commands.first()) {
+            (1, _, Some(first)) | (0, 1.., Some(first)) => first.clone(),
+            _ => Advice::show(&self.task).into(),
         }
     }
 }
@@ -158,7 +159,7 @@ pub(crate) struct Summarizer {
     pub(crate) stopped_with: u8,
     pub(crate) now: Timestamp,
     /// The restriction as words of a command line, with a space before each.
-    pub(crate) only: String,
+    pub(crate) only: Vec<Selector>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -477,32 +478,19 @@ fn question_text(call: Option<&CallId>, ask: Option<&str>, options: &[String]) -
     if options.is_empty() { what } else { format!("{what} ({})", options.join(", ")) }
 }
 
-/// Returns the commands for a manual task.
-fn by_hand(task: &TaskId) -> Vec<String> {
-    ["claim", "done"].map(|command| format!("taskpawl {command} {task}")).into()
+/// Returns what a person or an agent can do about a manual task.
+fn by_hand(task: &TaskId) -> Vec<Advised> {
+    vec![Advice::claim(task).into(), Advice::done(task).into()]
 }
 
-/// Returns the commands that decide about a task.
-fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<String> {
-    let BlockedReason::Approval { options, .. } = reason else {
-        return ["logs", "done", "fail", "unblock"]
-            .map(|command| format!("taskpawl {command} {task}"))
-            .into();
+/// Returns what decides about a task.
+fn decisions(task: &TaskId, reason: &BlockedReason) -> Vec<Advised> {
+    let advice = if let BlockedReason::Approval { options, .. } = reason {
+        Advice::decisions(task, options)
+    } else {
+        Advice::settlements(task).into()
     };
-    let answer = |option: &String| format!("taskpawl approve {task} --answer {}", quoted(option));
-    let mut commands: Vec<String> = options.iter().map(answer).collect();
-    if commands.is_empty() {
-        commands.push(format!("taskpawl approve {task}"));
-    }
-    commands.push(format!("taskpawl reject {task}"));
-    commands
-}
-
-/// Returns a word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    let needs_no_quotes = !word.is_empty() && word.chars().all(is_plain);
-    if needs_no_quotes { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    advice.into_iter().map(Advised::from).collect()
 }
 
 /// Returns the tasks outside of `scope` that a task waits for: its dependencies, and those of the tasks that it is below.
@@ -524,7 +512,7 @@ fn unfinished_outside(view: &dyn View, key: Key, scope: &BTreeSet<Key>) -> ViewR
 struct Next<'s> {
     /// Whether the run ended before it had done what it could.
     is_unfinished: bool,
-    only: &'s str,
+    only: &'s [Selector],
     first_failed: Option<&'s TaskId>,
     /// Whether calls of that one have run.
     has_logs: bool,
@@ -534,41 +522,41 @@ struct Next<'s> {
 }
 
 impl Next<'_> {
-    /// Adds the commands for what waits: all for a single task, else one for each of the first.
-    fn wait_for(&self, actions: &mut Vec<String>) {
+    /// Adds what to do about what waits: all of it for a single task, else one thing for each of the first.
+    fn wait_for(&self, actions: &mut Vec<Advised>) {
         match self.waiting {
             [] => return,
             [task] => {
-                let show = format!("taskpawl show {}", task.task);
+                let show = Advice::show(&task.task).into();
                 actions.extend(std::iter::once(show).chain(task.commands.iter().cloned()));
                 actions.dedup();
             }
             several => actions.extend(several.iter().take(NAMED).map(Waiting::command)),
         }
         if self.waiting.iter().any(|task| !task.commands.is_empty()) {
-            actions.push(format!("taskpawl run-all-ready{}", self.only));
+            actions.push(Advice::run_ready(self.only).into());
         }
     }
 
-    /// Returns the commands that go on.
-    fn actions(&self) -> Vec<String> {
-        let (only, mut actions) = (self.only, Vec::new());
+    /// Returns what goes on.
+    fn actions(&self) -> Vec<Advised> {
+        let mut actions = Vec::new();
         if let Some(first) = self.first_failed {
-            let look = if self.has_logs { "logs" } else { "explain" };
-            actions.push(format!("taskpawl {look} {first}"));
-            actions.push(format!("taskpawl retry --failed{only} && taskpawl run-all-ready{only}"));
+            let look = if self.has_logs { Advice::logs(first) } else { Advice::explain(first) };
+            actions.push(look.into());
+            actions.push(Advice::retry_failed_then_run(self.only).into());
         }
         self.wait_for(&mut actions);
         if let Some(task) = self.blocked.first() {
-            actions.push(format!("taskpawl explain {}", task.task));
+            actions.push(Advice::explain(&task.task).into());
             actions.extend(task.commands.iter().cloned());
         }
         if let Some(task) = self.not_run.first() {
-            actions.push(format!("taskpawl explain {}", task.task));
+            actions.push(Advice::explain(&task.task).into());
         }
-        let goes_on = |action: &String| action.starts_with("taskpawl run-all-ready");
+        let goes_on = |advised: &Advised| matches!(advised.advice(), Advice::RunReady { .. });
         if self.is_unfinished && !actions.iter().any(goes_on) {
-            actions.push(format!("taskpawl run-all-ready{only}"));
+            actions.push(Advice::run_ready(self.only).into());
         }
         actions
     }

@@ -1,4 +1,4 @@
-use taskpawl_model::{DecideError, PlanErrors, Refusal};
+use taskpawl_model::{DecideError, Hint, PlanErrors, Refusal};
 use taskpawl_store::StoreError;
 
 /// Why a command came to nothing.
@@ -39,10 +39,10 @@ impl From<DecideError> for Error {
 
 impl Error {
     /// Returns what to do instead, where there is something to say.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Refused(refusal) => refusal.hint(),
-            Self::Store(error) => Some(error.hint().to_owned()),
+            Self::Store(error) => Some(Hint::new(error.hint().to_owned())),
             Self::Invalid(_) | Self::Decide(_) => None,
         }
     }

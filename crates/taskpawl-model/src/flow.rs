@@ -160,12 +160,11 @@ fn kept_bytes(calls: &[CallRecord]) -> u64 {
     keeps.map(|keep| keep.0).sum()
 }
 
+/// Results with what is known of each.
+type Results = (Vec<Value>, Vec<Provenance>);
+
 /// Returns the results of the items in the order of the list, unless they are more than an expression may walk or copy.
-fn results_of_items<F: Facts>(
-    facts: &F,
-    parent: Key,
-    kept: &mut u64,
-) -> Result<Option<(Vec<Value>, Vec<Provenance>)>, F::Error> {
+fn results_of_items<F: Facts>(facts: &F, parent: Key, kept: &mut u64) -> Result<Option<Results>, F::Error> {
     let (mut results, mut budget) = (BTreeMap::new(), Budget::default());
     for key in facts.below(parent)? {
         let Some(record) = facts.record(key)? else { continue };

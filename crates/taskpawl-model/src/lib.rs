@@ -1,10 +1,13 @@
 //! The schema and the rules of taskpawl, as pure functions: no I/O, no clock, no randomness, no threads.
 
 mod actor;
+mod advice;
 mod allocation;
+pub mod bounded;
 mod byte_size;
 mod checklist;
 mod command;
+mod command_line;
 mod cycle;
 mod decide;
 mod draft;
@@ -20,6 +23,7 @@ mod forecast;
 mod gate;
 mod gatekeeper;
 mod graph;
+mod hint;
 mod id;
 mod import;
 mod intake;
@@ -44,6 +48,7 @@ mod scope;
 mod secret;
 mod settle;
 mod shared;
+pub mod shell;
 mod spec;
 mod status;
 mod time_text;
@@ -54,6 +59,7 @@ mod visible;
 mod wire;
 
 pub use actor::{Actor, ActorKind};
+pub use advice::{Advice, Advised};
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use checklist::{ChecklistItem, ChecklistStatus};
 pub use command::{
@@ -61,6 +67,7 @@ pub use command::{
     Grow, Growth, Needs, NewTask, Once, Paused, Prune, Report, Request, RequestRecord, Round, RunRules,
     RunStart, StartedCall, TaskRef, Undone,
 };
+pub use command_line::CommandLine;
 pub use decide::{approval_request, asks_by_itself, complete_part, decide};
 pub use durations::{DurationSource, Durations};
 pub use event::{Change, ChecklistChanged, Event, EventKind, PlanApplied, TaskCreated};
@@ -77,6 +84,7 @@ pub use forecast::{
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
 pub use graph::{Graph, Reach, rebuild_nodes};
+pub use hint::{Hint, HintOption, HintPart, HintWords};
 pub use id::{CallId, IdError, Key, MAX_ID_BYTES, RunId, TaskId, check_id};
 pub use import::{Apart, Import, ImportMode, ImportReport, Kept};
 pub use key_map::{KeyHasher, KeyMap};
@@ -96,7 +104,7 @@ pub use record::{
     Cached, CallBody, CallError, CallRecord, Granted, Item, Node, Note, Phase, PlanNotify, PlanRecord,
     Progress, RunRecord, TakenAway, TaskBody, TaskRecord, Work,
 };
-pub use refusal::{Refusal, Since, Touch};
+pub use refusal::{HeldBy, Refusal, Since, Touch};
 pub use rehearsal::Turn;
 pub use scope::{Selector, select};
 pub use secret::{SecretFault, SecretPiece, is_secret_name, mentions_secret, secret_names, secret_pieces};

@@ -1,10 +1,13 @@
 //! Refusals: a command that the rules do not allow. Nothing was changed; the hint says what to do instead.
 
+use crate::advice::Advice;
+use crate::bounded;
 use crate::event::Event;
+use crate::hint::{Hint, HintOption};
 use crate::id::IdError;
 use crate::spec::{PlanAccess, Timestamp};
 use crate::status::{BlockedReason, Status};
-use crate::{RunId, TaskId};
+use crate::{ActorKind, RunId, TaskId};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -114,7 +117,7 @@ pub enum Refusal {
         /// The task.
         id: TaskId,
         /// Who holds it.
-        holder: String,
+        holder: HeldBy,
         /// Until when.
         lease_until: Option<Timestamp>,
         /// What became of the task since who asks held it, or since the attempt that a report is about.
@@ -197,6 +200,8 @@ pub enum Refusal {
     DependentsRan {
         /// The task.
         id: TaskId,
+        /// The command that was refused.
+        by: &'static str,
         /// Some of those that ran.
         dependents: Vec<TaskId>,
     },
@@ -382,7 +387,7 @@ pub enum Refusal {
         /// What it said.
         message: String,
         /// What to do instead.
-        hint: Option<String>,
+        hint: Option<Hint>,
         /// Whether an id was unknown or not unique.
         is_about_ids: bool,
     },
@@ -423,7 +428,7 @@ pub enum Refusal {
         path: String,
     },
     /// A plan cannot be applied as it is.
-    #[error("the plan `{plan}` cannot be applied: {}", .conflicts.join("; "))]
+    #[error("the plan `{plan}` cannot be applied: {}", bounded::list(.conflicts, "; "))]
     PlanConflict {
         /// The plan.
         plan: String,
@@ -432,18 +437,32 @@ pub enum Refusal {
     },
 }
 
-/// What to do with a file whose name belongs to the plan of another file.
-const OTHER_FILE: &str = "use `--as NAME` for a plan of its own, or `--moved` where the file has moved";
-
-fn renamed(from: &str, to: &str) -> String {
-    format!(
-        "`taskpawl plan rename {} {}` gives the plan that name; `--as NAME` makes one of its own",
-        &from, &to
-    )
+fn names(names: &[impl std::fmt::Display]) -> String {
+    bounded::names(names)
 }
 
-fn names(names: &[impl std::fmt::Display]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+/// The holder of a task that the caller may not report on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A run.
+    Run(RunId),
+    /// An agent, a person or a program.
+    Actor {
+        /// The name.
+        name: String,
+        /// The kind, where the caller has the same name.
+        kind: Option<ActorKind>,
+    },
+}
+
+impl std::fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run `{run}`"),
+            Self::Actor { name, kind: Some(kind) } => write!(f, "the {kind} {}", bounded::data(name)),
+            Self::Actor { name, kind: None } => f.write_str(&bounded::data(name)),
+        }
+    }
 }
 
 /// What happened to a task since a command that was to be undone.
@@ -492,106 +511,138 @@ impl Since {
 
 impl Refusal {
     /// Returns what to do instead: a short sentence, never a destructive command.
-    pub fn hint(&self) -> Option<String> {
-        match self {
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
             Self::UnknownTask { similar, .. } if similar.is_empty() => {
-                Some("`taskpawl list` shows the ids".to_owned())
+                Hint::from(Advice::List { status: Vec::new() }).text(" shows the ids")
             }
-            Self::UnknownTask { similar, .. } => Some(format!("did you mean {}?", quoted(similar))),
-            Self::AmbiguousId { .. } => Some("give more characters of the id".to_owned()),
-            Self::Contradiction { .. } => Some("give one of them at a time".to_owned()),
-            Self::UnknownRun { .. } => Some("`taskpawl runs` shows the runs".to_owned()),
-            Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => None,
-            Self::DuplicateId { .. } => Some("choose another id, or leave it out to get a new one".to_owned()),
-            Self::Transition { id, from, allowed, reason, .. } => Some(transition_hint(id, *from, reason.as_ref(), allowed)),
-            Self::NotReady { id, .. } => Some(format!("`taskpawl explain {id}` shows the chain of causes and the commands that clear it")),
+            Self::UnknownTask { similar, .. } => Hint::new("did you mean ").list(similar).text("?"),
+            Self::AmbiguousId { .. } => "give more characters of the id".into(),
+            Self::Contradiction { .. } => "give one of them at a time".into(),
+            Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
+            Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => return None,
+            Self::DuplicateId { .. } => "choose another id, or leave it out to get a new one".into(),
+            Self::Transition { id, from, allowed, reason, .. } => {
+                transition_hint(id, *from, reason.as_ref(), allowed)
+            }
+            Self::NotReady { id, .. } => Hint::from(Advice::explain(id))
+                .text(" shows the chain of causes and the commands that clear it"),
             Self::Occupied { id, .. } => {
-                Some(format!("`taskpawl explain {id}` says what that is; claim it when they have ended"))
+                Hint::from(Advice::explain(id)).text(" says what that is; claim it when they have ended")
             }
-            Self::NothingReady => Some("`taskpawl list --status todo,blocked` shows what is left".to_owned()),
-            Self::NotManual { id, by: "run", .. } => {
-                Some(format!("an agent or a person ends it: `taskpawl done {id}` or `taskpawl fail {id}`"))
+            Self::NothingReady => Hint::from(Advice::List { status: vec![Status::Todo, Status::Blocked] })
+                .text(" shows what is left"),
+            Self::NotManual { id, by: "run", .. } => Hint::new("an agent or a person ends it: ")
+                .advice(Advice::done(id))
+                .text(" or ")
+                .advice(Advice::fail(id)),
+            Self::NotManual { .. } => Hint::from(Advice::run_ready(&[]))
+                .text(" does what is left of it, if anything, and it ends by itself"),
+            Self::HeldByOther { id, lease_until, holder, .. } => {
+                held_hint(id, lease_until.is_some(), holder)
             }
-            Self::NotManual { .. } => {
-                Some("`taskpawl run-all-ready` does what is left of it, if anything, and it ends by itself".to_owned())
+            Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => Hint::from(Advice::history(id))
+                .text(" shows what happened since; the report was not recorded"),
+            Self::CallNotRunning { id, .. } => Hint::from(Advice::show(id)).text(" shows its calls"),
+            Self::VersionMismatch { id, .. } => {
+                Hint::new("read it again with ").advice(Advice::show(id)).text(", then decide again")
             }
-            Self::HeldByOther { id, lease_until, holder, .. } => Some(held_hint(id, lease_until.is_some(), holder)),
-            Self::StaleAttempt { id, .. } | Self::ForeignAttempt { id, .. } => {
-                Some(format!("`taskpawl history {id}` shows what happened since; the report was not recorded"))
-            }
-            Self::CallNotRunning { id, .. } => Some(format!("`taskpawl show {id}` shows its calls")),
-            Self::VersionMismatch { id, .. } => Some(format!("read it again with `taskpawl show {id}`, then decide anew")),
-            Self::Cycle { .. } => Some("a task cannot wait for itself, directly or through others".to_owned()),
+            Self::Cycle { .. } => "a task cannot wait for itself, directly or through others".into(),
             Self::WorkStarted { id, status, .. } if status.is_finished() => {
-                Some(format!("`taskpawl reopen {id}` puts it back to `todo` first"))
+                Hint::from(Advice::reopen(id)).text(" puts it back to `todo` first")
             }
-            Self::WorkStarted { .. } => Some("wait until it has ended, then `reopen` it".to_owned()),
-            Self::DependentsRan { .. } => Some("add `--cascade` to start those again, too".to_owned()),
-            Self::InProgress { .. } => Some("wait until it has ended, or `cancel` it first".to_owned()),
-            Self::StillEnding { .. } => Some("ask again in a moment".to_owned()),
-            Self::StillNeeded { .. } => {
-                Some("remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with `cancel`".to_owned())
+            Self::WorkStarted { id, .. } => {
+                Hint::new("wait until it has ended, then ").advice(Advice::reopen(id))
             }
-            Self::TriggerWithoutDependencies { .. } => Some("give it a dependency with `--needs`, or another trigger".to_owned()),
-            Self::PlanElsewhere { .. } => Some(OTHER_FILE.to_owned()),
-            Self::PlanRenamed { from, to, .. } => Some(renamed(from, to)),
-            Self::PlanConflict { .. } => Some(
-                "give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance"
-                    .to_owned(),
-            ),
-            Self::ImportConflict { .. } => Some(
-                "`--prefix NAME` gives them ids of their own; `--adopt` takes them for the same tasks, and what the file says counts"
-                    .to_owned(),
-            ),
+            Self::DependentsRan { .. } => {
+                Hint::new("add ").option(HintOption::Cascade).text(" to start those again, too")
+            }
+            Self::InProgress { tasks } => match tasks.first() {
+                Some(task) => Hint::new("wait until it has ended, or ")
+                    .advice(Advice::Cancel { id: task.clone() })
+                    .text(" first"),
+                None => "wait until it has ended".into(),
+            },
+            Self::StillEnding { .. } => "ask again in a moment".into(),
+            Self::StillNeeded { id, .. } => Hint::new(
+                "remove those dependencies first, or delete all of them together; a task that has not ended can be kept in the record with ",
+            )
+            .advice(Advice::Cancel { id: id.clone() }),
+            Self::TriggerWithoutDependencies { .. } => {
+                Hint::new("give it a dependency with ").option(HintOption::Needs).text(", or another trigger")
+            }
+            Self::PlanElsewhere { .. } => Hint::new("use ")
+                .option(HintOption::Instance)
+                .text(" for a plan of its own, or ")
+                .option(HintOption::Moved)
+                .text(" where the file has moved"),
+            Self::PlanRenamed { from, to, .. } => {
+                Hint::from(Advice::RenamePlan { from: from.clone(), to: to.clone() })
+                    .text(" gives the plan that name; ")
+                    .option(HintOption::Instance)
+                    .text(" makes one of its own")
+            }
+            Self::PlanConflict { .. } => Hint::new("give those tasks other ids in the file, `reopen` those that ran, or use ")
+                .option(HintOption::Fresh)
+                .text(" to start over or ")
+                .option(HintOption::Instance)
+                .text(" for a separate instance"),
+            Self::ImportConflict { .. } => Hint::default()
+                .option(HintOption::Prefix)
+                .text(" gives them ids of their own; ")
+                .option(HintOption::Adopt)
+                .text(" takes them for the same tasks, and what the file says counts"),
             Self::BeyondAccess { access: Some(PlanAccess::Read), .. } => {
-                Some("a call that adds tasks says `planAccess: add` in the plan".to_owned())
+                "a call that adds tasks says `planAccess: add` in the plan".into()
             }
-            Self::BeyondAccess { .. } => Some("leave that to the run, or to whoever runs it".to_owned()),
-            Self::AddedEnough { .. } => Some("a task that it has added may add more when it runs".to_owned()),
-            Self::Relayed { hint, .. } | Self::Expression { hint, .. } => hint.clone(),
-            Self::MissingParams { params, .. } => Some(format!(
-                "give it with `--param {}=VALUE`, or declare a `default`",
-                params.first().map_or("NAME", String::as_str)
-            )),
-            Self::NotAsked { id, .. } => Some(format!("`taskpawl show {id}` shows how it stands")),
-            Self::QuestionOver { id, goes_on: false, .. } => {
-                Some(format!("that counts as a rejection; `taskpawl retry {id}` lets it ask anew"))
+            Self::BeyondAccess { .. } => "leave that to the run, or to whoever runs it".into(),
+            Self::AddedEnough { .. } => "a task that it has added may add more when it runs".into(),
+            Self::Relayed { hint, .. } => return hint.clone(),
+            Self::Expression { hint, .. } => return hint.clone().map(Hint::from),
+            Self::MissingParams { params, .. } => {
+                let name = params.first().map_or("NAME", String::as_str).to_owned();
+                Hint::new("give it with ").option(HintOption::Param { name }).text(", or declare a `default`")
             }
+            Self::NotAsked { id, .. } => Hint::from(Advice::show(id)).text(" shows how it stands"),
+            Self::QuestionOver { id, goes_on: false, .. } => Hint::new("that counts as a rejection; ")
+                .advice(Advice::retry(id))
+                .text(" lets it ask again"),
             Self::QuestionOver { .. } => {
-                Some("its plan lets it go on by that: `taskpawl run-all-ready`".to_owned())
+                Hint::new("its plan lets it go on by that: ").advice(Advice::run_ready(&[]))
             }
             Self::StaleHash { given, current, .. } if current.starts_with(given.as_str()) => {
-                Some("it takes the first 8 characters or more".to_owned())
+                "it takes the first 8 characters or more".into()
             }
-            Self::StaleHash { id, .. } => Some(format!("`taskpawl show {id}` shows what it asks about now")),
-            Self::WrongAnswer { id, answer, options } => Some(answer_hint(id, answer.as_deref(), options)),
+            Self::StaleHash { id, .. } => Hint::from(Advice::show(id)).text(" shows what it asks about now"),
+            Self::WrongAnswer { id, answer, options } => answer_hint(id, answer.as_deref(), options),
             Self::ManyCalls { .. } => {
-                Some("leave the arguments out, or change the calls in the plan and apply it".to_owned())
+                "leave the arguments out, or change the calls in the plan and apply it".into()
             }
-            Self::RunDecides { .. } => Some("ask a person".to_owned()),
+            Self::RunDecides { .. } => "ask a person".into(),
             Self::TakesApproval { .. } => {
-                Some("leave every `approval` as it is, or ask a person to make the change".to_owned())
+                "leave every `approval` as it is, or ask a person to make the change".into()
             }
-            Self::StartsWithout { on, .. } => {
-                Some(format!("wait until somebody has decided about `{on}`, or ask a person to make the change"))
+            Self::StartsWithout { on, .. } => Hint::new("wait until somebody has decided about ")
+                .data(on)
+                .text(", or ask a person to make the change"),
+            Self::NothingToUndo { .. } => Hint::from(Advice::History { id: None })
+                .text(" shows what others did; ")
+                .advice(Advice::Undo { revision: None })
+                .text(" undoes that"),
+            Self::NotUndoable { .. } => {
+                Hint::from(Advice::History { id: None }).text(" shows what there is, with its revisions")
             }
-            Self::NothingToUndo { .. } => {
-                Some("`taskpawl history` shows what others did; `taskpawl undo REVISION` undoes that".to_owned())
+            Self::AlreadyUndone { by, .. } => {
+                Hint::from(Advice::Undo { revision: Some(*by) }).text(" brings it back")
             }
-            Self::NotUndoable { .. } => Some("`taskpawl history` shows what there is, with its revisions".to_owned()),
-            Self::AlreadyUndone { by, .. } => Some(format!("`taskpawl undo {by}` brings it back")),
-            Self::TouchedSince { touches, .. } => touches.first().map(|touch| {
-                let id = &touch.task;
-                format!(
-                    "`taskpawl history {id}` shows what happened since; undo that first where no run did it, or change the \
-                     tasks by hand"
-                )
-            }),
-            Self::RequestReused { .. } => Some("give each request a name of its own".to_owned()),
+            Self::TouchedSince { touches, .. } => Hint::from(Advice::history(&touches.first()?.task)).text(
+                " shows what happened since; undo that first where no run did it, or change the tasks by hand",
+            ),
+            Self::RequestReused { .. } => "give each request a name of its own".into(),
             Self::NothingSelected { .. } => {
-                Some("`taskpawl list --json --fields id,plan,labels` shows what there is to select by".to_owned())
+                Hint::from(Advice::ListSelectors {}).text(" shows what there is to select by")
             }
-        }
+        })
     }
 
     /// Returns what happened in the meantime, where somebody else was faster.
@@ -627,33 +678,36 @@ impl Refusal {
 }
 
 /// Says how to come to a task that somebody else holds.
-fn held_hint(id: &TaskId, has_lease: bool, holder: &str) -> String {
-    if has_lease {
-        format!("take another one with `claim --next`, or ask the holder to `release {id}`")
-    } else if holder.starts_with("run ") {
-        "it ends with that run; if the run was killed, `taskpawl run-all-ready` takes its tasks back"
-            .to_owned()
-    } else {
-        let name = holder.trim_matches('`');
-        format!(
-            "it was imported so; `taskpawl release {id} --actor {name}` gives it back in the name of its holder"
-        )
+fn held_hint(id: &TaskId, has_lease: bool, holder: &HeldBy) -> Hint {
+    match holder {
+        HeldBy::Run(_) => Hint::new("it ends with that run; if the run was killed, ")
+            .advice(Advice::run_ready(&[]))
+            .text(" takes its tasks back"),
+        HeldBy::Actor { .. } if has_lease => Hint::new("take another one with ")
+            .advice(Advice::ClaimNext {})
+            .text(", or ask the holder to release ")
+            .data(id),
+        HeldBy::Actor { name, .. } => Hint::new("it was imported so; ")
+            .advice(Advice::Release { id: id.clone(), holder: Some(name.clone()) })
+            .text(" gives it back in the name of its holder"),
     }
 }
 
-fn transition_hint(id: &TaskId, from: Status, reason: Option<&BlockedReason>, allowed: &[&str]) -> String {
+fn transition_hint(
+    id: &TaskId,
+    from: Status,
+    reason: Option<&BlockedReason>,
+    allowed: &[&'static str],
+) -> Hint {
     match reason {
-        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => {
-            format!(
-                "it opens by itself when {} can go on: `retry` what failed, or `skip` what is not needed",
-                quoted(ids)
-            )
+        Some(BlockedReason::Dependency { ids }) if !ids.is_empty() => Hint::new("it opens by itself when ")
+            .list(ids)
+            .text(" can go on: `retry` what failed, or `skip` what is not needed"),
+        Some(BlockedReason::Waiting { .. }) => "it opens by itself when what it waits for is finished".into(),
+        _ if allowed.is_empty() => {
+            Hint::from(Advice::history(id)).text(" shows how it came to be ").data(from)
         }
-        Some(BlockedReason::Waiting { .. }) => {
-            "it opens by itself when what it waits for is finished".to_owned()
-        }
-        _ if allowed.is_empty() => format!("`taskpawl history {id}` shows how it came to be `{from}`"),
-        _ => format!("from `{from}` it allows: {}", allowed.join(", ")),
+        _ => Hint::new("from ").data(from).text(format!(" it allows: {}", allowed.join(", "))),
     }
 }
 
@@ -670,18 +724,11 @@ fn may_only(access: Option<PlanAccess>) -> &'static str {
 }
 
 fn quoted(ids: &[TaskId]) -> String {
-    ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
+    bounded::names(ids)
 }
 
-/// How many tasks the message names; the rest is counted.
-const NAMED_TOUCHES: usize = 5;
-
-fn some_words(all: &[impl ToString]) -> String {
-    let mut words: Vec<String> = all.iter().take(NAMED_TOUCHES).map(ToString::to_string).collect();
-    if all.len() > NAMED_TOUCHES {
-        words.push(format!("and {} more", all.len() - NAMED_TOUCHES));
-    }
-    words.join("; ")
+fn some_words(all: &[impl std::fmt::Display]) -> String {
+    bounded::list(all, "; ")
 }
 
 fn because(reason: Option<&BlockedReason>) -> String {
@@ -711,11 +758,14 @@ fn answer_problem(answer: Option<&String>) -> String {
     )
 }
 
-fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String {
+fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> Hint {
     if options.is_empty() {
-        return format!("`taskpawl approve {id}` says yes, `taskpawl reject {id}` says no");
+        let yes = Advice::Approve { id: id.clone(), answer: None };
+        return Hint::from(yes)
+            .text(" says yes, ")
+            .advice(Advice::Reject { id: id.clone() })
+            .text(" says no");
     }
-    let all = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(", ");
     let nearest = |answer: &str| {
         let distance =
             |option: &&String| strsim::osa_distance(&answer.to_lowercase(), &option.to_lowercase());
@@ -723,8 +773,11 @@ fn answer_hint(id: &TaskId, answer: Option<&str>, options: &[String]) -> String 
         options.iter().min_by_key(distance).filter(|option| distance(option) <= limit)
     };
     match answer.and_then(nearest) {
-        Some(nearest) => format!("did you mean `{nearest}`? The answers are {all}"),
-        None => format!("the answers are {all}: `taskpawl approve {id} --answer ANSWER`"),
+        Some(nearest) => Hint::new("did you mean ").data(nearest).text("? The answers are ").list(options),
+        None => Hint::new("the answers are ")
+            .list(options)
+            .text(": ")
+            .advice(Advice::Approve { id: id.clone(), answer: Some("ANSWER".to_owned()) }),
     }
 }
 

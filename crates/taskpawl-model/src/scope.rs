@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::Key;
 use crate::command::DecideError;
 use crate::refusal::Refusal;
@@ -39,6 +41,19 @@ impl fmt::Display for Selector {
             Self::Label(name) => write!(f, "label:{name}"),
             Self::Task(id) => f.write_str(id),
         }
+    }
+}
+
+impl Serialize for Selector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Selector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(text.parse().unwrap_or_else(|never| match never {}))
     }
 }
 

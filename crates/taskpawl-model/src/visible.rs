@@ -10,7 +10,7 @@ pub fn escaped(text: &str) -> String {
 
 /// Returns `text` as [`escaped`] does, and also escapes what looks like an ordinary space: what somebody approves has to be what runs.
 pub fn revealed(text: &str) -> String {
-    escape(text, |c| is_deceptive(c) || is_lookalike(c))
+    escape(text, is_hidden)
 }
 
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
@@ -52,6 +52,11 @@ pub fn is_deceptive(c: char) -> bool {
                 | '\u{1d173}'..='\u{1d17a}'
                 | '\u{e0000}'..='\u{e0fff}'
         )
+}
+
+/// Returns whether a reader cannot tell a character from nothing or from a space.
+pub(crate) fn is_hidden(c: char) -> bool {
+    is_deceptive(c) || is_lookalike(c)
 }
 
 /// Returns whether a character looks like a space that it is not, or selects how the one before it is drawn.

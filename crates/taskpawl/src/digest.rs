@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use taskpawl_manager::{Error, Manager, RunFilter, RunState};
 use taskpawl_model::{
-    BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means, Query, ReadyPart,
-    RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    ready_part,
+    Advice, Advised, BlockedReason, CallId, CallRecord, CallStatus, DecideError, FailureClass, Key, Means,
+    Query, ReadyPart, RunId, RunRecord, Status, TaskId, TaskRecord, TaskState, Timestamp, Untakable, View,
+    ViewResult, Work, ready_part,
 };
 
 /// How many failed tasks are looked at to group them; the counts have all.
@@ -181,8 +181,8 @@ pub struct NextAction {
     /// The task that it is about; none for what concerns all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The command.
-    pub command: String,
+    /// What to do, serialized as a command.
+    pub command: Advised,
     /// Why.
     pub why: String,
 }
@@ -441,31 +441,47 @@ const NAMED: usize = 3;
 fn next_actions(digest: &Digest) -> Vec<NextAction> {
     let mut actions = Vec::new();
     let holds = digest.mine.items.iter().take(NAMED);
-    actions.extend(holds.map(|held| NextAction::task(Action::Report, "done", &held.task, "you hold it")));
+    actions.extend(
+        holds.map(|held| {
+            NextAction::task(Action::Report, Advice::done(&held.task), &held.task, "you hold it")
+        }),
+    );
     if let Some(run) = digest.runs.iter().find(|run| run.state == RunState::Killed) {
         let why = format!("run {} was killed: what it held is taken back, and the rest goes on", run.run);
         actions.push(NextAction::run(why));
     }
     actions.extend(digest.on_hold.items.iter().take(NAMED).map(go_on_with));
     if let Some(group) = digest.failed.items.first() {
-        let look = if group.has_logs { "logs" } else { "explain" };
+        let look = if group.has_logs { Advice::logs(&group.task) } else { Advice::explain(&group.task) };
         actions.push(NextAction::task(Action::Look, look, &group.task, "it failed"));
-        let command = "taskpawl retry --failed && taskpawl run-all-ready".to_owned();
+        let command = Advice::retry_failed_then_run(&[]).into();
         let why = "starts what failed again, when the cause is gone".to_owned();
         actions.push(NextAction { action: Action::Retry, task: None, command, why });
     }
     if let Some(ready) = digest.ready.items.first() {
-        actions.push(NextAction::task(Action::Claim, "claim", &ready.task, "it is ready for you"));
+        actions.push(NextAction::task(
+            Action::Claim,
+            Advice::claim(&ready.task),
+            &ready.task,
+            "it is ready for you",
+        ));
     }
     if let Some(held) = digest.held.items.iter().find(|held| held.expired) {
-        actions.push(NextAction::task(Action::Claim, "claim", &held.task, "its holder's lease is over"));
+        actions.push(NextAction::task(
+            Action::Claim,
+            Advice::claim(&held.task),
+            &held.task,
+            "its holder's lease is over",
+        ));
     }
     let has_run = !digest.runs.is_empty();
     if !has_run && !digest.ready_to_run.is_empty() {
         actions.push(NextAction::run("tool calls are ready".to_owned()));
     }
     let nobody = digest.for_nobody.items.iter().take(NAMED);
-    actions.extend(nobody.map(|task| NextAction::task(Action::Look, "explain", &task.task, NOBODY)));
+    actions.extend(
+        nobody.map(|task| NextAction::task(Action::Look, Advice::explain(&task.task), &task.task, NOBODY)),
+    );
     actions
 }
 
@@ -478,32 +494,39 @@ fn go_on_with(held: &OnHold) -> NextAction {
     match &held.reason {
         BlockedReason::Approval { options, .. } => {
             // Which of several answers it is cannot be said here.
-            let verb = if options.is_empty() { "approve" } else { "show" };
-            NextAction::task(Action::Approve, verb, task, "it waits for a person who approves or rejects it")
+            let advice = match options.as_slice() {
+                [] => Advice::Approve { id: task.clone(), answer: None },
+                _ => Advice::show(task),
+            };
+            NextAction::task(
+                Action::Approve,
+                advice,
+                task,
+                "it waits for a person who approves or rejects it",
+            )
         }
         BlockedReason::Interrupted { .. } => {
             let why = "its call was interrupted: look how it ended, then `done`, `fail` or `unblock`";
-            NextAction::task(Action::Decide, "logs", task, why)
+            NextAction::task(Action::Decide, Advice::logs(task), task, why)
         }
         BlockedReason::Manual { .. } => {
-            NextAction::task(Action::Look, "show", task, "it was blocked by hand")
+            NextAction::task(Action::Look, Advice::show(task), task, "it was blocked by hand")
         }
         BlockedReason::MissingTool { .. } => {
-            NextAction::task(Action::Look, "explain", task, "it lacks a tool")
+            NextAction::task(Action::Look, Advice::explain(task), task, "it lacks a tool")
         }
         BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. } => {
-            NextAction::task(Action::Look, "explain", task, "it cannot start")
+            NextAction::task(Action::Look, Advice::explain(task), task, "it cannot start")
         }
     }
 }
 
 impl NextAction {
-    fn task(action: Action, verb: &str, task: &TaskId, why: &str) -> Self {
-        let command = format!("taskpawl {verb} {task}");
-        Self { action, task: Some(task.clone()), command, why: why.to_owned() }
+    fn task(action: Action, advice: Advice, task: &TaskId, why: &str) -> Self {
+        Self { action, task: Some(task.clone()), command: advice.into(), why: why.to_owned() }
     }
 
     fn run(why: String) -> Self {
-        Self { action: Action::Run, task: None, command: "taskpawl run-all-ready".to_owned(), why }
+        Self { action: Action::Run, task: None, command: Advice::run_ready(&[]).into(), why }
     }
 }

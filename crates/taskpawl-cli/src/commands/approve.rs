@@ -108,7 +108,9 @@ fn found(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         }
     }
     for request in &left {
-        let commands = question::commands(request.task.as_str(), &request.options);
+        let mut advice = question::advice(&request.task, &request.options);
+        app.write_advice(&mut advice)?;
+        let commands: Vec<String> = advice.iter().map(ToString::to_string).collect();
         out.remark(&format!("`{}` needs an answer: {}", request.task, commands.join(", ")));
     }
     if asked.is_empty() {

@@ -38,7 +38,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let jobs = args.jobs.or(app.config()?.jobs);
     let jobs = RunOptions { jobs, ..RunOptions::default() }.jobs();
     let mut path = app.reader()?.manager().critical_path(&args.only, jobs, args.left)?;
-    app.name_store(&mut path.next_actions)?;
+    app.write_advice(&mut path.next_actions)?;
     let out = app.out();
     if out.is_json {
         return out.data(&path);

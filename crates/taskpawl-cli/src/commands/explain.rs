@@ -1,7 +1,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use taskpawl::model::{Explanation, Link, ReadyList, ReadyTask, Reason, Selector, format_time};
+use taskpawl::model::{Advised, Explanation, Link, ReadyList, ReadyTask, Reason, Selector, format_time};
 
 use crate::app::App;
 use crate::commands::{parse, print, running};
@@ -47,7 +47,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 fn one(app: &App, id: &str) -> Result<ExitCode, CliError> {
     let mut explanation = app.reader()?.manager().explain(id, &running::means(app)?)?;
     tell_lack(app, &mut explanation)?;
-    app.name_store(&mut explanation.next_actions)?;
+    app.write_advice(&mut explanation.next_actions)?;
     let out = app.out();
     if out.is_json {
         return out.data(&explanation);
@@ -63,7 +63,7 @@ fn tell_lack(app: &App, explanation: &mut Explanation) -> Result<(), CliError> {
     if let Some(last) = explanation.chain.last_mut() {
         last.text = lack.text;
     }
-    explanation.next_actions.insert(0, lack.command.to_owned());
+    explanation.next_actions.insert(0, lack.advice.into());
     Ok(())
 }
 
@@ -100,19 +100,19 @@ fn line(out: &Output, text: &mut Shown, link: &Link, is_first_cause: bool) {
 }
 
 /// Adds the commands that go on.
-pub(super) fn next(out: &Output, text: &mut Shown, actions: &[String]) {
+pub(super) fn next(out: &Output, text: &mut Shown, actions: &[Advised]) {
     if !actions.is_empty() {
         text.push(shown!["\n", out.paint.style(style::BOLD, "next"), "\n"]);
     }
     for action in actions {
-        text.push(shown!["  ", out.paint.style(style::HINT, &clean(action)), "\n"]);
+        text.push(shown!["  ", out.paint.style(style::HINT, &clean(&action.to_string())), "\n"]);
     }
 }
 
 fn ready(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let limit = args.limit.map_or_else(|| Ok(app.config()?.limit), Ok::<_, CliError>)?;
     let mut list = app.reader()?.manager().explain_ready(&args.only, limit, &running::means(app)?)?;
-    app.name_store(&mut list.next_actions)?;
+    app.write_advice(&mut list.next_actions)?;
     let out = app.out();
     if out.is_json {
         return out.data(&list);

@@ -25,9 +25,14 @@ struct Whole<'a> {
     notify: &'a [Told],
 }
 
-/// Prints a forecast, and which programs are told of what happens.
-pub(super) fn print(app: &App, mut forecast: Forecast, told: &[Told]) -> Result<ExitCode, CliError> {
-    app.name_store(&mut forecast.next_actions)?;
+/// Prints a forecast, and which programs are told of what happens. `words` are those of the command that was asked about.
+pub(super) fn print(
+    app: &App,
+    mut forecast: Forecast,
+    words: Vec<String>,
+    told: &[Told],
+) -> Result<ExitCode, CliError> {
+    app.write_advice_for_run(&mut forecast.next_actions, words)?;
     let out = app.out();
     match (out.is_json, told) {
         (true, []) => return out.data(&forecast),

@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 
 use taskpawl::digest::{Failures, Held, Listed, NextAction, OnHold, Ready, RunNow, Running};
-use taskpawl::model::{Status, Untakable, format_time};
+use taskpawl::model::{Advised, Status, Untakable, format_time};
 use taskpawl::store::PlacementError;
 use taskpawl::{Digest, RunState};
 
@@ -46,8 +46,8 @@ pub(crate) fn run(app: &App, _: &Args) -> Result<ExitCode, CliError> {
 
 fn digest(app: &App) -> Result<Digest, CliError> {
     let mut digest = Digest::gather(app.reader()?.manager(), MOST, &running::means(app)?)?;
-    let mut commands: Vec<String> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
-    app.name_store(&mut commands)?;
+    let mut commands: Vec<Advised> = digest.next_actions.iter().map(|next| next.command.clone()).collect();
+    app.write_advice(&mut commands)?;
     digest.next_actions.truncate(commands.len());
     for (next, command) in digest.next_actions.iter_mut().zip(commands) {
         next.command = command;

@@ -127,7 +127,7 @@ impl Prompt {
         } else {
             ("a number", "it runs with that answer; the answer itself can be typed, too".to_owned())
         };
-        let later = question::commands(&clean(request.task.as_str()), &request.options);
+        let later = question::advice(&request.task, &request.options);
         let choices = [
             yes,
             ("r", "it is cancelled; what is typed after it is kept as the reason".to_owned()),

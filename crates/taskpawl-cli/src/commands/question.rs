@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use taskpawl::model::{ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, format_time, revealed};
+use taskpawl::model::{
+    Advice, Advised, ApprovalRequest, AskedCall, Origin, Refusal, SandboxRequest, TaskId, format_time,
+    revealed,
+};
 use taskpawl::{Error, Manager};
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::CliError;
 use crate::shown::{Shown, shown};
-use crate::text::{Paint, clean, cut, quoted, style};
+use crate::text::{Paint, clean, cut, style};
 
 /// How many characters of an argument are shown where not all of it is.
 const SHOWN: usize = 200;
@@ -168,15 +171,9 @@ fn items(text: &mut Shown, request: &ApprovalRequest, extent: Extent) {
     }
 }
 
-/// Returns the commands that decide about a question.
-pub(crate) fn commands(id: &str, options: &[String]) -> Vec<String> {
-    let mut commands: Vec<String> =
-        options.iter().map(|option| format!("taskpawl approve {id} --answer {}", quoted(option))).collect();
-    if commands.is_empty() {
-        commands.push(format!("taskpawl approve {id}"));
-    }
-    commands.push(format!("taskpawl reject {id}"));
-    commands
+/// Returns what decides about a question.
+pub(crate) fn advice(id: &TaskId, options: &[String]) -> Vec<Advised> {
+    Advice::decisions(id, options).into_iter().map(Advised::from).collect()
 }
 
 #[cfg(test)]

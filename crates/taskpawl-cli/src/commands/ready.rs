@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use taskpawl::model::{BlockedReason, Untakable};
+use taskpawl::model::{Advice, BlockedReason, Untakable};
 use taskpawl::{Manager, ReadyPage};
 
 use crate::app::App;
@@ -46,8 +46,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 /// What no run here can take is nothing to be done now, but somebody could help it.
 fn remark_on_untakable(app: &App, nobody: &[Untakable]) -> Result<(), CliError> {
     for task in nobody.iter().take(NAMED) {
-        let mut commands = vec![format!("taskpawl explain {}", task.task)];
-        app.name_store(&mut commands)?;
+        let mut commands = vec![Advice::explain(&task.task).into()];
+        app.write_advice(&mut commands)?;
         let helps =
             commands.first().map(|command| format!("; `{command}` says what helps")).unwrap_or_default();
         app.out()
@@ -65,10 +65,14 @@ fn remark_on_questions(app: &App, manager: &Manager) -> Result<(), CliError> {
     let waiting = manager.waiting_for_decision()?;
     for task in waiting.iter().take(NAMED) {
         let Some(BlockedReason::Approval { options, .. }) = &task.blocked_reason else { continue };
-        let mut commands = question::commands(task.id.as_str(), options);
-        app.name_store(&mut commands)?;
+        let mut commands = question::advice(&task.id, options);
+        app.write_advice(&mut commands)?;
         let reason = task.blocked_reason.as_ref().map(print::reason).unwrap_or_default();
-        app.out().remark(&format!("{} {reason}: {}", task.id, commands.join(" or ")));
+        app.out().remark(&format!(
+            "{} {reason}: {}",
+            task.id,
+            commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+        ));
     }
     if waiting.len() > NAMED {
         let rest = waiting.len() - NAMED;

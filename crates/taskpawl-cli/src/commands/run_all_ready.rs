@@ -1,17 +1,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use taskpawl::model::{ForecastOptions, Hypothesis, Origin, Selector};
+use taskpawl::model::{Advice, ForecastOptions, Hypothesis, Origin, Selector};
 use taskpawl::store::{Location, PlacementError};
 use taskpawl::{ApplyOptions, Taskpawl};
 
 use crate::app::App;
 use crate::commands::apply::{PlanFile, Takes, told_prefix};
-use crate::commands::running::{self, RUN, RunArgs, What};
+use crate::commands::running::{self, RunArgs, What};
 use crate::commands::telling::Told;
 use crate::commands::{forecast, parse, question};
 use crate::error::CliError;
-use crate::text::quoted;
 
 /// Run everything that is ready, and what becomes ready by it, until nothing more can be done
 #[derive(Debug, clap::Args)]
@@ -91,14 +90,15 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
         args.takes.refuse_without_plan()?;
         let plans = forecaster(app, args)?;
         let mut found = plans.manager().forecast(&options)?;
-        for action in found.next_actions.iter_mut().filter(|action| action.starts_with(RUN)) {
-            *action = command(args);
+        // The command that was asked about says what it is restricted to.
+        for action in found.next_actions.iter_mut().filter(|action| action.advice().is_run()) {
+            *action = Advice::run_ready(&args.only).into();
         }
         let told = Told::of_tasks(
             plans.manager(),
             found.waves.iter().flat_map(|wave| &wave.tasks).map(|planned| &planned.task),
         )?;
-        return forecast::print(app, found, &told);
+        return forecast::print(app, found, words(args), &told);
     };
     let file = PlanFile::read(app, path, &args.takes)?;
     file.check(app)?;
@@ -111,8 +111,8 @@ fn dry_run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let found = manager.forecast_plan(file.plan.clone(), &file.name, apply, &options);
     let mut found = found.map_err(|error| file.placed(&manager, error))?;
     // What is not applied cannot be asked about.
-    found.next_actions = vec![command(args)];
-    forecast::print(app, found, told.as_slice())
+    found.next_actions = vec![Advice::run_ready(&args.only).into()];
+    forecast::print(app, found, words(args), told.as_slice())
 }
 
 /// Returns the store as the run would see it that is only talked about: what asks depends on how its programs are held. Without a
@@ -128,12 +128,11 @@ fn forecaster(app: &App, args: &Args) -> Result<Taskpawl, CliError> {
     Ok(plans)
 }
 
-/// Returns the command that does what a dry run of these arguments shows.
-fn command(args: &Args) -> String {
+/// Returns the words, beside its restriction, of the command that does what a dry run of these arguments shows.
+fn words(args: &Args) -> Vec<String> {
     let plan = args.plan.iter().flat_map(|plan| ["--plan".to_owned(), plan.display().to_string()]);
-    let only = args.only.iter().flat_map(|only| ["--only".to_owned(), only.to_string()]);
-    let mut words: Vec<String> = plan.chain(only).chain(args.takes.words()).collect();
+    let mut words: Vec<String> = plan.chain(args.takes.words()).collect();
     words.extend(args.fresh.then(|| "--fresh".to_owned()));
     words.extend(args.run.words());
-    words.iter().fold(RUN.to_owned(), |line, word| line + " " + &quoted(word))
+    words
 }

@@ -16,7 +16,6 @@ use crate::commands::sandbox::SandboxArgs;
 use crate::config::{Config, files};
 use crate::error::CliError;
 use crate::report::{Format, Options, Reporter, summary_text};
-use crate::text::quoted;
 use crate::trust;
 
 /// Flags of the commands that run tasks.
@@ -129,27 +128,12 @@ pub(super) fn run(app: &App, plans: &Taskpawl, what: What, args: &RunArgs) -> Re
         summary.exit = signals.exit;
     }
     keep_quota(app, plans)?;
-    for action in &mut summary.next_actions {
-        *action = with_words(action, &args.words());
-    }
-    app.name_store(&mut summary.next_actions)?;
+    app.write_advice_for_run(&mut summary.next_actions, args.words())?;
     if let Some(reporter) = &mut reporter {
         reporter.summary(&summary);
         reporter.finish();
     }
     print(app, &summary, format)
-}
-
-/// How commands begin that run everything that is ready.
-pub(super) const RUN: &str = "taskpawl run-all-ready";
-
-/// Makes a command that goes on with a run do so with the same options.
-fn with_words(action: &str, words: &[String]) -> String {
-    let words = words.iter().fold(String::new(), |line, word| line + " " + &quoted(word));
-    let commands = action.split(" && ").map(|command| {
-        if command.starts_with(RUN) { format!("{command}{words}") } else { command.to_owned() }
-    });
-    commands.collect::<Vec<_>>().join(" && ")
 }
 
 /// Returns how a run goes: what the command line says, else the configuration.

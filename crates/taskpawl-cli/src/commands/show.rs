@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::model::{
-    ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
+    Advice, ApprovalRequest, BlockedReason, Claim, ClaimEnd, Granted, Map, Progress, Task, TaskId, Timestamp,
     ToolCall, format_time,
 };
 
@@ -72,14 +72,14 @@ fn asked(app: &App, request: &ApprovalRequest, options: &[String], is_over: bool
         text.push(shown![line, "\n"]);
     }
     let _ = writeln!(text, "  hash {}", request.hash);
-    let id = request.task.as_str();
+    let id = &request.task;
     let goes_on = request.on_expiry.as_deref().is_some_and(|word| word != "reject");
     let mut commands = match (is_over, goes_on) {
-        (false, _) => question::commands(id, options),
-        (true, true) => vec![format!("taskpawl run-all-ready --only {id}")],
-        (true, false) => vec![format!("taskpawl retry {id}")],
+        (false, _) => question::advice(id, options),
+        (true, true) => vec![Advice::run_ready_of(id).into()],
+        (true, false) => vec![Advice::retry(id).into()],
     };
-    app.name_store(&mut commands)?;
+    app.write_advice(&mut commands)?;
     for command in commands {
         let _ = writeln!(text, "  {command}");
     }

@@ -304,7 +304,7 @@ fn call(app: &App, name: &str, args: Map, sandbox: &SandboxArgs) -> Result<ExitC
     let servers = app.servers()?;
     if let Some(lack) = servers.lack(name).filter(|_| !is_known && !servers.has(name)) {
         let message = format!("no tool `{name}` is known here: {}", lack.why);
-        return Err(CliError::usage_with(message, format!("`{}` says more", lack.command)));
+        return Err(CliError::usage_with(message, format!("`{}` says more", lack.advice)));
     }
     call.result = call.result.take().map(|result| whole(result, files.path()));
     print(app, name, &Called { tool: name, task_status: task.status, call })?;

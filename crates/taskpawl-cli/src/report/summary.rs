@@ -28,7 +28,7 @@ pub(crate) fn summary_text(summary: &RunSummary, paint: Paint) -> Shown {
     if !summary.next_actions.is_empty() {
         heading(&mut text, "Next", paint);
         for action in &summary.next_actions {
-            let _ = writeln!(text, "  {}", clean(action));
+            let _ = writeln!(text, "  {}", clean(&action.to_string()));
         }
     }
     text

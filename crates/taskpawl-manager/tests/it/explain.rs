@@ -380,10 +380,8 @@ tasks: [{id: a, resources: {lock: 3}, run: echo}, {id: b, resources: {gpu: 3}, r
     a: no run takes it: it needs 3 of resource `lock`, and there is 2
     b: no run takes it: it needs 3 of resource `gpu`, and there is 2
     ");
-    assert_eq!(
-        (list.for_runs.len(), list.total_for_nobody, list.next_actions),
-        (1, 2, ids(&["taskpawl run-all-ready"]))
-    );
+    assert_eq!((list.for_runs.len(), list.total_for_nobody), (1, 2));
+    assert_eq!(list.next_actions, ids(&["taskpawl run-all-ready"]));
     let list = desk.manager.explain_ready(&[], 1, &means).unwrap();
     assert_eq!((list.for_runs.len(), list.for_nobody.len(), list.total_for_nobody), (0, 1, 3));
     assert_eq!(list.next_actions, ids(&["taskpawl explain a"]));

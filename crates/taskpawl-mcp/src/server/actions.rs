@@ -1,9 +1,11 @@
 //! What to do next, as exact calls of our tools: what commands of the command line are to people.
 
 use serde_json::{Map, Value, json};
+use taskpawl::model::{Advice, CommandLine, HintOption, HintWords, TaskId, bounded};
 
+use super::digest::restricted;
 use super::options::ServerOptions;
-use super::tools::{Core, task_update};
+use super::tools::Core;
 
 /// Something to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,44 +25,49 @@ impl Action {
         Self::Call { tool, arguments }
     }
 
-    /// Returns what a command of the command line comes to; nothing where it means nothing here.
-    pub(super) fn of_command(command: &str) -> Option<Self> {
-        let mut words = words(command).into_iter();
-        if words.next().as_deref() != Some("taskpawl") {
-            return None;
-        }
-        let (verb, rest): (String, Vec<String>) = (words.next()?, words.collect());
-        let id = rest.first().filter(|word| !word.starts_with("--"));
-        match verb.as_str() {
-            verb if task_update::ACTIONS.contains(&verb) => {
-                let mut arguments = json!({"id": id?, "action": verb});
-                if rest.iter().any(|word| word == "--cascade") {
-                    arguments["cascade"] = true.into();
-                }
-                if let Some(actor) = values(&rest, "--actor").next() {
-                    arguments["agent"] = actor.into();
-                }
-                Some(Self::call("task_update", arguments))
-            }
-            "history" if id.is_none() => {
-                let run = values(&rest, "--run").next()?;
-                Some(Self::call("run_ready", json!({"run_id": run})))
-            }
-            "show" | "logs" | "explain" | "history" => Some(Self::call("task_get", json!({"id": id?}))),
-            "run" => Some(Self::call("run_ready", json!({"only": [id?]}))),
-            "run-all-ready" => Some(Self::call("run_ready", restricted(&rest))),
-            "list" => Some(Self::call("plan_show", listed(&rest))),
-            "runs" => Some(Self::call("plan_show", json!({}))),
-            "ready" => Some(Self::call("ready_list", json!({}))),
-            verb if OF_PEOPLE.contains(&verb) => Some(Self::Person(command.to_owned())),
-            _ => None,
-        }
+    /// Returns what advice comes to here; nothing where no tool does it and no person has to.
+    pub(super) fn of(advice: &Advice) -> Vec<Self> {
+        advice.steps().iter().filter_map(Self::of_step).collect()
     }
 
-    /// Returns what several commands come to, each once.
-    pub(super) fn of_commands<'c>(commands: impl IntoIterator<Item = &'c str>) -> Vec<Self> {
+    fn of_step(advice: &Advice) -> Option<Self> {
+        let task = |verb: &str, id: &TaskId| Self::call("task_update", json!({"id": id, "action": verb}));
+        Some(match advice {
+            advice if advice.is_for_people() => Self::Person(advice.to_string()),
+            Advice::Show { id }
+            | Advice::Explain { id }
+            | Advice::Logs { id }
+            | Advice::History { id: Some(id) }
+            | Advice::AddDependency { id, .. } => Self::call("task_get", json!({"id": id})),
+            Advice::HistoryOfRun { run } => Self::call("run_ready", json!({"run_id": run})),
+            Advice::List { status } if status.is_empty() => Self::call("plan_show", json!({"limit": LISTED})),
+            Advice::List { status } => Self::call("plan_show", json!({"status": status})),
+            Advice::ListSelectors {} => Self::call("plan_show", json!({"limit": LISTED})),
+            Advice::Runs {} | Advice::History { id: None } => Self::call("plan_show", json!({})),
+            Advice::ExplainReady {} => Self::call("ready_list", json!({})),
+            Advice::ClaimNext {} => Self::call("ready_list", json!({"claim": true})),
+            Advice::Claim { id } => task("claim", id),
+            Advice::Release { id, holder: None } => task("release", id),
+            Advice::Release { id, holder: Some(holder) } => {
+                Self::call("task_update", json!({"id": id, "action": "release", "agent": holder}))
+            }
+            Advice::Done { id } => task("done", id),
+            Advice::Fail { id } => task("fail", id),
+            Advice::Skip { id } => task("skip", id),
+            Advice::Cancel { id } => task("cancel", id),
+            Advice::Retry { id, cascade } => cascading("retry", id, *cascade),
+            Advice::Reopen { id, cascade } => cascading("reopen", id, *cascade),
+            Advice::RunReady { only, .. } => Self::call("run_ready", restricted(only, json!({}))),
+            Advice::RunOne { id } => Self::call("run_ready", json!({"only": [id]})),
+            // Each failed task is retried by a call of its own, which its `task_get` offers.
+            _ => return None,
+        })
+    }
+
+    /// Returns what several pieces of advice come to, each once.
+    pub(super) fn of_all<'a>(advice: impl IntoIterator<Item = &'a Advice>) -> Vec<Self> {
         let mut actions = Vec::new();
-        for action in commands.into_iter().flat_map(|line| line.split(" && ")).filter_map(Self::of_command) {
+        for action in advice.into_iter().flat_map(Self::of) {
             if !actions.contains(&action) {
                 actions.push(action);
             }
@@ -110,137 +117,96 @@ impl Action {
     }
 }
 
-/// Commands that decide about what agents do, or mend what they cannot reach.
-const OF_PEOPLE: [&str; 7] = ["approve", "reject", "block", "unblock", "trust", "undo", "doctor"];
-
-/// How many tasks are listed for somebody who looks for ids.
+/// How many tasks are listed where ids are looked for.
 const LISTED: usize = 20;
 
-/// Returns the values of an option.
-fn values<'w>(words: &'w [String], option: &'w str) -> impl Iterator<Item = &'w str> {
-    words.windows(2).filter(move |pair| pair[0] == option).map(|pair| pair[1].as_str())
-}
-
-fn restricted(words: &[String]) -> Value {
-    let only: Vec<&str> = values(words, "--only").collect();
-    if only.is_empty() { json!({}) } else { json!({"only": only}) }
-}
-
-fn listed(words: &[String]) -> Value {
-    let status: Vec<&str> = values(words, "--status").flat_map(|states| states.split(',')).collect();
-    if status.is_empty() { json!({"limit": LISTED}) } else { json!({"status": status}) }
-}
-
-/// Returns the words of a command line as we write them: quoted with `'`, where that is needed.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut is_quoted, mut is_word) = (Vec::new(), String::new(), false, false);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => (is_quoted, is_word) = (!is_quoted, true),
-            '\\' if !is_quoted => word.extend(chars.next()),
-            c if c.is_whitespace() && !is_quoted => {
-                if is_word {
-                    words.push(std::mem::take(&mut word));
-                }
-                is_word = false;
-            }
-            c => {
-                word.push(c);
-                is_word = true;
-            }
-        }
+fn cascading(verb: &str, id: &TaskId, cascade: bool) -> Action {
+    let mut arguments = json!({"id": id, "action": verb});
+    if cascade {
+        arguments["cascade"] = true.into();
     }
-    words.extend(is_word.then_some(word));
-    words
+    Action::call("task_update", arguments)
 }
 
-/// Puts our calls, in the name of `agent`, in the place of commands that stand in a text between backticks, and returns them beside
-/// it. What only people do is said to be for them.
-pub(super) fn translated(text: &str, agent: Option<&str>) -> (String, Vec<Action>) {
-    let (mut said, mut actions) = (String::new(), Vec::new());
-    for (index, part) in text.split('`').enumerate() {
-        if index % 2 == 0 {
-            said.push_str(part);
-            continue;
-        }
-        match Action::of_command(part).or_else(|| short(part)) {
-            Some(action) => {
-                let action = action.in_name_of(agent);
-                said.push_str(&action.in_words());
-                actions.push(action);
+/// Words hints as calls in the name of an agent.
+#[derive(Debug)]
+pub(super) struct CallWords<'a> {
+    /// The agent; none where the caller gave no name.
+    pub(super) agent: Option<&'a str>,
+}
+
+impl HintWords for CallWords<'_> {
+    fn advice(&self, advice: &Advice) -> String {
+        let words: Vec<String> = match advice {
+            // A command would be of no use to a caller without a terminal.
+            Advice::AddDependency { id, on } => {
+                let call = Action::call("task_update", json!({"id": id})).in_name_of(self.agent);
+                return format!(
+                    "{} with {} among the `dependencies` in `fields`",
+                    call.in_words(),
+                    bounded::data(on.as_str())
+                );
             }
-            None => said.push_str(&in_our_words(part)),
-        }
+            advice => {
+                Action::of(advice).iter().map(|action| action.in_name_of(self.agent).in_words()).collect()
+            }
+        };
+        if words.is_empty() { format!("`{advice}` (a person, at a terminal)") } else { words.join(", then ") }
     }
-    (said, actions)
-}
 
-/// Commands that hints name without the program.
-fn short(part: &str) -> Option<Action> {
-    match part.split_once(' ') {
-        Some(("claim", "--next")) => Some(Action::call("ready_list", json!({"claim": true}))),
-        Some(("release", _)) => Action::of_command(&format!("taskpawl {part}")),
-        _ => None,
-    }
-}
-
-/// Returns what stands between backticks and is no call.
-fn in_our_words(part: &str) -> String {
-    let parts: Vec<&str> = part.split(' ').collect();
-    match parts.as_slice() {
-        ["taskpawl", "add-dependency", task, on] => {
-            format!("`task_update {{\"id\":\"{task}\"}}` with `{on}` among the `dependencies` in `fields`")
+    fn option(&self, option: &HintOption) -> String {
+        match option {
+            HintOption::Cascade => "`cascade: true`".to_owned(),
+            HintOption::Fresh => "`action: reopen`".to_owned(),
+            HintOption::Needs => "`needs`".to_owned(),
+            HintOption::Param { name } => format!("a value for {} in the plan", bounded::data(name)),
+            option => format!("{} (a person, at a terminal)", CommandLine::default().option(option)),
         }
-        ["--cascade"] => "`cascade: true`".to_owned(),
-        ["--fresh"] => "`action: reopen`".to_owned(),
-        ["--needs"] => "`needs`".to_owned(),
-        ["taskpawl", ..] => format!("`{part}` (a person, at a terminal)"),
-        [word] if OF_PEOPLE.contains(word) => format!("`{part}` (a person, at a terminal)"),
-        [word, ..] if word.starts_with("--") => format!("`{part}` (a person, at a terminal)"),
-        _ => format!("`{part}`"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use taskpawl::model::Selector;
+
     use super::*;
 
-    #[test]
-    fn commands_become_calls() {
-        for (command, call) in [
-            ("taskpawl retry a", r#"{"arguments":{"action":"retry","id":"a"},"tool":"task_update"}"#),
-            (
-                "taskpawl retry a --cascade",
-                r#"{"arguments":{"action":"retry","cascade":true,"id":"a"},"tool":"task_update"}"#,
-            ),
-            (
-                "taskpawl run-all-ready --only 'label:very urgent'",
-                r#"{"arguments":{"only":["label:very urgent"]},"tool":"run_ready"}"#,
-            ),
-            ("taskpawl logs a", r#"{"arguments":{"id":"a"},"tool":"task_get"}"#),
-            (
-                "taskpawl approve a --answer 'to production'",
-                r#"{"askPersonToRun":"taskpawl approve a --answer 'to production'"}"#,
-            ),
-        ] {
-            assert_eq!(Action::of_command(command).unwrap().to_json().to_string(), call);
-        }
-        assert_eq!(Action::of_command("taskpawl where"), None);
+    fn id(text: &str) -> TaskId {
+        TaskId::from(text)
     }
 
     #[test]
-    fn hints_name_calls() {
-        let (text, actions) =
-            translated("take another one with `claim --next`, or ask the holder to `release a`", None);
-        assert_eq!(
-            text,
-            "take another one with `ready_list {\"claim\":true}`, or ask the holder to `task_update {\"action\":\"release\",\"id\":\"a\"}`"
-        );
-        assert_eq!(actions.len(), 2);
-        let (text, actions) = translated("the state is `todo`", Some("ann"));
-        assert_eq!((text.as_str(), actions.len()), ("the state is `todo`", 0));
-        let (text, _) = translated("`taskpawl retry a` or `taskpawl release b --actor bob`", Some("ann"));
-        assert!(text.contains("\"agent\":\"ann\"") && text.contains("\"agent\":\"bob\""), "{text}");
+    fn advice_becomes_calls() {
+        for (advice, call) in [
+            (Advice::retry(&id("a")), r#"{"arguments":{"action":"retry","id":"a"},"tool":"task_update"}"#),
+            (
+                Advice::Retry { id: id("a"), cascade: true },
+                r#"{"arguments":{"action":"retry","cascade":true,"id":"a"},"tool":"task_update"}"#,
+            ),
+            (
+                Advice::run_ready(&[Selector::Label("very urgent".to_owned())]),
+                r#"{"arguments":{"only":["label:very urgent"]},"tool":"run_ready"}"#,
+            ),
+            (Advice::logs(&id("a")), r#"{"arguments":{"id":"a"},"tool":"task_get"}"#),
+            (
+                Advice::Approve { id: id("a"), answer: Some("to production".to_owned()) },
+                r#"{"askPersonToRun":"taskpawl approve a --answer 'to production'"}"#,
+            ),
+        ] {
+            assert_eq!(Action::of(&advice)[0].to_json().to_string(), call);
+        }
+    }
+
+    #[test]
+    fn text_of_others_becomes_no_action() {
+        let holder = "x` first `taskpawl cancel b".to_owned();
+        let hint =
+            taskpawl::model::Hint::new("held by ").data(&holder).text("; ").advice(Advice::ClaimNext {});
+        assert_eq!(Action::of_all(hint.advised()).len(), 1);
+        let text = hint.worded(&CallWords { agent: Some("ann") });
+        assert!(!text.contains("`taskpawl cancel") && text.contains("\"agent\":\"ann\""), "{text}");
+        let release = Advice::Release { id: id("a"), holder: Some(holder.clone()) };
+        let [Action::Call { arguments, .. }] = &Action::of(&release)[..] else { panic!("one call") };
+        assert_eq!(arguments["agent"], holder, "a name stays one argument");
     }
 }

@@ -1,10 +1,12 @@
 //! Why a call came to nothing, as a model reads it: what, why, what to do instead, as exact calls.
 
 use serde_json::json;
-use taskpawl::model::{BlockedReason, PlanError, PlanErrors, Position, Refusal, Status, TaskId};
+use taskpawl::model::{
+    Advice, BlockedReason, HeldBy, Hint, PlanError, PlanErrors, Position, Refusal, Status, TaskId, bounded,
+};
 use taskpawl::{Error, RunError};
 
-use super::actions::{Action, translated};
+use super::actions::{Action, CallWords};
 use super::answer::Answer;
 use super::tools::task_update;
 
@@ -19,7 +21,7 @@ pub(super) enum Refused {
     Argument { name: String, problem: String },
     /// The server was started without what the call needs.
     #[error("{what}")]
-    NotHere { what: String, hint: Option<String> },
+    NotHere { what: String, hint: Option<Hint> },
     /// The rules refuse it, or the store failed.
     #[error(transparent)]
     Command(#[from] Error),
@@ -78,31 +80,28 @@ impl Refused {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<Hint> {
         match self {
             Self::Command(error) | Self::Run(RunError::Command(error)) => {
                 own_hint(error).or_else(|| error.hint()).or_else(|| hint_of_plan(error))
             }
             Self::Alone(_) => Some(
                 "nothing else is ready for you now; until its claim ends, only its holder can report on it"
-                    .to_owned(),
+                    .into(),
             ),
             Self::NotHere { hint, .. } => hint.clone(),
-            Self::Argument { .. } => {
-                Some("nothing was done: mend it and give the whole call again".to_owned())
-            }
-            Self::Calls(_) | Self::Text(_) => Some(MEND_PLAN.to_owned()),
+            Self::Argument { .. } => Some("nothing was done: fix it and repeat the call".into()),
+            Self::Calls(_) | Self::Text(_) => Some(MEND_PLAN.into()),
             Self::Run(_) => None,
         }
     }
 
     /// Returns what a model gets to read that called in the name of `agent`.
     pub(super) fn into_answer(self, agent: Option<&str>) -> Answer {
-        let (hint, mut actions) = self.hint().map(|hint| translated(&hint, agent)).unwrap_or_default();
-        let mut message = chain(&self);
-        if ["`taskpawl ", "`--"].iter().any(|start| message.contains(start)) {
-            message = translated(&message, agent).0;
-        }
+        let hint = self.hint().unwrap_or_default();
+        let mut actions = Action::of_all(hint.advised());
+        let hint = hint.worded(&CallWords { agent });
+        let mut message = bounded::cut(&chain(&self)).into_owned();
         let (mut problems, mut total) = (Vec::new(), 0);
         if let Self::Command(Error::Refused(refusal))
         | Self::Run(RunError::Command(Error::Refused(refusal))) = &self
@@ -145,10 +144,10 @@ fn first_of(problems: &[String]) -> String {
 }
 
 /// What to do about a plan, or a task, that is wrong.
-const MEND_PLAN: &str = "nothing was changed: mend what is said and give the whole call again";
+const MEND_PLAN: &str = "nothing was changed: fix the errors and repeat the call";
 
-fn hint_of_plan(error: &Error) -> Option<String> {
-    matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.to_owned())
+fn hint_of_plan(error: &Error) -> Option<Hint> {
+    matches!(error, Error::Invalid(_)).then(|| MEND_PLAN.into())
 }
 
 /// Says what is wrong with a plan, with where it stands if it came as a text.
@@ -166,7 +165,7 @@ fn by_call<'v>(verbs: &'v [&'v str]) -> impl Iterator<Item = &'v str> {
 }
 
 /// Returns what to do instead where the library can only name what the command line has.
-fn own_hint(error: &Error) -> Option<String> {
+fn own_hint(error: &Error) -> Option<Hint> {
     let Error::Refused(refusal) = error else { return None };
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -177,41 +176,52 @@ fn own_hint(error: &Error) -> Option<String> {
             reason: Some(BlockedReason::Dependency { .. } | BlockedReason::Waiting { .. }),
             ..
         } => None,
-        Refusal::Transition { id, from, allowed, .. } if !allowed.is_empty() => {
-            Some(allows(id, *from, allowed))
-        }
-        // Nobody but the holder can give it back.
-        Refusal::HeldByOther { lease_until: Some(_), .. } => Some(
-            "take another one with `claim --next`; until its claim ends, only its holder can report on it"
-                .to_owned(),
+        Refusal::Transition { id, from, allowed, .. } if !allowed.is_empty() => Some(allows(id, *from, allowed)),
+        Refusal::HeldByOther { holder: HeldBy::Actor { .. }, lease_until: Some(_), .. } => Some(
+            Hint::new("take another one with ")
+                .advice(Advice::ClaimNext {})
+                .text("; until its claim ends, only its holder can report on it"),
         ),
         Refusal::PlanConflict { .. } => {
-            Some("give those tasks other ids, or `reopen` those that ran and write the plan again".to_owned())
+            Some("give those tasks other ids, or `reopen` those that ran and write the plan again".into())
         }
-        Refusal::MissingParams { .. } => {
-            Some("declare a `default` for it among the `params` of the plan".to_owned())
-        }
-        Refusal::ImportConflict { .. } => Some("give those tasks other ids".to_owned()),
-        Refusal::StillNeeded { id, .. } => Some(format!(
-            "give each of those its `dependencies` without `{id}` in the `fields` of task_update, or delete all of them in one call; \
-             a task that has not ended can be kept in the record with `cancel`"
-        )),
+        Refusal::MissingParams { .. } => Some("declare a `default` for it among the `params` of the plan".into()),
+        Refusal::ImportConflict { .. } => Some("give those tasks other ids".into()),
+        Refusal::StillNeeded { id, .. } => Some(
+            Hint::new("give each of those its `dependencies` without ").data(id).text(
+                " in the `fields` of task_update, or delete all of them in one call; a task that has not ended can be kept in the record with `cancel`",
+            ),
+        ),
         _ => None,
     }
 }
 
 /// Says what a task allows in its state: to callers, and to people.
-fn allows(id: &TaskId, from: Status, allowed: &[&str]) -> String {
+fn allows(id: &TaskId, from: Status, allowed: &[&str]) -> Hint {
     let actions: Vec<&str> = by_call(allowed).collect();
-    let people: Vec<String> = allowed
-        .iter()
-        .filter(|verb| ["unblock", "approve", "reject"].contains(verb))
-        .map(|verb| format!("`taskpawl {verb} {id}`"))
-        .collect();
-    let actions =
-        (!actions.is_empty()).then(|| format!("from `{from}` the actions are: {}", actions.join(", ")));
-    let people = (!people.is_empty()).then(|| format!("it takes {}", people.join(" or ")));
-    actions.into_iter().chain(people).collect::<Vec<_>>().join("; ")
+    let people: Vec<Advice> = allowed.iter().filter_map(|verb| of_people(verb, id)).collect();
+    let mut hint = Hint::default();
+    if !actions.is_empty() {
+        hint = hint.text(format!("from `{from}` the actions are: {}", actions.join(", ")));
+    }
+    for (index, advice) in people.into_iter().enumerate() {
+        let between = match (index, actions.is_empty()) {
+            (0, true) => "it takes ",
+            (0, false) => "; it takes ",
+            _ => " or ",
+        };
+        hint = hint.text(between).advice(advice);
+    }
+    hint
+}
+
+fn of_people(verb: &str, id: &TaskId) -> Option<Advice> {
+    match verb {
+        "unblock" => Some(Advice::unblock(id)),
+        "approve" => Some(Advice::Approve { id: id.clone(), answer: None }),
+        "reject" => Some(Advice::Reject { id: id.clone() }),
+        _ => None,
+    }
 }
 
 /// Returns calls that clear the way, beyond those that the hint names.
@@ -232,8 +242,8 @@ fn instead(refusal: &Refusal) -> Vec<Action> {
         Refusal::StillNeeded { by, .. } => {
             by.iter().take(2).map(|id| Action::call("task_get", json!({"id": id}))).collect()
         }
-        Refusal::DependentsRan { id, .. } => {
-            vec![Action::call("task_update", json!({"id": id, "action": "retry", "cascade": true}))]
+        Refusal::DependentsRan { id, by, .. } => {
+            vec![Action::call("task_update", json!({"id": id, "action": by, "cascade": true}))]
         }
         Refusal::VersionMismatch { id, .. } | Refusal::DuplicateId { id, .. } => {
             vec![Action::call("task_get", json!({"id": id}))]

@@ -59,13 +59,13 @@ impl Draft<'_> {
             if !is_named || how == How::Reopen || self.is_loop_over(key)? {
                 // What it returned comes back when it returns that again.
                 for other in self.emitted_by(key)? {
-                    if self.ran_after(key, other, cascade, &mut seen)? {
+                    if self.ran_after((key, other), how, cascade, &mut seen)? {
                         queue.push(other);
                     }
                 }
             }
             for other in self.opened_by(key, !is_named)? {
-                if self.ran_after(key, other, cascade, &mut seen)? {
+                if self.ran_after((key, other), how, cascade, &mut seen)? {
                     again.push(other);
                     queue.push(other);
                 }
@@ -75,7 +75,13 @@ impl Draft<'_> {
     }
 
     /// Returns whether another task that was not seen ran because a task had ended: refuses without `cascade`.
-    fn ran_after(&mut self, key: Key, other: Key, cascade: bool, seen: &mut BTreeSet<Key>) -> Decided<bool> {
+    fn ran_after(
+        &mut self,
+        (key, other): (Key, Key),
+        how: How,
+        cascade: bool,
+        seen: &mut BTreeSet<Key>,
+    ) -> Decided<bool> {
         let phase = self.free(other)?;
         let ran = matches!(phase, Phase::InProgress | Phase::Done | Phase::Failed);
         // Its condition may hold with what comes out now.
@@ -85,7 +91,7 @@ impl Draft<'_> {
         }
         if !cascade {
             let dependents = vec![self.id(other)?];
-            return Err(Refusal::DependentsRan { id: self.id(key)?, dependents }.into());
+            return Err(Refusal::DependentsRan { id: self.id(key)?, by: how.verb(), dependents }.into());
         }
         if phase == Phase::InProgress {
             return Err(Refusal::InProgress { tasks: vec![self.id(other)?] }.into());
@@ -225,6 +231,14 @@ impl Draft<'_> {
 }
 
 impl How {
+    /// Returns the command.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Reopen => "reopen",
+        }
+    }
+
     fn cause(self) -> Cause {
         match self {
             Self::Retry => Cause::Retry,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
 use crate::record::{Phase, TaskRecord, Work};
-use crate::refusal::{Refusal, Since};
+use crate::refusal::{HeldBy, Refusal, Since};
 use crate::spec::Timestamp;
 use crate::status::{Cause, Claim, Status, TaskState};
 use crate::view::Query;
@@ -197,10 +197,12 @@ impl Draft<'_> {
         reported: Option<u32>,
     ) -> Decided<Refusal> {
         let holder = match &claim.run {
-            Some(run) => format!("run `{run}`"),
-            // The name alone would be that of the caller.
-            None if claim.actor == self.context.actor => format!("the {} `{}`", claim.kind, claim.actor),
-            None => format!("`{}`", claim.actor),
+            Some(run) => HeldBy::Run(run.clone()),
+            None => {
+                // The name alone would be that of the caller.
+                let kind = (claim.actor == self.context.actor).then_some(claim.kind);
+                HeldBy::Actor { name: claim.actor.to_string(), kind }
+            }
         };
         let (lease_until, since) = (claim.lease_until, self.since(key, reported)?);
         Ok(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since })

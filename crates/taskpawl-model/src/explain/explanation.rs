@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::reason::Reason;
 use super::search::{Search, Way, WayStep, id_of, missing};
+use crate::advice::{Advice, Advised};
 use crate::spec::Timestamp;
 use crate::status::Status;
 use crate::view::{View, ViewResult};
@@ -50,7 +51,7 @@ pub struct Explanation {
     /// Whether everything was looked at that could be more to the point than the first cause.
     pub is_complete: bool,
     /// Commands that clear the first cause; what loses nothing comes first.
-    pub next_actions: Vec<String>,
+    pub next_actions: Vec<Advised>,
 }
 
 /// A task of a chain of causes.
@@ -84,9 +85,9 @@ pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Expla
     let way = Search::new(view, facts).follow(key)?;
     let (chain, omitted, first_cause) = links(view, &way)?;
     let task = view.task(key)?.ok_or_else(|| missing(key))?;
-    let mut next_actions = first_cause.reason.commands(&first_cause.task);
+    let mut next_actions = first_cause.reason.advice(&first_cause.task);
     if !way.steps.is_empty() && needs_a_run(&first_cause.reason) {
-        next_actions.push("taskpawl run-all-ready".to_owned());
+        next_actions.push(Advice::run_ready(&[]));
     }
     Ok(Explanation {
         status: task.body.state.status(),
@@ -97,7 +98,7 @@ pub fn explain(view: &dyn View, key: Key, facts: &Facts<'_>) -> ViewResult<Expla
         omitted,
         first_cause,
         is_complete: way.is_complete,
-        next_actions,
+        next_actions: next_actions.into_iter().map(Advised::from).collect(),
     })
 }
 

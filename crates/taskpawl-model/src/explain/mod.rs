@@ -11,5 +11,4 @@ pub use ready::{ReadyList, ReadyPart, ReadyTask, Untakable, explain_ready, ready
 pub use reason::{Reason, Role};
 
 pub(crate) use explanation::first_cause;
-pub(crate) use ready::only_words;
 pub(crate) use state::block_text;

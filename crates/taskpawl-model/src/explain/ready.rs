@@ -1,7 +1,6 @@
 //! What is ready, in the order in which it is taken, and why in that order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use super::reason::Reason;
 use super::state::lacking;
+use crate::advice::{Advice, Advised};
 use crate::command::DecideError;
 use crate::durations::Durations;
 use crate::means::{Means, capacities};
@@ -37,7 +37,7 @@ pub struct ReadyList {
     /// How many of these there are, listed or not.
     pub total_for_nobody: usize,
     /// Commands that begin with it.
-    pub next_actions: Vec<String>,
+    pub next_actions: Vec<Advised>,
 }
 
 /// A task that is ready.
@@ -118,13 +118,13 @@ pub fn explain_ready(
     let by_hand = tasks(view, &manual, None)?;
     let mut next_actions = Vec::new();
     if !for_runs.is_empty() {
-        next_actions.push(format!("taskpawl run-all-ready{}", only_words(only)));
+        next_actions.push(Advice::run_ready(only));
     }
     if let Some(first) = by_hand.first() {
-        next_actions.push(format!("taskpawl claim {}", first.task));
+        next_actions.push(Advice::claim(&first.task));
     }
     if let (None, Some(first)) = (for_runs.first(), for_nobody.first()) {
-        next_actions.push(format!("taskpawl explain {}", first.task));
+        next_actions.push(Advice::explain(&first.task));
     }
     Ok(ReadyList {
         for_runs,
@@ -133,7 +133,7 @@ pub fn explain_ready(
         total_by_hand,
         for_nobody,
         total_for_nobody,
-        next_actions,
+        next_actions: next_actions.into_iter().map(Advised::from).collect(),
     })
 }
 
@@ -257,13 +257,6 @@ impl Ways {
     fn rank(&self, key: Key) -> u64 {
         self.ranks.get(&key).copied().unwrap_or(0)
     }
-}
-
-pub(crate) fn only_words(only: &[Selector]) -> String {
-    only.iter().fold(String::new(), |mut words, selector| {
-        let _ = write!(words, " --only {selector}");
-        words
-    })
 }
 
 fn tasks(view: &dyn View, nodes: &[Node], ways: Option<&Ways>) -> ViewResult<Vec<ReadyTask>> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::advice::Advice;
 use crate::command::Amount;
 use crate::means::too_much_text;
 use crate::spec::{Timestamp, format_time, word_enum};
@@ -231,56 +232,42 @@ impl Reason {
         }
     }
 
-    /// Returns the commands that clear it, for the task `id`: what loses nothing comes first.
-    pub(super) fn commands(&self, id: &TaskId) -> Vec<String> {
-        let with = |words: &[&str]| words.iter().map(|word| word.replace("ID", id.as_str())).collect();
+    /// Returns what clears it, for the task `id`: what loses nothing comes first.
+    pub(super) fn advice(&self, id: &TaskId) -> Vec<Advice> {
         match self {
             Self::WaitsFor { .. }
             | Self::StoppedBy { .. }
             | Self::StillEnding { .. }
             | Self::Moving {}
             | Self::Done { .. }
-            | Self::Occupied { .. } => with(&["taskpawl show ID"]),
-            Self::ReadyForRun { run: None } => with(&["taskpawl run-all-ready --only ID", "taskpawl run ID"]),
-            Self::ReadyForRun { run: Some(run) } => vec![format!("taskpawl history --run {run}")],
-            Self::Unclaimed { .. } => with(&["taskpawl claim ID", "taskpawl done ID"]),
-            Self::Running { .. } | Self::Paused { .. } => with(&["taskpawl logs ID"]),
-            Self::RunDied { .. } => with(&["taskpawl run-all-ready", "taskpawl doctor --fix"]),
-            Self::Held { .. } => with(&["taskpawl show ID", "taskpawl run-all-ready --wait"]),
-            Self::LeaseEnded { .. } => with(&["taskpawl claim ID"]),
+            | Self::Occupied { .. } => vec![Advice::show(id)],
+            Self::ReadyForRun { run: None } => {
+                vec![Advice::run_ready_of(id), Advice::RunOne { id: id.clone() }]
+            }
+            Self::ReadyForRun { run: Some(run) } => vec![Advice::HistoryOfRun { run: run.clone() }],
+            Self::Unclaimed { .. } => vec![Advice::claim(id), Advice::done(id)],
+            Self::Running { .. } | Self::Paused { .. } => vec![Advice::logs(id)],
+            Self::RunDied { .. } => vec![Advice::run_ready(&[]), Advice::DoctorFix {}],
+            Self::Held { .. } => vec![Advice::show(id), Advice::RunReady { only: Vec::new(), wait: true }],
+            Self::LeaseEnded { .. } => vec![Advice::claim(id)],
             Self::Approval { over: Some(word), .. } if word == "reject" => {
-                with(&["taskpawl show ID", "taskpawl retry ID"])
+                vec![Advice::show(id), Advice::retry(id)]
             }
-            Self::Approval { over: Some(_), .. } => {
-                with(&["taskpawl show ID", "taskpawl run-all-ready --only ID"])
-            }
+            Self::Approval { over: Some(_), .. } => vec![Advice::show(id), Advice::run_ready_of(id)],
             Self::Approval { options, .. } => {
-                let mut commands: Vec<String> = with(&["taskpawl show ID"]);
-                commands.extend(
-                    options.iter().map(|option| format!("taskpawl approve {id} --answer {}", quoted(option))),
-                );
-                if options.is_empty() {
-                    commands.push(format!("taskpawl approve {id}"));
-                }
-                commands.push(format!("taskpawl reject {id}"));
-                commands
+                [vec![Advice::show(id)], Advice::decisions(id, options)].concat()
             }
-            Self::MissingTool { .. } | Self::TooMuch { .. } => {
-                with(&["taskpawl show ID", "taskpawl skip ID"])
-            }
-            Self::Interrupted { .. } => {
-                with(&["taskpawl logs ID", "taskpawl done ID", "taskpawl fail ID", "taskpawl unblock ID"])
-            }
-            Self::Blocked { .. } => with(&["taskpawl unblock ID"]),
+            Self::MissingTool { .. } | Self::TooMuch { .. } => vec![Advice::show(id), Advice::skip(id)],
+            Self::Interrupted { .. } => Advice::settlements(id).into(),
+            Self::Blocked { .. } => vec![Advice::unblock(id)],
             Self::Failed { has_calls: true, .. } => {
-                with(&["taskpawl logs ID", "taskpawl retry ID && taskpawl run-all-ready", "taskpawl skip ID"])
+                let again = Advice::Then { steps: vec![Advice::retry(id), Advice::run_ready(&[])] };
+                vec![Advice::logs(id), again, Advice::skip(id)]
             }
             Self::Failed { has_calls: false, .. } => {
-                with(&["taskpawl show ID", "taskpawl retry ID", "taskpawl skip ID"])
+                vec![Advice::show(id), Advice::retry(id), Advice::skip(id)]
             }
-            Self::Cancelled { .. } | Self::Skipped { .. } => {
-                with(&["taskpawl history ID", "taskpawl retry ID"])
-            }
+            Self::Cancelled { .. } | Self::Skipped { .. } => vec![Advice::history(id), Advice::retry(id)],
         }
     }
 }
@@ -424,16 +411,6 @@ fn other(role: Role, on: &TaskId, others: u32) -> String {
 
 fn list(words: &[impl std::fmt::Display]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns a text as one word of a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-,:@/=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 fn are(names: &str) -> String {

@@ -201,10 +201,8 @@ impl std::error::Error for EvalError {}
 impl EvalError {
     /// Returns the class of the failure that this is.
     pub fn class(&self) -> FailureClass {
-        match *self.fault {
-            EvalFault::Cut { .. } => FailureClass::Truncated,
-            _ => FailureClass::Expression,
-        }
+        let is_cut = matches!(*self.fault, EvalFault::Cut { .. });
+        if is_cut { FailureClass::Truncated } else { FailureClass::Expression }
     }
 }
 

@@ -61,14 +61,12 @@ fn step<'d>(seen: Seen<'d>, value: &Val<'_>, index: &Value) -> Seen<'d> {
         Val::One(value) => value.as_array().map_or(0, Vec::len),
         Val::Missing(_) => 0,
     };
-    match index {
-        Value::String(name) => seen.field(one(value), name),
-        index => {
-            let position = index.as_i64().and_then(|position| position_in(position, length));
-            // A character of a text, or nothing: the whole is read.
-            position.map_or(seen, |position| seen.item(position))
-        }
+    if let Value::String(name) = index {
+        return seen.field(one(value), name);
     }
+    let position = index.as_i64().and_then(|position| position_in(position, length));
+    // A character of a text, or nothing: the whole is read.
+    position.map_or(seen, |position| seen.item(position))
 }
 
 pub(super) fn owned<'d>(value: Value) -> Val<'d> {
@@ -157,7 +155,16 @@ impl<'d> Machine<'d, '_> {
             Kind::Filter { of, filter, .. } if filter.name == "partial" => {
                 Ok((self.traced(of)?.0, Seen::Nothing))
             }
-            _ => Ok((self.made(expr)?, Seen::Nothing)),
+            Kind::Value(_)
+            | Kind::Slice(..)
+            | Kind::Not(_)
+            | Kind::Negate(_)
+            | Kind::Binary(..)
+            | Kind::Filter { .. }
+            | Kind::Test { .. }
+            | Kind::List(_)
+            | Kind::Object(_)
+            | Kind::Range(_) => Ok((self.made(expr)?, Seen::Nothing)),
         }
     }
 

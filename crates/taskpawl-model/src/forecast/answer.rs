@@ -11,9 +11,9 @@ use super::hypothesis::{Assumed, Hypothesis};
 use super::judged::{Verdict, look_at_calls};
 use super::opening::{OpenQuestion, TAKEN_TO_FAIL};
 use super::play::{Player, Turn};
+use crate::advice::{Advice, Advised};
 use crate::command::DecideError;
 use crate::durations::{DurationSource, Durations};
-use crate::explain::only_words;
 use crate::gatekeeper::Gatekeeper;
 use crate::means;
 use crate::ranks::{Lengths, Taker};
@@ -65,7 +65,7 @@ pub struct Forecast {
     /// Tasks that would not have ended, and why.
     pub left: Vec<Left>,
     /// Commands that go on from here.
-    pub next_actions: Vec<String>,
+    pub next_actions: Vec<Advised>,
 }
 
 /// Tasks that could start together.
@@ -342,13 +342,13 @@ fn suppose(board: &mut Board<'_>, what_if: &[Hypothesis]) -> Result<Option<Effec
     Ok(Some(effects))
 }
 
-fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec<String> {
+fn next_actions(options: &ForecastOptions, steps: &[Turn], left: &[Left]) -> Vec<Advised> {
     let mut actions = Vec::new();
     if !steps.is_empty() {
-        actions.push(format!("taskpawl run-all-ready{}", only_words(&options.only)));
+        actions.push(Advice::run_ready(&options.only).into());
     }
     if let Some(first) = left.first() {
-        actions.push(format!("taskpawl explain {}", first.task));
+        actions.push(Advice::explain(&first.task).into());
     }
     actions
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::advice::{Advice, Advised};
 use crate::command::DecideError;
 use crate::durations::{DurationSource, Durations};
 use crate::record::Node;
@@ -37,7 +38,7 @@ pub struct CriticalPath {
     /// Tasks beside the path that can be least late without making everything later; the first 20.
     pub near_critical: Vec<NearCritical>,
     /// Commands that go on from here.
-    pub next_actions: Vec<String>,
+    pub next_actions: Vec<Advised>,
 }
 
 /// A task of the critical path.
@@ -111,7 +112,7 @@ pub fn critical_path(
         next_actions: path
             .iter()
             .find(|task| !task.status.is_finished())
-            .map(|task| format!("taskpawl explain {}", task.task))
+            .map(|task| Advice::explain(&task.task).into())
             .into_iter()
             .collect(),
         path,

@@ -207,7 +207,7 @@ fn broken(error: io::Error) -> StoreError {
 fn too_much(bytes: usize) -> Refusal {
     Refusal::Relayed {
         message: format!("a call adds at most {MOST_REQUEST_BYTES} bytes at once, and these are {bytes}"),
-        hint: Some("add the tasks in several steps".to_owned()),
+        hint: Some("add the tasks in several steps".into()),
         is_about_ids: false,
     }
 }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use taskpawl_model::{
-    Answer, ApplyReport, CallId, EventQuery, Key, PlanAccess, Query, Refusal, RunId, TaskId,
+    Answer, ApplyReport, CallId, EventQuery, Hint, Key, PlanAccess, Query, Refusal, RunId, TaskId,
 };
 
 use super::addition::Addition;
 
 /// Both sides have to speak the same version.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The longest request.
 pub const MOST_REQUEST_BYTES: usize = 1 << 20;
@@ -134,7 +134,7 @@ impl From<Added> for Answer {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Refused {
     message: String,
-    hint: Option<String>,
+    hint: Option<Hint>,
     is_about_ids: bool,
 }
 

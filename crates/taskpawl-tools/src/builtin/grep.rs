@@ -257,7 +257,9 @@ fn report_cut_lines(cx: &CallContext, matches: &[Match]) {
     if cut.len() > MAX_NAMED {
         return cx.report_cut("/matches");
     }
-    cut.into_iter().for_each(|number| cx.report_cut(format!("/matches/{number}/text")));
+    for number in cut {
+        cx.report_cut(format!("/matches/{number}/text"));
+    }
 }
 
 fn line_of(line: &[u8], most_chars: usize) -> Line {

@@ -9,8 +9,8 @@ use taskpawl::{Digest, Ending, RunOptions, SandboxSettings, Supervision, Taskpaw
 
 use crate::support::{Count, block_on, memory, with_plan};
 
-fn actions(digest: &Digest) -> Vec<&str> {
-    digest.next_actions.iter().map(|next| next.command.as_str()).collect()
+fn actions(digest: &Digest) -> Vec<String> {
+    digest.next_actions.iter().map(|next| next.command.to_string()).collect()
 }
 
 #[test]

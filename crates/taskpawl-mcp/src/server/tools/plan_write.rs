@@ -10,7 +10,7 @@ use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
 
 use super::{Definition, WRITES, answers, schema, switch, text};
-use crate::server::actions::{Action, translated};
+use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::caller::Caller;
@@ -257,7 +257,7 @@ fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
 pub(super) fn warnings_of_task(means: &Means, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
     let fields = spec.extra.keys().map(|field| unknown_field("a task", field));
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
-    let unknown = unknown.map(|call| translated(&means.unknown(&call.spec.tool_name), None).0 + RUNS_SKIP);
+    let unknown = unknown.map(|call| means.unknown(&call.spec.tool_name) + RUNS_SKIP);
     fields.chain(unknown).collect()
 }
 

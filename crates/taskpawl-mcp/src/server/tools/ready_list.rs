@@ -1,6 +1,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Means, Refusal, Selector, TaskId};
+use taskpawl::model::{Advice, Hint, Means, Refusal, Selector, TaskId};
 use taskpawl::{Error, Manager};
 
 use super::{Definition, READS, WRITES, answers, number, schema, switch, texts};
@@ -55,7 +55,7 @@ pub(super) fn call(
     if options.claims_nothing() {
         return Err(Refused::NotHere {
             what: "this server only reads: it claims nothing".to_owned(),
-            hint: Some("`taskpawl ready` shows what is ready".to_owned()),
+            hint: Some(Hint::from(Advice::ExplainReady {}).text(" shows what is ready")),
         });
     }
     claim_next(caller, options, &only)

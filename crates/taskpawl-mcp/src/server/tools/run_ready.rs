@@ -8,7 +8,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::digest::RunNow;
-use taskpawl::model::{ApprovalRequest, RunId, RunRecord, Selector};
+use taskpawl::model::{Advice, ApprovalRequest, Hint, RunId, RunRecord, Selector};
 use taskpawl::{Error, Manager, RunOptions, RunState};
 use tokio::time::Instant;
 
@@ -159,11 +159,10 @@ async fn stop(server: &McpServer, caller: &Caller, id: &RunId) -> Result<(), Ref
         "run `{}` belongs to another process, which `{}` started on `{}`",
         run.id, run.actor, run.host
     );
-    let hint = Some(format!(
-        "whoever started it can stop it; tasks of it can be cancelled one by one; `taskpawl history --run {}` says how it stands",
-        run.id
-    ));
-    Err(Refused::NotHere { what, hint })
+    let hint = Hint::new("its starter can stop it; tasks of it can be cancelled one by one; ")
+        .advice(Advice::HistoryOfRun { run: run.id })
+        .text(" says how it stands");
+    Err(Refused::NotHere { what, hint: Some(hint) })
 }
 
 /// Waits until a run is over, `asks` something of this client, or the time is over.

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{BlockedReason, CallId, CallStatus, Status, Task, TaskId};
+use taskpawl::model::{Advice, Advised, BlockedReason, CallId, CallStatus, Hint, Status, Task, TaskId};
 
 use super::{Definition, READS, answers, number, schema, text};
-use crate::server::actions::{Action, translated};
+use crate::server::actions::Action;
 use crate::server::answer::Answer;
 use crate::server::arguments;
 use crate::server::brief;
@@ -88,11 +88,10 @@ pub(in crate::server) fn show(caller: &Caller, task: &Task) -> Result<Answer, ta
     let mut actions = Vec::new();
     if !matches!(task.status, Status::Done | Status::Skipped | Status::Cancelled) {
         let why = caller.reads().explain(id, &caller.means)?;
-        let said = |text: &str| translated(text, caller.agent.as_deref()).0;
         let chain: Vec<String> =
-            why.chain.iter().map(|link| format!("{}: {}", link.task, said(&link.text))).collect();
+            why.chain.iter().map(|link| format!("{}: {}", link.task, link.text)).collect();
         answer = answer.with("why", json!(chain));
-        actions = Action::of_commands(why.next_actions.iter().map(String::as_str));
+        actions = Action::of_all(why.next_actions.iter().map(Advised::advice));
     }
     // It is read here; what is left to read of it is what it printed.
     actions.retain(|action| *action != Action::call("task_get", json!({"id": id})));
@@ -187,8 +186,8 @@ fn piece_of_output(
     Err(Refused::NotHere { what, hint: Some(shows_calls(&task.id)) })
 }
 
-fn shows_calls(id: &TaskId) -> String {
-    format!("`taskpawl show {id}` shows its calls and what came of them")
+fn shows_calls(id: &TaskId) -> Hint {
+    Hint::from(Advice::show(id)).text(" shows its calls and what came of them")
 }
 
 #[cfg(test)]
