@@ -21,4 +21,5 @@ mod p9;
 mod readme;
 mod support;
 mod syncs;
+mod ways;
 mod workspace;

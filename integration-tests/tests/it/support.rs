@@ -2,6 +2,7 @@
 
 mod home;
 mod marks;
+mod mcp;
 mod scale;
 mod steps;
 mod strace;
@@ -10,6 +11,7 @@ mod worker;
 
 pub(crate) use home::{Home, Run, named};
 pub(crate) use marks::{Marks, end_survivors, survivors, work};
+pub(crate) use mcp::McpClient;
 pub(crate) use scale::{Figures, scale, seed, skip};
 pub(crate) use steps::{is_there as step_is_done, losses, program_of, steps};
 pub(crate) use strace::{Strace, Trace};

@@ -79,7 +79,7 @@ fn an_id_that_belongs_elsewhere_refuses_the_whole() {
     let other = taskpawl_model::parse_plan("tasks: [{id: new}, {id: a}, {id: mine}]").unwrap();
     insta::assert_snapshot!(desk.refuse(|m| m.apply(other, "q", ApplyOptions::default())), @"
     the plan `q` cannot be applied: `q.a` belongs to the plan `p`; `q.mine` was not made by a plan
-      hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to begin anew or `--as NAME` for a separate instance
+      hint: give those tasks other ids in the file, `reopen` those that ran, or use `--fresh` to start over or `--as NAME` for a separate instance
     ");
 }
 
@@ -161,7 +161,7 @@ fn fresh_reopens_everything_in_one_commit() {
     let before = desk.refuse(|_| desk.try_apply(plan, FRESH));
     insta::assert_snapshot!(before, @"
     `half` is in progress
-      hint: wait until it has ended, or `cancel` it first
+      hint: wait until it has ended, or `taskpawl cancel half` first
     ");
     desk.report("half", "c2", "cut");
     assert_eq!(desk.calls("half"), "c1=succeeded/1 c2=running/2", "what may be started again is, at once");

@@ -153,7 +153,7 @@ fn a_version_guards_against_changes_in_between() {
     let refused = desk.refuse(|m| m.update("a", fields(json!({"name": "n"})), Some(version)));
     insta::assert_snapshot!(refused, @"
     task `a` has version 2, not 1
-      hint: read it again with `taskpawl show a`, then decide anew
+      hint: read it again with `taskpawl show a`, then decide again
     ");
 }
 
@@ -226,7 +226,7 @@ fn what_is_in_progress_is_not_deleted() {
     desk.accept(desk.manager.claim("a", LEASE));
     insta::assert_snapshot!(desk.refuse(|m| m.delete(&ids(&["a"]))), @"
     `a` is in progress
-      hint: wait until it has ended, or `cancel` it first
+      hint: wait until it has ended, or `taskpawl cancel a` first
     ");
 }
 

@@ -65,6 +65,21 @@ impl Home {
         self
     }
 
+    /// Returns the same home with a copy of the store, for something that is not to change it. Nobody writes meanwhile.
+    pub(crate) fn with_copied_store(&self, name: &str) -> Self {
+        let store = self.path(name);
+        for suffix in ["", "-wal", "-shm"] {
+            let (from, to) = (format!("{}{suffix}", self.store), format!("{}{suffix}", store.display()));
+            match std::fs::copy(from, &to) {
+                Ok(_) => {}
+                // What an earlier copy has left would belong to another database.
+                Err(_) => drop(std::fs::remove_file(to)),
+            }
+        }
+        let store = store.to_str().unwrap().to_owned();
+        Self { _directory: None, path: self.path.clone(), store, faults: self.faults.clone() }
+    }
+
     pub(crate) fn store(&self) -> &str {
         &self.store
     }

@@ -1,0 +1,228 @@
+//! Random commands through the command line, MCP and the library at once, on one store. After each of them is checked:
+//!
+//! - An actor acts on what is held as its kind and name allow, whichever way it came.
+//! - Each action that is offered is accepted, or asks a person where it says so.
+//! - What one way refuses the others refuse alike.
+//! - No text of a refusal has more than 2 kB.
+
+mod actors;
+mod fields;
+mod offers;
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use taskpawl::model::{ActorKind, Claim, Status};
+
+use self::actors::{Actor, Outcome, VERBS, Verb, Way, World};
+use crate::support::{Figures, Home, Random, scale, seed};
+
+/// The most that a refusal may say, in bytes.
+const MOST_BYTES: usize = 2048;
+
+/// Tasks by hand, tasks with calls that end well and badly, and tasks that wait: for others, for a decision, for a tool.
+fn plan() -> String {
+    json!({"name": "p", "tasks": [
+        {"id": "one"}, {"id": "two", "assignee": "ann"}, {"id": "three", "needs": ["one"]}, {"id": "four", "name": "x `taskpawl retry one`"},
+        {"id": "well", "call": {"log": {"message": "well"}}}, {"id": "badly", "call": {"fail": {"message": "no"}}},
+        {"id": "behind", "needs": ["badly"]}, {"id": "after", "needs": ["badly"], "trigger": "any_failed"},
+        {"id": "asks", "approval": {"ask": "Now?", "options": ["yes", "no"]}, "call": {"log": {"message": "asked"}}},
+        {"id": "lacks", "call": {"no_such_tool": {}}},
+        {"id": "above", "subtasks": [{"id": "below"}, {"id": "beside"}]},
+    ]})
+    .to_string()
+}
+
+const TASKS: [&str; 12] =
+    ["one", "two", "three", "four", "well", "badly", "behind", "after", "asks", "lacks", "above", "below"];
+
+/// Who decides what an actor may do with what is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Kind and name, as it is promised.
+    KindAndName,
+    /// The name alone: the control.
+    NameAlone,
+}
+
+/// Returns whether a command on a task that is held is accepted. This is written from the promise, and shares nothing with the rules.
+fn is_allowed(rule: Rule, verb: Verb, actor: &Actor, claim: &Claim) -> bool {
+    let is_own = *claim.actor == actor.name && (rule == Rule::NameAlone || claim.kind == actor.kind());
+    let is_person = actor.kind() == ActorKind::Person && rule == Rule::KindAndName;
+    match verb {
+        Verb::Claim | Verb::Renew => is_own,
+        Verb::Done | Verb::Fail | Verb::Release => is_own || is_person,
+        Verb::Cancel => claim.kind != ActorKind::Person || is_person || rule == Rule::NameAlone,
+        // No task goes from `in_progress` to these.
+        Verb::Retry | Verb::Reopen | Verb::Skip => false,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    commands: BTreeMap<&'static str, usize>,
+    on_held: usize,
+    refused: usize,
+    longest: usize,
+    /// Refusals that say more than is allowed.
+    wordy: Vec<String>,
+    /// Commands on held tasks that did not end as the rule says.
+    wrong: Vec<String>,
+    offers: offers::Counts,
+    alike: usize,
+    /// Commands that one way takes and another refuses.
+    unlike: Vec<String>,
+}
+
+/// Plays one sequence. Under the control rule only who may do what is looked at.
+fn play(seed: u64, steps: usize, rule: Rule, counts: &mut Counts) {
+    let home = Home::new();
+    home.apply(&plan());
+    let mut random = Random::new(seed);
+    let mut world = World::new(&home);
+    for step in 0..steps {
+        if random.below(20) == 0 {
+            home.run(&["run-all-ready", "--quiet", "--actor", "ann"]);
+            continue;
+        }
+        let actor = Actor::draw(&mut random);
+        let id = TASKS[random.below(TASKS.len())];
+        let before = home.manager().get(id).unwrap();
+        let verb = draw_verb(before.status, &mut random);
+        if rule == Rule::KindAndName && random.below(8) == 0 {
+            refused_alike(&home, step, verb, id, counts);
+        }
+        let outcome = world.act(&actor, verb, id);
+        let what = format!("seed {seed}, step {step}: {verb:?} {id} by {actor:?}, {} before", before.status);
+        *counts.commands.entry(actor.way.name()).or_default() += 1;
+        if let Some(claim) = before.claim.as_ref().filter(|_| before.status == Status::InProgress) {
+            counts.on_held += 1;
+            let allowed = is_allowed(rule, verb, &actor, claim);
+            if allowed != outcome.is_accepted() {
+                counts.wrong.push(format!("{what}, held by {} `{}`: {outcome:?}", claim.kind, claim.actor));
+            }
+        }
+        if let Outcome::Refused(text) = &outcome {
+            counts.refused += 1;
+            counts.longest = counts.longest.max(text.len());
+            if text.len() > MOST_BYTES {
+                counts.wordy.push(format!(
+                    "{what}: {} bytes: {}…",
+                    text.len(),
+                    &text[..text.floor_char_boundary(300)]
+                ));
+            }
+        }
+        if rule == Rule::KindAndName && random.below(10) == 0 {
+            offers::check(&home, &actor.name, id, &mut counts.offers);
+        }
+    }
+    home.assert_sound();
+}
+
+/// Returns a command, more often one that leads to a task that is held.
+fn draw_verb(status: Status, random: &mut Random) -> Verb {
+    match status {
+        Status::Todo if random.chance(50) => Verb::Claim,
+        Status::Done | Status::Failed | Status::Cancelled | Status::Skipped if random.chance(50) => {
+            Verb::Reopen
+        }
+        _ => VERBS[random.below(VERBS.len())],
+    }
+}
+
+/// An agent of one name is answered alike over all ways.
+fn refused_alike(home: &Home, step: usize, verb: Verb, id: &str, counts: &mut Counts) {
+    let ways = [Way::Cli, Way::Mcp, Way::Library(ActorKind::Agent)];
+    let outcomes: Vec<bool> = ways
+        .iter()
+        .map(|way| {
+            let copy = home.with_copied_store(&format!("copy-{}.db", way.name()));
+            let actor = Actor { way: *way, name: "ann".to_owned() };
+            World::new(&copy).act(&actor, verb, id).is_accepted()
+        })
+        .collect();
+    counts.alike += 1;
+    if outcomes.iter().any(|outcome| *outcome != outcomes[0]) {
+        counts.unlike.push(format!("step {step}: {verb:?} {id}: {outcomes:?} by {ways:?}"));
+    }
+}
+
+#[test]
+fn ways_agree_on_who_holds_what_and_offer_what_is_accepted() {
+    let mut figures = Figures::of("ways_agree_on_who_holds_what_and_offer_what_is_accepted", seed());
+    let (sequences, steps) = (scale(3, 100) as u64, 150);
+    let mut counts = Counts::default();
+    for number in 0..sequences {
+        play(figures.seed.wrapping_add(number), steps, Rule::KindAndName, &mut counts);
+    }
+    for (what, found) in [
+        ("acts on what is held", &counts.wrong),
+        ("is answered otherwise elsewhere", &counts.unlike),
+        ("says too much", &counts.wordy),
+        ("is offered and refused", &counts.offers.refused),
+    ] {
+        eprintln!("{} times a command {what}:\n{}", found.len(), found.join("\n"));
+    }
+    figures.add(format!("{:?} commands, {} on held tasks", counts.commands, counts.on_held));
+    figures.add(format!("{} refused, at most {} bytes", counts.refused, counts.longest));
+    figures.add(format!("{} answered alike", counts.alike));
+    figures.add(format!("{} offers accepted, {} ask a person", counts.offers.accepted, counts.offers.asked));
+    let mut control = Counts::default();
+    play(figures.seed, steps, Rule::NameAlone, &mut control);
+    figures.add(format!("control: {} found where the name alone decides", control.wrong.len()));
+    assert!(!control.wrong.is_empty(), "the control: who holds what");
+    let found = offers::control();
+    figures.add(format!("{found} offers with another actor"));
+    assert!(found > 0, "the control: what is offered");
+}
+
+#[test]
+fn ways_refuse_the_same_fields() {
+    let mut figures = Figures::of("ways_refuse_the_same_fields", seed());
+    let mut random = Random::new(figures.seed);
+    let checked = fields::check(&mut random, scale(60, 2000));
+    figures.add(format!(
+        "{} tasks offered in {} ways, {} taken and {} refused alike",
+        checked.accepted + checked.refused,
+        fields::WAYS.len(),
+        checked.accepted,
+        checked.refused
+    ));
+    assert!(checked.different.is_empty(), "{}", checked.different.join("\n"));
+    assert!(checked.accepted > 0 && checked.refused > 0);
+    assert!(fields::control(), "the control: a way that is given something else");
+}
+
+#[test]
+fn ways_say_little_of_a_large_plan() {
+    let mut figures = Figures::of("ways_say_little_of_a_large_plan", 0);
+    let home = Home::new();
+    let tasks = |message: &str| -> Vec<_> {
+        let call = json!({"log": {"message": message}});
+        (0..2_000).map(|number| json!({"id": format!("task-{number:04}"), "call": call})).collect()
+    };
+    let plan = |message: &str| json!({"name": "large", "tasks": tasks(message)});
+    home.apply(&plan("before").to_string());
+    home.run(&["run-all-ready", "--quiet"]).ok();
+    let changed = plan("after");
+    let mut texts = Vec::new();
+    home.file("changed.json", &changed.to_string());
+    let run = home.run(&["apply", "changed.json"]);
+    assert_eq!(run.code, Some(7), "{}", run.stderr.len());
+    texts.push(("the command line", run.stderr));
+    let answer = crate::support::McpClient::start(home.program(&["mcp"]))
+        .call("plan_write", &json!({"plan": changed}));
+    assert_eq!(answer["isError"], true);
+    texts.push(("MCP", answer["structuredContent"]["error"].to_string()));
+    let error = taskpawl::Taskpawl::open(home.store())
+        .unwrap()
+        .apply_text(&changed.to_string(), "large")
+        .unwrap_err();
+    texts.push(("the library", error.to_string()));
+    for (way, text) in texts {
+        let longest = text.lines().map(str::len).max().unwrap_or_default();
+        figures.add(format!("{longest} bytes from {way}"));
+        assert!(longest <= MOST_BYTES, "{way} says {longest} bytes: {}…", &text[..text.len().min(300)]);
+    }
+}

@@ -1,0 +1,101 @@
+//! What is offered as the next action, and what comes of it on a copy of the store.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::plan;
+use crate::support::{Home, McpClient, Run};
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) accepted: usize,
+    /// They say that a person decides.
+    pub(super) asked: usize,
+    pub(super) refused: Vec<String>,
+}
+
+/// Takes every action that is offered for a task, each on a copy of the store.
+pub(super) fn check(home: &Home, actor: &str, id: &str, counts: &mut Counts) {
+    for command in offered_by_cli(home, actor, id) {
+        take_command(home, &command, counts);
+    }
+    let answer =
+        McpClient::start(home.program(&["mcp"])).call("task_get", &json!({"id": id, "agent": actor}));
+    take_calls(home, &answer["structuredContent"], counts);
+    // A refusal offers something, too.
+    let copy = home.with_copied_store("refused.db");
+    let update = json!({"id": id, "action": "done", "agent": actor});
+    let answer = McpClient::start(copy.program(&["mcp"])).call("task_update", &update);
+    if answer["isError"] == true {
+        take_calls(home, &answer["structuredContent"], counts);
+    }
+}
+
+fn offered_by_cli(home: &Home, actor: &str, id: &str) -> Vec<String> {
+    let run = home.run(&["explain", id, "--json", "--actor", actor]).ok();
+    let explained: Value = serde_json::from_str(&run.stdout).unwrap();
+    let actions = explained["data"]["nextActions"].as_array().cloned().unwrap_or_default();
+    actions.iter().map(|action| action.as_str().unwrap().to_owned()).collect()
+}
+
+/// What people alone do.
+const DECISIONS: [&str; 5] = [" approve ", " reject ", " trust", " allow ", " policy "];
+
+fn take_command(home: &Home, command: &str, counts: &mut Counts) {
+    let copy = home.with_copied_store("offer.db");
+    let program = home.path("bin/taskpawl");
+    if !program.exists() {
+        std::fs::create_dir_all(home.path("bin")).unwrap();
+        symlink(env!("CARGO_BIN_EXE_taskpawl-under-test"), &program).unwrap();
+    }
+    let path = std::env::join_paths([home.path("bin"), "/usr/bin".into(), "/bin".into()]).unwrap();
+    // What waits for somebody else would wait here for ever.
+    let mut shell = Command::new("timeout");
+    let most = if command.contains("--wait") { "1" } else { "20" };
+    shell.args([most, "sh", "-c", command]);
+    copy.prepare(&mut shell);
+    let run = Run::of(shell.env("PATH", path));
+    match run.code {
+        // A run tells by its code how the plan stands.
+        Some(0 | 1 | 3 | 4) => counts.accepted += 1,
+        Some(7) if DECISIONS.iter().any(|word| format!("{command} ").contains(word)) => counts.asked += 1,
+        // It goes on until somebody finishes what is held.
+        Some(124) if command.contains("--wait") => counts.accepted += 1,
+        _ => counts.refused.push(format!("`{command}`: {:?}: {}", run.code, run.stderr)),
+    }
+}
+
+fn take_calls(home: &Home, answer: &Value, counts: &mut Counts) {
+    for action in answer["nextActions"].as_array().cloned().unwrap_or_default() {
+        let Some(tool) = action["tool"].as_str() else {
+            counts.asked += 1;
+            continue;
+        };
+        let copy = home.with_copied_store("offer.db");
+        let taken = McpClient::start(copy.program(&["mcp"])).call(tool, &action["arguments"]);
+        if taken["isError"] == true {
+            counts.refused.push(format!("{action}: {}", taken["structuredContent"]["error"]));
+        } else {
+            counts.accepted += 1;
+        }
+    }
+    counts.asked += usize::from(answer.get("askPersonToRun").is_some());
+}
+
+/// Returns how many offers are found refused when each is taken in the name of another agent.
+pub(super) fn control() -> usize {
+    let home = Home::new();
+    home.apply(&plan());
+    home.run(&["claim", "one", "--actor", "ann"]).ok();
+    let mut counts = Counts::default();
+    let answer =
+        McpClient::start(home.program(&["mcp"])).call("task_get", &json!({"id": "one", "agent": "ann"}));
+    let mut offered = answer["structuredContent"].clone();
+    for action in offered["nextActions"].as_array_mut().unwrap() {
+        action["arguments"]["agent"] = "somebody else".into();
+    }
+    take_calls(&home, &offered, &mut counts);
+    counts.refused.len()
+}
