@@ -48,7 +48,7 @@ struct Worker {
 impl Worker {
     fn new(store: &str, actor: &str) -> Self {
         let location = Location::parse(store, Path::new(""));
-        // As a command with `--actor`, which goes on with what the worker holds.
+        // Commands that go on with its work give its name, which makes them an agent's.
         let manager = Manager::new(open(&location), actor).with_kind(ActorKind::Agent);
         Self { manager, actor: actor.to_owned() }
     }

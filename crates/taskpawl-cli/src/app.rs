@@ -205,7 +205,9 @@ impl App {
             actions.clear();
         }
         let line = Arc::new(self.command_line(words));
-        actions.iter_mut().for_each(|action| action.write_as(&line));
+        for action in actions {
+            action.write_as(&line);
+        }
         Ok(())
     }
 

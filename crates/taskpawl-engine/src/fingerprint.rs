@@ -72,7 +72,9 @@ fn matching(root: &Path, pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
     let start = PathBuf::from(paths::written(std::slice::from_ref(&pattern.text)).pop().unwrap_or_default());
     match fs::symlink_metadata(root.join(&start)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        found => drop(found?),
+        found => {
+            found?;
+        }
     }
     let mut walk =
         Walk { root, real: root.canonicalize()?, above: Vec::new(), left: ENTRIES, found: Vec::new() };

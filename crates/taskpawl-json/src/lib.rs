@@ -164,7 +164,7 @@ mod tests {
             let fits = i64::try_from(number).is_ok() || u64::try_from(number).is_ok();
             let text = number.to_string();
             match read::<Value>(&text) {
-                Ok(value) => prop_assert!(fits && value.to_string() == text),
+                Ok(value) => prop_assert!(fits && value.to_string().as_str() == text.as_str()),
                 Err(_) => prop_assert!(!fits),
             }
         }

@@ -345,7 +345,7 @@ impl Serialize for Advised {
 /// Compares the command line as it is written.
 impl PartialEq<str> for Advised {
     fn eq(&self, line: &str) -> bool {
-        self.to_string() == line
+        self.to_string().as_str() == line
     }
 }
 

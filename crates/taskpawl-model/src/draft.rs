@@ -668,7 +668,17 @@ impl<'a> Draft<'a> {
         by: &'static str,
     ) -> Decided<Refusal> {
         let state = &record.body.state;
-        let allowed = allowed_by_hand(state.status(), state.blocked_reason());
+        let mut allowed = allowed_by_hand(state.status(), state.blocked_reason());
+        if let TaskState::InProgress { claim } = state {
+            // What the caller may not do to the holder's task is no advice.
+            let actor = self.context.as_actor();
+            let (ends, takes) = (claim.may_be_ended_by(actor), claim.may_be_taken_by(actor, self.now()));
+            allowed.retain(|verb| match *verb {
+                "done" | "fail" | "release" => ends,
+                "cancel" => takes,
+                _ => true,
+            });
+        }
         let reason = state.blocked_reason().map(|reason| self.full_reason(key, reason)).transpose()?;
         let (id, from, since) = (record.id.clone(), state.status(), Since::default());
         Ok(Refusal::Transition { id, from, reason, to, by, allowed, since })

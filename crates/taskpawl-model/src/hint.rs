@@ -86,7 +86,7 @@ impl Hint {
 
     /// Adds a value, which is shown in quotes.
     #[must_use]
-    pub fn data(self, value: impl ToString) -> Self {
+    pub fn data(self, value: impl fmt::Display) -> Self {
         self.part(HintPart::Data(value.to_string()))
     }
 

@@ -65,9 +65,9 @@ fn kept(scope: &str, number: usize) -> Kept {
 
 #[test]
 fn a_frame_shows_marks_owners_calls_and_subtasks() {
-    insta::assert_snapshot!(text(&varied(), &View::default()), @"
+    insta::assert_snapshot!(text(&varied(), &View::default()), @r"
     ▾ Tasks (2/9 completed)  ━━━━━───────────────────  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch \\u{1b}[2Jthe sources
+      ✓ Fetch \u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspace
@@ -101,9 +101,9 @@ fn a_frame_has_colours() {
 #[test]
 fn sixty_columns_are_enough() {
     let view = View { width: Some(59), height: Some(20), has_keys: true, ..View::default() };
-    insta::assert_snapshot!(text(&varied(), &view), @"
+    insta::assert_snapshot!(text(&varied(), &view), @r"
     ▾ Tasks (2/9 completed)  1 failed, 1 waiting, 1 in progress
-      ✓ Fetch \\u{1b}[2Jthe sources
+      ✓ Fetch \u{1b}[2Jthe sources
       ✓ Build
       ○ Check everything
         ⠋ Run all tests  ann@host · exec: cargo test --workspa…

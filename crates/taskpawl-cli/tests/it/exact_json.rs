@@ -50,8 +50,9 @@ fn error_of(run: &Run) -> Option<String> {
 
 /// Runs the one call of a new task and returns why it failed.
 fn error_of_call(cli: &Cli, id: &str, call: &Value) -> Option<String> {
-    cli.file("plan.json", &json!({"name": id, "tasks": [{"id": id, "call": call}]}).to_string());
-    let run = cli.run(&["run-all-ready", "--plan", "plan.json", "--sandbox=off"]);
+    let file = format!("{id}.json");
+    cli.file(&file, &json!({"name": id, "tasks": [{"id": id, "call": call}]}).to_string());
+    let run = cli.run(&["run-all-ready", "--plan", &file, "--sandbox=off"]);
     let task = cli.run(&["show", id, "--json"]).ok().json();
     if task["data"]["status"] == "done" {
         return None;
@@ -135,8 +136,9 @@ fn output_of_programs_is_read_strictly() {
         let args = json!({"message": "${{ context.text | fromjson | tojson }}"});
         let plan =
             json!({"name": id, "tasks": [{"id": id, "context": {"text": text}, "call": {"log": args}}]});
-        cli.file("plan.json", &plan.to_string());
-        let run = cli.run(&["run-all-ready", "--plan", "plan.json"]);
+        let file = format!("{id}.json");
+        cli.file(&file, &plan.to_string());
+        let run = cli.run(&["run-all-ready", "--plan", &file]);
         error_of(&run)
     });
 }

@@ -212,7 +212,7 @@ fn a_dry_run_names_the_command_that_does_what_it_showed() {
     ]);
     assert_eq!(
         command,
-        r"taskpawl run-all-ready --plan 'a plan.yaml' --as one --param 'who=it'\''s taskpawl me' --fresh --jobs 3 --timeout 5m --budget 'calls=5,duration=90s'"
+        r"taskpawl run-all-ready --plan 'a plan.yaml' --as one --param 'who=it'\''s taskpawl me' --fresh --jobs 3 --timeout 5m --budget calls=5,duration=90s"
     );
     let run = paste(&cli, &command);
     assert_eq!(run.code, Some(0), "{run}");

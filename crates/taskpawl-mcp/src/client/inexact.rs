@@ -38,13 +38,10 @@ mod tests {
     use super::*;
 
     fn refused(result: &str) -> Option<String> {
-        match in_place_of(format!(r#"{{"jsonrpc":"2.0","id":3,"result":{result}}}"#).as_bytes())? {
-            ServerJsonRpcMessage::Error(error) => {
-                assert_eq!(error.id, Some(RequestId::Number(3)));
-                Some(error.error.message.into_owned())
-            }
-            other => panic!("{other:?}"),
-        }
+        let message = in_place_of(format!(r#"{{"jsonrpc":"2.0","id":3,"result":{result}}}"#).as_bytes())?;
+        let ServerJsonRpcMessage::Error(error) = message else { panic!("{message:?}") };
+        assert_eq!(error.id, Some(RequestId::Number(3)));
+        Some(error.error.message.into_owned())
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl Action {
         advice.steps().iter().filter_map(Self::of_step).collect()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is for people, or has no call of ours")]
     fn of_step(advice: &Advice) -> Option<Self> {
         let task = |verb: &str, id: &TaskId| Self::call("task_update", json!({"id": id, "action": verb}));
         Some(match advice {
@@ -137,20 +138,15 @@ pub(super) struct CallWords<'a> {
 
 impl HintWords for CallWords<'_> {
     fn advice(&self, advice: &Advice) -> String {
-        let words: Vec<String> = match advice {
-            // A command would be of no use to a caller without a terminal.
-            Advice::AddDependency { id, on } => {
-                let call = Action::call("task_update", json!({"id": id})).in_name_of(self.agent);
-                return format!(
-                    "{} with {} among the `dependencies` in `fields`",
-                    call.in_words(),
-                    bounded::data(on.as_str())
-                );
-            }
-            advice => {
-                Action::of(advice).iter().map(|action| action.in_name_of(self.agent).in_words()).collect()
-            }
-        };
+        // A command would be of no use to a caller without a terminal.
+        if let Advice::AddDependency { id, on } = advice {
+            let call = Action::call("task_update", json!({"id": id})).in_name_of(self.agent);
+            let on = bounded::data(on.as_str());
+            return format!("{} with {on} among the `dependencies` in `fields`", call.in_words());
+        }
+        let actions = Action::of(advice);
+        let words: Vec<String> =
+            actions.iter().map(|action| action.in_name_of(self.agent).in_words()).collect();
         if words.is_empty() { format!("`{advice}` (a person, at a terminal)") } else { words.join(", then ") }
     }
 
@@ -160,7 +156,9 @@ impl HintWords for CallWords<'_> {
             HintOption::Fresh => "`action: reopen`".to_owned(),
             HintOption::Needs => "`needs`".to_owned(),
             HintOption::Param { name } => format!("a value for {} in the plan", bounded::data(name)),
-            option => format!("{} (a person, at a terminal)", CommandLine::default().option(option)),
+            HintOption::Instance | HintOption::Moved | HintOption::Prefix | HintOption::Adopt | _ => {
+                format!("{} (a person, at a terminal)", CommandLine::default().option(option))
+            }
         }
     }
 }

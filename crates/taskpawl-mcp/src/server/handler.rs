@@ -76,6 +76,7 @@ impl McpServer {
     ///
     /// # Errors
     /// Two tools of the sets have the same name, or a schema of one is invalid.
+    #[expect(clippy::needless_pass_by_value, reason = "a server takes its plan over")]
     pub fn new(plans: Taskpawl, options: ServerOptions) -> Result<Self, RegistryError> {
         let mut others = Registry::new();
         for tool in options.sets.iter().flat_map(|set| &set.tools) {

@@ -163,7 +163,9 @@ fn all_advice_is_a_call_that_there_is_or_for_people() {
     for advice in all {
         let actions = Action::of(&advice);
         assert!(!actions.is_empty(), "{advice:?}");
-        actions.iter().for_each(|action| check_action(&action.to_json()));
+        for action in &actions {
+            check_action(&action.to_json());
+        }
         check_text(&Hint::from(advice).worded(&CallWords { agent: None }));
     }
 }

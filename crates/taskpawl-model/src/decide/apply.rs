@@ -142,7 +142,7 @@ impl<'p> Work<'p> {
                 _ if draft.task(*key)?.spec.for_each.is_some() => draft.close(*key)?,
                 standing @ (Standing::GoesOn | Standing::Keeps | Standing::Interrupted) => {
                     let calls = draft.continued_calls(*key, None)?;
-                    let taken = draft.take_work(*key, standing, calls, true)?;
+                    let taken = draft.take_work(*key, standing, &calls, true)?;
                     self.conflicts.extend(taken.err());
                 }
             }
@@ -300,7 +300,7 @@ impl<'p> Work<'p> {
         if standing != Standing::Unstarted {
             let calls = draft.continued_calls(key, calls)?;
             let is_whole = WHOLE.iter().any(|field| changed.contains_key(*field));
-            if let Err(conflict) = draft.take_work(key, standing, calls, is_whole)? {
+            if let Err(conflict) = draft.take_work(key, standing, &calls, is_whole)? {
                 self.conflicts.push(conflict);
                 return Ok(());
             }

@@ -196,13 +196,12 @@ impl Draft<'_> {
         claim: &Claim,
         reported: Option<u32>,
     ) -> Decided<Refusal> {
-        let holder = match &claim.run {
-            Some(run) => HeldBy::Run(run.clone()),
-            None => {
-                // The name alone would be that of the caller.
-                let kind = (claim.actor == self.context.actor).then_some(claim.kind);
-                HeldBy::Actor { name: claim.actor.to_string(), kind }
-            }
+        let holder = if let Some(run) = &claim.run {
+            HeldBy::Run(run.clone())
+        } else {
+            // The name alone would be that of the caller.
+            let kind = (claim.actor == self.context.actor).then_some(claim.kind);
+            HeldBy::Actor { name: claim.actor.to_string(), kind }
         };
         let (lease_until, since) = (claim.lease_until, self.since(key, reported)?);
         Ok(Refusal::HeldByOther { id: record.id.clone(), holder, lease_until, since })

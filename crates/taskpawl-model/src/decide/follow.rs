@@ -99,11 +99,11 @@ impl Draft<'_> {
         &mut self,
         key: Key,
         standing: Standing,
-        calls: Vec<CallRecord>,
+        calls: &[CallRecord],
         is_whole: bool,
     ) -> Decided<Result<(), String>> {
         let record = self.task(key)?;
-        let next = self.continuation(key, &record, &calls, is_whole)?;
+        let next = self.continuation(key, &record, calls, is_whole)?;
         if let Some(problem) = self.against(key, &record, standing, &next)? {
             return Ok(Err(problem));
         }

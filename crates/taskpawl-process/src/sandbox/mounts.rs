@@ -253,7 +253,7 @@ impl Empty {
 }
 
 fn make_unreadable(path: &Path) -> io::Result<()> {
-    File::create_new(path)?.set_permissions(Permissions::from_mode(0))
+    File::create_new(path)?.set_permissions(Permissions::from_mode(0o0))
 }
 
 /// Mounts an empty file system that lives in memory.

@@ -95,9 +95,9 @@ fn greet(socket: &OwnedFd) -> io::Result<Option<Greeted>> {
 /// Does something whose files and directories must not depend on the umask of the caller, which programs get all the same.
 fn with_own_umask<T>(make: impl FnOnce() -> T) -> T {
     let of_caller = rustix::process::umask(Mode::from_raw_mode(0o022));
-    let made = make();
+    let result = make();
     rustix::process::umask(of_caller);
-    made
+    result
 }
 
 fn hello(enforced: Option<Enforced>) -> Hello {

@@ -281,7 +281,7 @@ impl Reader<'_> {
                 "cwd" => rule.cwd = self.directories(value)?,
                 "stdin" => {
                     rule.any_stdin =
-                        self.word(value, "stdin", &["any"], |word| (word == "any").then_some(true))?
+                        self.word(value, "stdin", &["any"], |word| (word == "any").then_some(true))?;
                 }
                 "sandbox" => rule.sandbox = self.sandbox(value)?,
                 "reason" => rule.reason = Some(self.text_of(value, "reason")?.to_owned()),

@@ -30,8 +30,8 @@ fn question(options: &[&str], on_expiry: &str) -> Question {
     }
 }
 
-fn retry(attempts: u32, factor: Option<f64>) -> Option<Retry> {
-    Some(Retry { attempts, delay: None, factor, max_delay: None, jitter: None, retry_on: Vec::new() })
+fn retry(attempts: u32, factor: Option<f64>) -> Retry {
+    Retry { attempts, delay: None, factor, max_delay: None, jitter: None, retry_on: Vec::new() }
 }
 
 fn named() -> TaskSpec {
@@ -60,9 +60,9 @@ fn a_task_of_a_program_is_checked_as_one_of_a_file() {
         refused(TaskSpec::default(), vec![call(log())]),
         refused(TaskSpec { name: " ".to_owned(), ..named() }, vec![]),
         refused(named(), vec![call(CallSpec { tool_name: String::new(), ..log() })]),
-        refused(TaskSpec { retry: retry(0, None), ..named() }, vec![]),
-        refused(TaskSpec { retry: retry(2, Some(f64::NAN)), ..named() }, vec![]),
-        refused(named(), vec![call(CallSpec { retry: retry(2, Some(0.5)), ..log() })]),
+        refused(TaskSpec { retry: Some(retry(0, None)), ..named() }, vec![]),
+        refused(TaskSpec { retry: Some(retry(2, Some(f64::NAN))), ..named() }, vec![]),
+        refused(named(), vec![call(CallSpec { retry: Some(retry(2, Some(0.5))), ..log() })]),
         refused(TaskSpec { repeat: Some(none()), ..named() }, vec![call(log())]),
         refused(TaskSpec { repeat: Some(Repeat { max: 1, ..none() }), ..named() }, vec![]),
         refused(

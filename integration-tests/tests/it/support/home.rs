@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
 use taskpawl::Manager;
 use taskpawl::model::{NewTask, TaskId, TaskSpec};
 use taskpawl::store::{Location, open};
@@ -136,7 +137,10 @@ impl Home {
 
     /// Applies a plan.
     pub(crate) fn apply(&self, plan: &str) {
-        let path = self.file("plan.json", plan);
+        // A plan belongs to its file, so each name has one of its own.
+        let read: Value = serde_json::from_str(plan).unwrap_or_default();
+        let name = read["name"].as_str().unwrap_or("plan");
+        let path = self.file(&format!("{name}.json"), plan);
         self.run(&["apply", path.to_str().unwrap()]).ok();
     }
 

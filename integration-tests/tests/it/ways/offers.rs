@@ -90,8 +90,9 @@ pub(super) fn control() -> usize {
     home.apply(&plan());
     home.run(&["claim", "one", "--actor", "ann"]).ok();
     let mut counts = Counts::default();
-    let answer =
-        McpClient::start(home.program(&["mcp"])).call("task_get", &json!({"id": "one", "agent": "ann"}));
+    // The answer to a claim offers to end the task in the name of its holder.
+    let claim = json!({"id": "one", "action": "claim", "agent": "ann"});
+    let answer = McpClient::start(home.program(&["mcp"])).call("task_update", &claim);
     let mut offered = answer["structuredContent"].clone();
     for action in offered["nextActions"].as_array_mut().unwrap() {
         action["arguments"]["agent"] = "somebody else".into();

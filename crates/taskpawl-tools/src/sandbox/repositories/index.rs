@@ -3,6 +3,7 @@
 //! It is read here and not by a library for git, because no more than modes, names and hashes matter, and because what programs have made
 //! must never be an error: entries that can be read count, however the file goes on.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -184,7 +185,10 @@ fn shared(bytes: &[u8], mut at: usize, hash: usize) -> Option<String> {
         let (name, length) = (bytes.get(at..at + 4)?, usize::try_from(number(bytes, at + 4)?).ok()?);
         if name == b"link" {
             let hash = bytes.get(at + 8..at + 8 + hash)?;
-            let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = hash.iter().fold(String::new(), |mut digits, byte| {
+                let _ = write!(digits, "{byte:02x}");
+                digits
+            });
             return Some(format!("sharedindex.{digits}"));
         }
         at = at.checked_add(8)?.checked_add(length)?;
