@@ -117,7 +117,7 @@ mod tests {
             ("[1, 1e400]", "line 1, column 5: [1]: number `1e400` cannot be kept exactly"),
             (
                 "{\"é\": 1,\n \"b\": [0, {\"c d\": 18446744073709551616}]}",
-                "line 2, column 18: b[1][\"c d\"]: number `18446744073709551616` cannot be kept exactly",
+                "line 2, column 19: b[1][\"c d\"]: number `18446744073709551616` cannot be kept exactly",
             ),
         ];
         for (text, message) in table {

@@ -24,7 +24,12 @@ fn links_lead_somewhere() {
     let targets = README.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let local = targets.filter(|target| !target.starts_with("http"));
     let missing: Vec<&str> = local
-        .filter(|target| !std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(target).exists())
+        .filter(|target| {
+            !std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("..")
+                .join(target.split('#').next().unwrap_or(target))
+                .exists()
+        })
         .collect();
     assert_eq!(missing, Vec::<&str>::new());
 }

@@ -67,8 +67,8 @@ const BANNED: &[(&str, &str)] = &[
 /// Crates that stay out but for one place, which nothing that ships depends on.
 const EXCEPTED: &[(&str, &str)] = &[("nix", "taskpawl-bench")];
 
-/// The most crates that the library may bring along, itself included.
-const LIBRARY_CRATES: usize = 120;
+/// The most crates that the library may bring along, itself included. The last two read JSON strictly and the hashes of git's index.
+const LIBRARY_CRATES: usize = 122;
 
 fn metadata() -> Value {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");

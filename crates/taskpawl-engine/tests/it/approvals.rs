@@ -102,7 +102,7 @@ async fn without_anybody_to_ask_a_run_ends_and_the_next_one_goes_on() {
     let summary = lab.run().await;
     assert_eq!((lab.states(), summary.exit), ("a=blocked{approval}".into(), 3));
     assert_eq!(summary.waiting[0].reason, "asks: Which one? (it's, b)");
-    insta::assert_debug_snapshot!(summary.next_actions, @r#"
+    insta::assert_debug_snapshot!(summary.next_actions.iter().map(ToString::to_string).collect::<Vec<_>>(), @r#"
     [
         "taskpawl show a",
         "taskpawl approve a --answer 'it'\\''s'",

@@ -498,7 +498,7 @@ fn the_schema_takes_what_the_reader_takes() {
     let schema = policy_schema();
     let keys =
         |at: &Value| at["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    assert_eq!(keys(&schema), "origins rules sandbox");
+    assert_eq!(keys(&schema), "decisions origins rules sandbox");
     let mut rule =
         keys(&schema["properties"]["rules"]["items"]).split(' ').map(str::to_owned).collect::<Vec<_>>();
     rule.sort_unstable();

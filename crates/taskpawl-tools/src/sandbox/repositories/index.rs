@@ -165,7 +165,9 @@ impl Reader<'_> {
 
     fn keep(&mut self, kind: u32, name: &[u8], hash: &[u8]) {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(name));
-        let is_beneath = path.components().all(|part| matches!(part, Component::Normal(_)));
+        // An entry of a split index that stands for one of the shared file has no name.
+        let is_beneath =
+            !name.is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)));
         let kind = match kind {
             GITLINK => EntryKind::Gitlink,
             REGULAR if path.file_name().is_some_and(|name| (self.is_kept)(&name.to_string_lossy())) => {
