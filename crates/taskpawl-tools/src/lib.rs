@@ -4,7 +4,7 @@
 //! The usual way to run a call is [`call_guarded`], which checks the arguments against the tool's schema, holds
 //! the tool to its deadline and turns a panic into a failed call.
 //!
-//! ```
+//! ```standalone_crate
 //! use serde_json::json;
 //! use taskpawl_tools::{CallContext, Registry, call_guarded, child_entry};
 //!
