@@ -306,6 +306,7 @@ fn task_work_fields() -> Value {
         "resources": {"anyOf": [{"$ref": "#/$defs/texts"}, {"$ref": "#/$defs/counts"}]},
         "writes": {"$ref": "#/$defs/texts"},
         "sandbox": {"$ref": "#/$defs/sandbox"},
+        "trustInputs": {"$ref": "#/$defs/texts"},
         "approval": {"$ref": "#/$defs/approval"},
         "cache": {
             "type": "object",
@@ -347,6 +348,7 @@ fn call_object() -> Value {
             "retry": {"$ref": "#/$defs/retry"},
             "timeout": {"$ref": "#/$defs/duration"},
             "sandbox": {"$ref": "#/$defs/sandbox"},
+            "trustInputs": {"$ref": "#/$defs/texts"},
             "approval": {"$ref": "#/$defs/approval"},
             "emit": {"type": "boolean"},
             "planAccess": words(PlanAccess::ALL.iter().map(|access| access.as_str())),

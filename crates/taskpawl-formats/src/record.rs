@@ -213,6 +213,7 @@ pub(crate) fn blank(id: TaskId, name: String, now: Timestamp) -> Task {
         finished_at: None,
         version: 0,
         names: std::collections::BTreeMap::new(),
+        origins: None,
         progress: taskpawl_model::Progress::default(),
         options: Map::new(),
     }

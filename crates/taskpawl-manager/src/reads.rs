@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use taskpawl_model::{
     ApprovalRequest, DecideError, Event, GateState, Key, Means, Node, Priority, Query, Refusal, RunId,
     RunRecord, Selector, Status, Task, TaskState, Timestamp, Untakable, View, ViewResult, Work,
-    approval_request, read_task, ready_part, recovery::open_questions, resolve, select,
+    JudgedCall, approval_request, judged_calls, read_task, ready_part, recovery::open_questions, resolve, select,
 };
 use taskpawl_store::StoreError;
 
@@ -126,6 +126,15 @@ impl Manager {
     /// Returns what a task asks; nothing when it does not wait for a decision.
     pub fn approval_request(&self, id: &str) -> Result<Option<ApprovalRequest>, Error> {
         self.read(|view| approval_request(view, resolve(view, id)?))
+    }
+
+    /// Judges the calls of a task as they would start now.
+    ///
+    /// # Errors
+    /// No task has this id, or the store cannot be read.
+    pub fn judged_calls(&self, id: &str) -> Result<Vec<JudgedCall>, Error> {
+        let gatekeeper = self.gatekeeper().map(|gatekeeper| &**gatekeeper);
+        self.read(|view| Ok(judged_calls(view, gatekeeper, resolve(view, id)?)?))
     }
 
     /// Returns what all tasks ask that wait for a decision, by age; where there are selectors, of those that these select.

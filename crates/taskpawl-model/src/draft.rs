@@ -34,6 +34,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) fresh: (Shared<TaskBody>, Shared<CallBody>),
     /// What calls that are added are marked with.
     pub(crate) origin: Origin,
+    /// What values that are written are marked with.
+    pub(crate) writer: Origin,
     /// Whether the command leaves behind what it takes to undo it.
     pub(crate) is_undoable: bool,
     /// Ids of new tasks that deleted ones had before.
@@ -110,6 +112,7 @@ impl<'a> Draft<'a> {
             was_ready: KeyMap::default(),
             fresh: Default::default(),
             origin: context.origin,
+            writer: context.kind.origin_by_hand(context.origin),
             is_undoable: false,
             reused: BTreeSet::new(),
             renewed: BTreeSet::new(),
@@ -119,6 +122,12 @@ impl<'a> Draft<'a> {
             room: Room::default(),
             holders: None,
         }
+    }
+
+    /// Marks all that is added from now on as written by `origin`; returns what it was before.
+    pub(crate) fn write_as(&mut self, origin: Origin) -> Origin {
+        self.writer = origin;
+        std::mem::replace(&mut self.origin, origin)
     }
 
     /// Lets every gate that the changes touched take effect, and closes the draft.
@@ -633,8 +642,11 @@ impl<'a> Draft<'a> {
         let (phase, now) = (Phase::of(&to), self.now());
         let event = status_event(&record, &to, cause, text);
         let took = self.running_time(key, &record, &to, cause)?;
+        let is_by_hand = to.status().is_finished() && self.context.run.is_none();
+        let end = self.writer.noted().filter(|_| is_by_hand);
         self.update_task(key, |record| {
             enter(record, to, now);
+            record.change_origins(|origins| origins.end = end);
             if took.is_some() {
                 record.body.progress.took = took;
             }

@@ -207,6 +207,7 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
         ("cache", inputs.clone().try_for_each(|path| check_pattern(path))),
         ("cache", check_texts(cache.and_then(|cache| cache.key.as_ref()))),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
     ])
 }
@@ -230,6 +231,7 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
         ("timeout", check_period(spec.timeout)),
         ("keep", spec.keep.map_or(Ok(()), check_keep)),
         ("sandbox", check_sandbox(spec.sandbox.as_ref())),
+        ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
     ])
 }

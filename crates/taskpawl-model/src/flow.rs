@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::command::DecideError;
 use crate::draft::{Decided, Draft};
-use crate::expr::{self, Budget, CutParts, Data, Provenance, Provenances, References, TaskData, TaskUse};
+use crate::expr::{
+    self, Budget, CutParts, Data, Evaluated, Provenance, Provenances, References, TaskData, TaskUse,
+};
 use crate::failure::Problem;
 use crate::record::{CallRecord, PlanRecord, TaskRecord};
-use crate::spec::{ForEach, Map};
+use crate::spec::{ForEach, Map, Origin};
 use crate::status::{CallStatus, Status, TaskState};
+use crate::trust::{UntrustedValue, add_values, trusted_inputs};
 use crate::view::{View, ViewError, ViewResult};
 use crate::{CallId, Key, TaskId};
 
@@ -27,6 +30,7 @@ pub(crate) trait Facts {
     fn calls_of(&self, key: Key) -> Result<Vec<CallRecord>, Self::Error>;
     fn below(&self, key: Key) -> Result<Vec<Key>, Self::Error>;
     fn plan_of(&self, name: &str) -> Result<Option<PlanRecord>, Self::Error>;
+    fn parent(&self, key: Key) -> Result<Option<Key>, Self::Error>;
 }
 
 impl Facts for &dyn View {
@@ -50,6 +54,10 @@ impl Facts for &dyn View {
 
     fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
         self.plan(name)
+    }
+
+    fn parent(&self, key: Key) -> ViewResult<Option<Key>> {
+        Ok(self.node(key)?.and_then(|node| node.parent))
     }
 }
 
@@ -78,6 +86,10 @@ impl Facts for Draft<'_> {
             None => Ok(self.view.plan(name)?),
         }
     }
+
+    fn parent(&self, key: Key) -> Decided<Option<Key>> {
+        Ok(self.node(key)?.parent)
+    }
 }
 
 /// Returns what expressions of a task see that use these names.
@@ -90,7 +102,7 @@ pub(crate) fn data<F: Facts>(
     let mut data = Data { attempt: record.body.attempt, ..Data::default() };
     if !used.context.is_empty() {
         data.context = context(record, calls);
-        data.context_from = context_from(calls.iter().filter(|call| call.body.status.is_settled()));
+        data.context_from = context_from(record, calls.iter().filter(|call| call.body.status.is_settled()));
         data.kept_bytes += kept_bytes(calls);
     }
     if !used.params.is_empty()
@@ -98,6 +110,7 @@ pub(crate) fn data<F: Facts>(
         && let Some(plan) = facts.plan_of(plan)?
     {
         data.params = plan.params;
+        data.params_from = plan.param_origins;
     }
     for (text, used) in &used.tasks {
         if let Some(key) = named(facts, record, text)?
@@ -110,6 +123,7 @@ pub(crate) fn data<F: Facts>(
     if let Some(item) = &record.body.progress.item {
         data.index = Some(item.index);
         data.item = used.item.then(|| item.value.clone());
+        data.item_from.clone_from(&item.untrusted);
     }
     Ok(data)
 }
@@ -123,6 +137,7 @@ pub(crate) fn named<F: Facts>(facts: &F, record: &TaskRecord, text: &str) -> Res
 /// expressions ask only how it ended.
 fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(TaskData, u64)>, F::Error> {
     let Some(record) = facts.record(key)? else { return Ok(None) };
+    let end_from = if used.end { end_from(facts, key, &record)? } else { None };
     let needs_calls = used.outcome || (used.results && record.spec.for_each.is_none());
     let calls = if needs_calls { facts.calls_of(key)? } else { Vec::new() };
     let mut kept = kept_bytes(&calls);
@@ -143,15 +158,25 @@ fn task_data<F: Facts>(facts: &F, key: Key, used: TaskUse) -> Result<Option<(Tas
     };
     let data = TaskData {
         context: context_of_other(&record, &calls),
-        context_from: context_from(calls.iter()),
+        context_from: context_from(&record, calls.iter()),
         result: result(&record, &calls),
         result_from: result_from(&record, &calls),
         results,
         results_from,
         status: record.body.state.status(),
         error,
+        end_from,
     };
     Ok(Some((data, kept)))
+}
+
+/// Returns the origin of the status and the error of a task, where a model reported them or has a part in one of its calls.
+fn end_from<F: Facts>(facts: &F, key: Key, record: &TaskRecord) -> Result<Option<Origin>, F::Error> {
+    let by_hand = record.origin_of_end();
+    if by_hand.is_some() || !record.body.state.status().is_finished() {
+        return Ok(by_hand);
+    }
+    Ok(facts.calls_of(key)?.iter().filter_map(CallRecord::origin_of_result).max())
 }
 
 /// Returns the bytes of results that calls keep by their own `keep`.
@@ -201,7 +226,7 @@ fn result(record: &TaskRecord, calls: &[CallRecord]) -> Value {
 /// Returns the provenance of what [`result`] returns.
 fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
     if record.body.result.is_some() && has_results(record) {
-        return Provenance::default();
+        return Provenance { cut: None, origin: record.origin_of_end() };
     }
     calls.last().map(provenance).unwrap_or_default()
 }
@@ -209,12 +234,18 @@ fn result_from(record: &TaskRecord, calls: &[CallRecord]) -> Provenance {
 /// Returns the provenance of the result of a call.
 fn provenance(call: &CallRecord) -> Provenance {
     let cut = call.body.cut.as_deref();
-    Provenance { cut: cut.and_then(|pointers| CutParts::from_pointers(pointers)) }
+    let cut = cut.and_then(|pointers| CutParts::from_pointers(pointers));
+    Provenance { cut, origin: call.origin_of_result() }
 }
 
-fn context_from<'c>(calls: impl Iterator<Item = &'c CallRecord>) -> Provenances {
-    let has_some = calls.filter(|call| call.body.cut.is_some());
-    has_some.map(|call| (name_of(call), provenance(call))).collect()
+/// Returns the provenance of the values of a context, where there is something to know: results of calls hide what stands in it.
+fn context_from<'c>(record: &TaskRecord, calls: impl Iterator<Item = &'c CallRecord>) -> Provenances {
+    let origins = record.body.origins.iter().flat_map(|origins| &origins.context);
+    let by_hand = |origin: &Origin| Provenance { cut: None, origin: Some(*origin) };
+    let mut all: Provenances = origins.map(|(name, origin)| (name.clone(), by_hand(origin))).collect();
+    all.extend(calls.map(|call| (name_of(call), provenance(call))));
+    all.retain(|_, provenance| !provenance.is_plain());
+    all
 }
 
 fn result_of_call(record: &TaskRecord, call: &CallRecord) -> Value {
@@ -260,7 +291,7 @@ pub(crate) fn holds<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     condition: &str,
-) -> Result<Result<bool, Problem>, F::Error> {
+) -> Result<Result<Evaluated<bool>, Problem>, F::Error> {
     let used = match expr::condition_references(condition) {
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
@@ -275,7 +306,7 @@ pub(crate) fn value<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     expression: &str,
-) -> Result<Result<Value, Problem>, F::Error> {
+) -> Result<Result<Evaluated<Value>, Problem>, F::Error> {
     let used = match expr::condition_references(expression) {
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
@@ -290,7 +321,7 @@ pub(crate) fn list<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     for_each: &ForEach,
-) -> Result<Result<Vec<Value>, Problem>, F::Error> {
+) -> Result<Result<Evaluated<Vec<Value>>, Problem>, F::Error> {
     let list = match &for_each.list {
         Value::String(text) => value(facts, record, calls, text)?,
         list @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
@@ -303,7 +334,10 @@ pub(crate) fn list<F: Facts>(
             }
         }
     };
-    Ok(list.and_then(|list| elements(list).map_err(Problem::from)))
+    Ok(list.and_then(|list| {
+        let Evaluated { value, untrusted } = list;
+        Ok(Evaluated { value: elements(value)?, untrusted })
+    }))
 }
 
 fn elements(list: Value) -> Result<Vec<Value>, String> {
@@ -330,18 +364,21 @@ pub(crate) fn args<F: Facts>(
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
-) -> Result<Result<Map, Problem>, F::Error> {
+) -> Result<Result<Evaluated<Map>, Problem>, F::Error> {
     let (tool, args) = (&call.spec.tool_name, &call.spec.args);
     if !args.values().any(has_expression) {
-        return Ok(Ok(args.clone()));
+        return Ok(Ok(Evaluated { value: args.clone(), untrusted: Vec::new() }));
     }
     let used = match expr::args_references(tool, args) {
         Ok(used) => used,
         Err(error) => return Ok(Err(error.into())),
     };
     let data = data(facts, record, calls, &used)?;
-    let args = expr::evaluate_args(tool, args, &data).map(|args| args.args);
-    Ok(args.map_err(Problem::from).and_then(|args| flat_enough(args).map_err(Problem::from)))
+    let args = expr::evaluate_args(tool, args, &data).map_err(Problem::from);
+    Ok(args.and_then(|args| {
+        let expr::Args { args, raw: _, untrusted } = args;
+        Ok(Evaluated { value: flat_enough(args)?, untrusted })
+    }))
 }
 
 /// Refuses arguments that no store could read again.
@@ -384,30 +421,96 @@ pub(crate) fn problem_without<F: Facts>(
     Ok(args(facts, record, calls, &without)?.err())
 }
 
-/// Returns the arguments of a call as far as they are known now, and the names of those that are not: these are as they were
-/// written. They do not depend on the attempt: what is decided about stays the same in the next one.
+/// The arguments of a call as far as they are known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct KnownArgs {
+    /// The arguments; those that are not known stand as they were written.
+    pub(crate) args: Map,
+    /// The names of those that are not known.
+    pub(crate) unknown: Vec<String>,
+    /// The values of models that the condition of the call and its known arguments read.
+    pub(crate) untrusted: Vec<UntrustedValue>,
+}
+
+/// Returns the arguments of a call as far as they are known now. They do not depend on the attempt: what is decided about stays the
+/// same in the next one.
 pub(crate) fn known_args<F: Facts>(
     facts: &F,
     record: &TaskRecord,
     calls: &[CallRecord],
     call: &CallRecord,
-) -> Result<(Map, Vec<String>), F::Error> {
+) -> Result<KnownArgs, F::Error> {
     let mut timeless = record.clone();
     timeless.body.attempt = 0;
-    let (mut known, mut unknown) = (Map::new(), Vec::new());
+    let mut known = KnownArgs::default();
+    if let Some(when) = &call.spec.when
+        && let Ok(holds) = holds(facts, &timeless, calls, when)?
+    {
+        known.untrusted = holds.untrusted;
+    }
     for (name, value) in &call.spec.args {
         let mut alone = call.clone();
         alone.spec.args = Map::from_iter([(name.clone(), value.clone())]);
         if !refers_to_open(facts, record, &alone)?
             && let Ok(args) = args(facts, &timeless, calls, &alone)?
         {
-            known.extend(args);
+            known.args.extend(args.value);
+            add_values(&mut known.untrusted, args.untrusted);
         } else {
-            unknown.push(name.clone());
-            known.insert(name.clone(), value.clone());
+            known.unknown.push(name.clone());
+            known.args.insert(name.clone(), value.clone());
         }
     }
-    Ok((known, unknown))
+    Ok(known)
+}
+
+/// Returns the values of models that decide about a call: those that it is made of, and those that the conditions and the lists of its
+/// task and of the tasks above read.
+pub(crate) fn deciding_values<F: Facts>(
+    facts: &F,
+    key: Key,
+    record: &TaskRecord,
+    call: &CallRecord,
+    inserted: Vec<UntrustedValue>,
+) -> Result<Vec<UntrustedValue>, F::Error> {
+    let mut values = inserted;
+    if call.origin.is_of_model() {
+        return Ok(values);
+    }
+    let mut add = |record: &TaskRecord| {
+        add_values(&mut values, record.decided_by().iter().cloned());
+    };
+    add(record);
+    let mut above = facts.parent(key)?;
+    while let Some(key) = above {
+        if let Some(record) = facts.record(key)? {
+            add(&record);
+        }
+        above = facts.parent(key)?;
+    }
+    let names = trusted_inputs(&record.spec, &call.spec);
+    if !names.is_empty() && is_confirmed(facts, key, call)? {
+        values.retain(|value| !names.contains(value.input.as_str()));
+    }
+    Ok(values)
+}
+
+/// Returns the task at which a person confirms the inputs of a call: for items of a list the task that has the list.
+pub(crate) fn confirming<F: Facts>(facts: &F, key: Key) -> Result<Key, F::Error> {
+    let is_item = facts.record(key)?.is_some_and(|record| record.body.progress.item.is_some());
+    Ok(if is_item { facts.parent(key)?.unwrap_or(key) } else { key })
+}
+
+fn is_confirmed<F: Facts>(facts: &F, key: Key, call: &CallRecord) -> Result<bool, F::Error> {
+    let record = facts.record(confirming(facts, key)?)?;
+    Ok(record.is_some_and(|record| record.is_confirmed(call)))
+}
+
+/// Returns the values of models that decide about the items of a list.
+pub(crate) fn values_of_list(record: &TaskRecord, read: Vec<UntrustedValue>) -> Vec<UntrustedValue> {
+    let mut values = read;
+    add_values(&mut values, record.field_of_model("forEach"));
+    values
 }
 
 /// What a call would do now.
@@ -431,7 +534,7 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
     let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
     let calls = view.calls(key)?;
     let bound = |call: &CallRecord| {
-        let (args, unknown) = known_args(&view, &record, &calls, call)?;
+        let KnownArgs { args, unknown, untrusted: _ } = known_args(&view, &record, &calls, call)?;
         Ok(BoundCall { call: call.id.clone(), tool: call.spec.tool_name.clone(), args, unknown })
     };
     calls.iter().map(bound).collect()
@@ -443,5 +546,6 @@ pub fn bound_work(view: &dyn View, key: Key) -> ViewResult<Vec<BoundCall>> {
 /// The view cannot be read.
 pub fn bound_value(view: &dyn View, key: Key, expression: &str) -> ViewResult<Result<Value, String>> {
     let Some(record) = view.task(key)? else { return Ok(Ok(Value::Null)) };
-    Ok(value(&view, &record, &view.calls(key)?, expression)?.map_err(|problem| problem.text))
+    let value = value(&view, &record, &view.calls(key)?, expression)?;
+    Ok(value.map(|value| value.value).map_err(|problem| problem.text))
 }

@@ -57,6 +57,17 @@ pub enum Judgement {
     },
 }
 
+impl Judgement {
+    /// Returns the place in the order of strictness: the reason does not count.
+    pub(crate) fn strictness(&self) -> u8 {
+        match self {
+            Self::Allow => 0,
+            Self::Ask { .. } => 1,
+            Self::Deny { .. } => 2,
+        }
+    }
+}
+
 /// Returns what a call and its task ask of the sandbox together.
 pub(crate) fn requested(task: &TaskSpec, call: &CallSpec) -> Option<SandboxRequest> {
     if task.sandbox.is_none() && call.sandbox.is_none() {

@@ -52,6 +52,7 @@ pub mod shell;
 mod spec;
 mod status;
 mod time_text;
+mod trust;
 mod undo;
 mod usage;
 mod view;
@@ -78,6 +79,7 @@ pub use explain::{
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use forecast::{
+    JudgedCall, judged_calls,
     Approach, Asked, Assumed, CriticalPath, Effects, Forecast, ForecastOptions, Foreseen, Hypothesis,
     HypothesisError, Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
 };
@@ -95,7 +97,7 @@ pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask,
-    Position, call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
+    Position, Reliance, call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
     plan_from_json, plan_value, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall};
@@ -117,6 +119,7 @@ pub use status::{
     BlockedReason, CallStatus, Cause, Claim, ClaimEnd, FailureClass, Status, TaskState, TransitionError,
     allowed_by_hand, check_transition,
 };
+pub use trust::{Origins, UntrustedValue, ValueOrigins};
 pub use undo::{DeletedTask, Image, TaskImage, Undoable};
 pub use usage::{add_usage, cost};
 pub use view::{

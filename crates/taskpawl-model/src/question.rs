@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::flow::KnownArgs;
 use crate::spec::{Map, Origin, SandboxRequest, Timestamp};
+use crate::trust::UntrustedValue;
 use crate::{CallId, TaskId};
 
 /// A question that a task or a call asks before it starts.
@@ -65,6 +67,19 @@ pub struct AskedCall {
     pub sandbox: Option<SandboxRequest>,
     /// Who added it.
     pub origin: Origin,
+    /// The values of models that its condition and its arguments read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<UntrustedValue>,
+    /// Those of its inputs that it trusts from then on if it is approved, be their values others.
+    #[serde(rename = "trustInputs", skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<String>,
+}
+
+impl AskedCall {
+    pub(crate) fn known(self) -> KnownArgs {
+        let Self { args, unknown, untrusted, .. } = self;
+        KnownArgs { args, unknown, untrusted }
+    }
 }
 
 /// What a decision is about.

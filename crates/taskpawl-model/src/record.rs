@@ -10,6 +10,7 @@ use crate::gatekeeper::{Gatekeeper, Judgement, Proposed};
 use crate::limits::needs_opening;
 use crate::spec::{CallSpec, Map, Origin, Priority, TaskSpec, Timestamp, Trigger, word_enum};
 use crate::status::{BlockedReason, CallStatus, Status, TaskState};
+use crate::trust::{Origins, UntrustedValue, ValueOrigins};
 use crate::{CallId, Key, Period, RunId, Shared, SharedText, TaskId};
 
 /// A task without its edges and calls.
@@ -64,6 +65,9 @@ pub struct TaskBody {
     /// What is known of it since it was opened.
     #[serde(skip_serializing_if = "crate::spec::is_default")]
     pub progress: Progress,
+    /// The origins of what models wrote by hand into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Box<ValueOrigins>>,
 }
 
 /// What a task has come to since it was opened: what was decided about it, and what its rounds left.
@@ -115,6 +119,16 @@ pub struct Item {
     pub index: u64,
     /// The element.
     pub value: Value,
+    /// The values of models that the list was made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untrusted: Vec<UntrustedValue>,
+}
+
+impl Item {
+    /// Returns whether both are the same element at the same place, whoever wrote it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.index == other.index && self.value == other.value
+    }
 }
 
 /// A decision that lets a task or a call start.
@@ -151,6 +165,9 @@ pub struct Cached {
     /// The parts of them that were cut, where some were, as those of a call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<CallId, Vec<String>>,
+    /// The less trusted values that they were made of, as those of a call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inserted: BTreeMap<CallId, Vec<UntrustedValue>>,
 }
 
 /// A remark on a task.
@@ -200,6 +217,9 @@ pub struct CallBody {
     /// The arguments that it was last started with, where they are not those that its author wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map>,
+    /// The less trusted values that its condition and its arguments read when it was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inserted: Option<Box<Vec<UntrustedValue>>>,
     /// How often it failed since it last began from the start.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub failures: u32,
@@ -238,6 +258,7 @@ impl Default for CallBody {
             error: None,
             attempts: 0,
             args: None,
+            inserted: None,
             failures: 0,
             due: None,
             approval: None,
@@ -527,6 +548,9 @@ pub struct PlanRecord {
     /// The values of its parameters.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map,
+    /// The origins of values of parameters that models gave.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub param_origins: Origins,
     /// When it was applied last.
     pub applied_at: Option<Timestamp>,
     /// The file that it was applied from last, by its path below the project. Two files are not one plan by accident.

@@ -327,6 +327,14 @@ pub enum Refusal {
         /// The command.
         by: &'static str,
     },
+    /// A task that only a person ends would be ended, or be another's, by a different kind of actor.
+    #[error("only a person may `{by}` task `{id}`: its assignee is `person`")]
+    PersonOnly {
+        /// The task.
+        id: TaskId,
+        /// The command.
+        by: &'static str,
+    },
     /// An approval would go, or be another one, by who may not decide.
     #[error(
         "the approval that task `{id}` waits for would go or change, and that is for people and approvers to decide"
@@ -619,7 +627,7 @@ impl Refusal {
             Self::ManyCalls { .. } => {
                 "leave the arguments out, or change the calls in the plan and apply it".into()
             }
-            Self::RunDecides { .. } => "ask a person".into(),
+            Self::RunDecides { .. } | Self::PersonOnly { .. } => "ask a person".into(),
             Self::TakesApproval { .. } => {
                 "leave every `approval` as it is, or ask a person to make the change".into()
             }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::spec::{CallSpec, Map, Origin};
+use crate::spec::{CallSpec, Map};
 
 /// What a placeholder begins with.
 const OPEN: &str = "${secret:";
@@ -115,10 +115,9 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns whether a call has to be asked about because of the secrets that it names: models wrote it, and an approval of what it
-/// does is none of what it is given.
-pub(crate) fn asks_for_secrets(origin: Origin, spec: &CallSpec) -> bool {
-    matches!(origin, Origin::Mcp | Origin::Agent) && !secret_names(&spec.args).is_empty()
+/// Returns whether a call names secrets.
+pub(crate) fn names_secrets(spec: &CallSpec) -> bool {
+    !secret_names(&spec.args).is_empty()
 }
 
 /// Escapes the placeholders in a value that an expression gave.

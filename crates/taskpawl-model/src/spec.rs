@@ -128,6 +128,7 @@ pub(crate) const TASK_FIELDS: &[&str] = &[
     "resources",
     "writes",
     "sandbox",
+    "trustInputs",
     "approval",
     "cache",
     "estimate",
@@ -144,11 +145,15 @@ pub(crate) const CALL_FIELDS: &[&str] = &[
     "retry",
     "timeout",
     "sandbox",
+    "trustInputs",
     "approval",
     "emit",
     "planAccess",
     "idempotent",
 ];
+
+/// The assignee that stands for any person.
+pub(crate) const PERSON: &str = "person";
 
 /// What an author writes about a task, without its id, its dependencies, its subtasks and its calls.
 ///
@@ -206,6 +211,9 @@ pub struct TaskSpec {
     /// What it asks of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
+    /// Tasks and values of the context that its calls ask to trust whoever wrote them: a person confirms that once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trust_inputs: Vec<String>,
     /// A decision that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -230,6 +238,11 @@ impl TaskSpec {
     /// Returns when the dependencies let the task start.
     pub fn trigger(&self) -> Trigger {
         self.trigger.unwrap_or_default()
+    }
+
+    /// Returns whether only a person may end the task, where it is ended by hand.
+    pub fn is_for_person(&self) -> bool {
+        self.assignee.as_deref() == Some(PERSON)
     }
 
     /// Returns whether the calls run one after the other or at once.
@@ -265,6 +278,9 @@ pub struct CallSpec {
     /// What it asks of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRequest>,
+    /// Tasks and values of the context that it asks to trust whoever wrote them: a person confirms that once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trust_inputs: Vec<String>,
     /// A decision that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,

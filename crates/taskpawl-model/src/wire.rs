@@ -9,6 +9,7 @@ use crate::draft::{Decided, Draft};
 use crate::record::{CallBody, CallError, CallRecord, Granted, Node, Note, Progress, TaskBody, TaskRecord};
 use crate::spec::{CALL_FIELDS, CallSpec, Map, Origin, Priority, TASK_FIELDS, TaskSpec, Timestamp, to_map};
 use crate::status::{BlockedReason, CallStatus, Claim, ClaimEnd, FailureClass, Status, TaskState};
+use crate::trust::{UntrustedValue, ValueOrigins};
 use crate::view::{View, ViewError};
 use crate::{ActorKind, CallId, Key, RunId, SharedText, TaskId};
 
@@ -94,6 +95,9 @@ pub struct Task {
     /// What its expressions call other tasks, where that is not their id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, TaskId>,
+    /// The origins of what models wrote by hand into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Box<ValueOrigins>>,
     /// What is known of it since it was opened.
     #[serde(flatten)]
     pub progress: Progress,
@@ -151,6 +155,9 @@ pub struct ToolCall {
     /// The arguments that it was last started with, where they are not those that its author wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluated_args: Option<Map>,
+    /// The less trusted values that its condition and its arguments read when it was last started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inserted: Vec<UntrustedValue>,
     /// How often it failed since it last began from the start.
     #[serde(default, skip_serializing_if = "crate::spec::is_default")]
     pub failures: u32,
@@ -243,6 +250,7 @@ impl Task {
             finished_at: body.finished_at,
             version,
             names: body.names,
+            origins: body.origins,
             progress: body.progress,
             options,
         }
@@ -276,6 +284,7 @@ impl Task {
             started_at: self.started_at,
             finished_at: self.finished_at,
             names: self.names,
+            origins: self.origins,
             progress: self.progress,
         };
         let record = TaskRecord {
@@ -385,6 +394,7 @@ impl From<CallRecord> for ToolCall {
             error_class,
             attempts: body.attempts,
             evaluated_args: body.args,
+            inserted: body.inserted.map(|values| *values).unwrap_or_default(),
             failures: body.failures,
             due: body.due,
             granted: body.approval.map(|granted| *granted),
@@ -415,6 +425,7 @@ impl TryFrom<ToolCall> for CallRecord {
             error: call.error.map(|message| Box::new(CallError { class, message })),
             attempts: call.attempts,
             args: call.evaluated_args,
+            inserted: Some(call.inserted).filter(|values| !values.is_empty()).map(Box::new),
             failures: call.failures,
             due: call.due,
             approval: call.granted.map(Box::new),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::Value;
 use taskpawl::ApplyOptions;
-use taskpawl::model::ApplyReport;
+use taskpawl::model::{ApplyReport, CallSpec, Plan};
 use taskpawl::store::PlacementError;
 
 use crate::app::App;
@@ -65,9 +65,19 @@ struct Checked<'c> {
     tasks: usize,
     /// The parameters, with the type and the value that each has here; none where it has to be given.
     params: Vec<Param<'c>>,
+    /// Tasks whose calls depend on the report of a manual task that a model may end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reliances: Vec<Relied>,
     /// What applying it would do; nothing without a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     apply: Option<ApplyReport>,
+}
+
+/// A task that acts on the report of another.
+#[derive(Serialize)]
+struct Relied {
+    task: String,
+    on: String,
 }
 
 #[derive(Serialize)]
@@ -106,7 +116,8 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
         let value = plan.values.get(name).or(param.default.as_ref());
         Param { name, kind: param.kind.as_str(), value }
     });
-    let checked = Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), apply };
+    let reliances = reliances(app, &plan)?;
+    let checked = Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), reliances, apply };
     let out = app.out();
     if out.is_json {
         return out.data(&checked);
@@ -115,6 +126,17 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
         out.remark("there is no store here; nothing was compared with it");
     }
     out.print(told(app, &checked))
+}
+
+fn reliances(app: &App, plan: &Plan) -> Result<Vec<Relied>, CliError> {
+    let registry = app.toolbox()?.registry();
+    let is_read_only = |call: &CallSpec| registry.get(&call.tool_name).is_some_and(|tool| tool.spec().hints.read_only);
+    let name = |position: usize| {
+        let task = &plan.tasks[position];
+        task.id.as_ref().map_or_else(|| task.spec.name.clone(), ToString::to_string)
+    };
+    let found = plan.reliances(is_read_only).into_iter();
+    Ok(found.map(|found| Relied { task: name(found.task), on: name(found.on) }).collect())
 }
 
 fn has_store(app: &App) -> Result<bool, CliError> {
@@ -133,6 +155,14 @@ fn told(app: &App, checked: &Checked) -> Shown {
         shown!["plan ", paint.style(style::BOLD, &clean(checked.plan)), "\n"]
     };
     let _ = writeln!(text, "  {:<9}  {:>5}", "tasks", checked.tasks);
+    for Relied { task, on } in &checked.reliances {
+        let (task, on) = (clean(task), clean(on));
+        let _ = writeln!(
+            text,
+            "  {:<9}  `{task}` runs on the word of whoever ends `{on}`; `assignee: person` there lets only a person end it",
+            "trust"
+        );
+    }
     for Param { name, kind, value } in &checked.params {
         let value = value.map_or_else(|| "to be given".to_owned(), |value| clean(&value.to_string()));
         let _ = writeln!(text, "  {:<9}  {name}: {kind} = {value}", "param");

@@ -6,7 +6,9 @@ use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{CallSpec, Origin, asks_by_itself};
+use taskpawl::model::{
+    CallId, CallSpec, Judgement, JudgedCall, Origin, UntrustedValue, asks_by_itself,
+};
 use taskpawl::tools::{
     CallOrigin, Decision, Explained, Layer, LayerKind, PolicyCall, Rule, SandboxLift, SandboxNeed,
 };
@@ -64,15 +66,19 @@ Exit codes: 0 it runs · 3 it asks first · 7 it never runs
 Examples:
   taskpawl policy check \"git push\"
   taskpawl policy check git push --origin agent
+  taskpawl policy check --task deploy
   taskpawl policy check --tool write_file --args '{\"path\": \"a\"}' --origin mcp")]
 struct CheckArgs {
     /// The command
-    #[arg(value_name = "COMMAND", required_unless_present = "tool", conflicts_with = "tool")]
+    #[arg(value_name = "COMMAND", required_unless_present_any = ["tool", "task"], conflicts_with = "tool")]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     command: Vec<String>,
     /// A call of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
+    /// The calls of this task, with the values that decide about them
+    #[arg(long, value_name = "ID", exclusive = true)]
+    task: Option<String>,
     /// Its arguments
     #[arg(long = "args", value_name = "JSON", value_parser = parse::object, requires = "tool", conflicts_with = "command")]
     with: Option<Map<String, Value>>,
@@ -141,16 +147,16 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
 struct Checked {
     #[serde(flatten)]
     explained: Explained,
-    /// Why somebody is asked although every file allows it.
+    /// The reason for asking although every file allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    by_itself: Option<&'static str>,
+    by_itself: Option<String>,
 }
 
 impl Checked {
     /// As a run decides: what the files allow may ask by itself.
     fn of(mut explained: Explained, origin: Origin, spec: &CallSpec) -> Self {
         let is_allowed = explained.decision == Decision::Allow;
-        let by_itself = asks_by_itself(origin, spec).filter(|_| is_allowed);
+        let by_itself = asks_by_itself(origin, spec, &[]).filter(|_| is_allowed);
         if by_itself.is_some() {
             explained.decision = Decision::Ask;
         }
@@ -158,7 +164,56 @@ impl Checked {
     }
 }
 
+/// A call of a task with the judgement about it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckedCall<'c> {
+    call: &'c CallId,
+    tool: &'c str,
+    decision: Decision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'c str>,
+    origin: Origin,
+    /// The values of models that decide beside its origin.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    untrusted: &'c [UntrustedValue],
+}
+
+impl<'c> CheckedCall<'c> {
+    fn of(judged: &'c JudgedCall) -> Self {
+        let (decision, why) = match &judged.judgement {
+            Judgement::Allow => (Decision::Allow, None),
+            Judgement::Ask { why } => (Decision::Ask, Some(why.as_str())),
+            Judgement::Deny { why } => (Decision::Deny, Some(why.as_str())),
+        };
+        let JudgedCall { call, tool, origin, untrusted, .. } = judged;
+        Self { call, tool, decision, why, origin: *origin, untrusted }
+    }
+}
+
+/// Says what would be decided about the calls of a stored task.
+fn check_task(app: &App, id: &str) -> Result<ExitCode, CliError> {
+    let judged = app.reader()?.manager().judged_calls(id)?;
+    let checked: Vec<CheckedCall<'_>> = judged.iter().map(CheckedCall::of).collect();
+    let out = app.out();
+    let decision = checked.iter().map(|call| call.decision).max().unwrap_or(Decision::Allow);
+    if out.is_json {
+        out.data(&checked)?;
+    } else {
+        let mut table = Table::new(2);
+        for call in &checked {
+            let cells = [call.call.as_str(), call.tool, call.decision.as_str(), call.why.unwrap_or_default()];
+            table.row(cells.into_iter().map(Cell::new).collect());
+        }
+        out.print(table.render(out.paint, None))?;
+    }
+    Ok(code_of(decision))
+}
+
 fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
+    if let Some(id) = &args.task {
+        return check_task(app, id);
+    }
     let (tool, with) = call(args);
     calls::require_tool(app, &tool)?;
     let need = SandboxNeed { net: args.net, read: args.read.clone(), write: args.write.clone() };
@@ -174,11 +229,15 @@ fn check(app: &App, args: &CheckArgs) -> Result<ExitCode, CliError> {
     } else {
         out.print(text(app, &spec.tool_name, &checked))?;
     }
-    Ok(ExitCode::from(match checked.explained.decision {
+    Ok(code_of(checked.explained.decision))
+}
+
+fn code_of(decision: Decision) -> ExitCode {
+    ExitCode::from(match decision {
         Decision::Allow => 0,
         Decision::Ask => 3,
         Decision::Deny => 7,
-    }))
+    })
 }
 
 fn call(args: &CheckArgs) -> (String, Map<String, Value>) {
@@ -203,7 +262,7 @@ fn text(app: &App, tool: &str, checked: &Checked) -> Shown {
         let cells = [step.layer.as_str(), step.decision.as_str(), step.why.as_str()];
         table.row(cells.into_iter().map(Cell::new).collect());
     }
-    if let Some(why) = checked.by_itself {
+    if let Some(why) = checked.by_itself.as_deref() {
         table.row(["call", "ask", why].into_iter().map(Cell::new).collect());
     }
     if let Some(why) = &explained.in_vain {

@@ -110,6 +110,13 @@ fn add_call(text: &mut Shown, request: &ApprovalRequest, call: &AskedCall, exten
     if let Some(sandbox) = &call.sandbox {
         let _ = writeln!(text, "    asks of the sandbox: {}", one_line(&wishes(sandbox)));
     }
+    for value in call.untrusted.iter().filter(|value| !value.is_data) {
+        let _ = writeln!(text, "    {}", one_line(&value.to_string()));
+    }
+    if !call.trusts.is_empty() {
+        let names = one_line(&call.trusts.join(", "));
+        let _ = writeln!(text, "    approving it also trusts later values of {names}");
+    }
     for (name, value) in &call.args {
         let is_unknown = call.unknown.contains(name);
         let note = if is_unknown { " (not known yet)" } else { "" };

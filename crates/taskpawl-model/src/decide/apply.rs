@@ -26,7 +26,7 @@ use super::params::Values;
 const PRUNED: &str = "gone from the plan file";
 
 /// Fields that may change after a task ran.
-const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "dueDate"];
+const OPEN_FIELDS: &[&str] = &["name", "description", "labels", "priority", "dueDate", "trustInputs"];
 
 /// A task of a plan as it was applied: what the next apply compares with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ fn has_none(map: &Map) -> bool {
 impl Draft<'_> {
     pub(super) fn apply(&mut self, apply: &Apply) -> Decided<()> {
         check_id(&apply.name).map_err(Refusal::from)?;
+        // Whoever applies a file, its author answers for the values in it.
+        self.writer = self.origin;
         let naming = self.naming(apply)?;
         let apply = &*naming.renamed(apply);
         let mut work = Work::new(self, apply)?;
@@ -98,7 +100,7 @@ impl<'p> Work<'p> {
         let query = Query { plan: Some(apply.name.clone()), ..Query::default() };
         let present = draft.view.find(&query)?.into_iter().collect();
         let report = ApplyReport { plan: apply.name.clone(), ..ApplyReport::default() };
-        let values = Values::new(apply, draft.view.plan(&apply.name)?.as_ref())?;
+        let values = Values::new(apply, draft.view.plan(&apply.name)?.as_ref(), draft.writer)?;
         let (conflicts, keys, ids, to_attach, below_back) = Default::default();
         Ok(Self { apply, report, conflicts, keys, ids, present, to_attach, below_back, values })
     }
@@ -326,11 +328,14 @@ impl<'p> Work<'p> {
         super::author::check_values(&after.spec)?;
         super::author::check_authored(&after.spec, &self.apply.plan.tasks[position].calls)?;
         let key = self.key(position);
-        let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &draft.task(key)?.spec)?;
+        let stood = draft.task(key)?;
+        let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &stood.spec)?;
         draft.update_spec(key, |record| record.spec = spec.into())?;
         if before.is_none_or(|before| before.context != after.context) {
             draft.update_task(key, |record| record.body.context.clone_from(&after.context))?;
         }
+        let writer = draft.writer;
+        draft.update_task(key, |record| record.note_writer(Some(&stood), &after.context, writer))?;
         Ok(())
     }
 
@@ -430,9 +435,12 @@ impl<'p> Work<'p> {
         let stored = draft.view.plan(&report.plan)?;
         let header = header_by(draft.origin, &self.apply.plan, stored.as_ref());
         report.header = changed_header(stored.as_ref(), &header);
-        let params = self.values.all;
+        let Values { all: params, origins: param_origins, .. } = self.values;
         let is_new_header = stored.is_none_or(|stored| {
-            stored.header != header || stored.params != params || !naming.is_of(&stored)
+            stored.header != header
+                || stored.params != params
+                || stored.param_origins != param_origins
+                || !naming.is_of(&stored)
         });
         let is_same = report.created.is_empty() && report.changed.is_empty() && report.pruned.is_empty();
         if !is_same || is_new_header || report.reopened > 0 {
@@ -440,7 +448,7 @@ impl<'p> Work<'p> {
             let notify = report.header.iter().any(|name| name == "notify");
             let notify = notify.then(|| self.apply.plan.notify.clone());
             let name = report.plan.clone();
-            let record = PlanRecord { name, header, params, applied_at, ..naming.record };
+            let record = PlanRecord { name, header, params, param_origins, applied_at, ..naming.record };
             draft.changes.plans.push(record);
             let applied = PlanApplied {
                 plan: report.plan.clone(),

@@ -8,13 +8,14 @@ use serde_json::Value;
 use crate::command::{Context, DecideError};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind};
-use crate::flow;
+use crate::flow::{self, KnownArgs};
 use crate::gatekeeper::requested;
 use crate::question::{ApprovalRequest, AskedCall, Subject, hash};
 use crate::record::{CallRecord, Granted, Phase, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Approval, CallSpec, Map, Origin, Question, Timestamp};
 use crate::status::{BlockedReason, Cause, TaskState};
+use crate::trust::{note_origin, trusted_inputs};
 use crate::view::View;
 use crate::{ActorKind, CallId, Key, SharedText, format_time};
 
@@ -274,9 +275,11 @@ impl Draft<'_> {
             let granted = Box::new(granted.clone());
             self.update_call(key, position, |call| call.body.approval = Some(granted))?;
         }
+        let writer = self.writer;
         self.update_task(key, |record| {
             if !keeps {
                 record.body.context.insert(ANSWER.to_owned(), answer);
+                record.change_origins(|origins| note_origin(&mut origins.context, ANSWER, writer, true));
             }
             if position.is_none() {
                 record.body.progress.approval = Some(Box::new(granted));
@@ -352,14 +355,14 @@ impl Draft<'_> {
             // Neither the answer nor the attempt belongs to what is decided about: both change with the decision.
             let before =
                 if question_of(record, Some(call)).is_some() { unanswered(record) } else { record.clone() };
-            let (args, unknown) = flow::known_args(self, &before, &calls, call)?;
-            let calls = vec![asked(record, call.clone(), args, unknown)];
+            let known = flow::known_args(self, &before, &calls, call)?;
+            let calls = vec![asked(record, call.clone(), known)];
             return Ok(Subject { calls, items: None, args_of_items: Vec::new() });
         }
         let mut subject = Subject { calls: Vec::new(), items: None, args_of_items: Vec::new() };
         if let Some(for_each) = &record.spec.for_each {
             // A list that cannot be had fails the task when it is opened.
-            let items = flow::list(self, &unanswered(record), &calls, for_each)?.ok();
+            let items = flow::list(self, &unanswered(record), &calls, for_each)?.ok().map(|list| list.value);
             subject.args_of_items =
                 self.args_of_items(record, &calls, items.as_deref().unwrap_or_default())?;
             subject.items = items;
@@ -376,8 +379,8 @@ impl Draft<'_> {
         let record = unanswered(&self.task(key)?);
         let calls = self.known_calls(key)?;
         for call in calls.iter().filter(|call| !call.body.status.is_settled()) {
-            let (args, unknown) = flow::known_args(self, &record, &calls, call)?;
-            to.push(asked(&record, call.clone(), args, unknown));
+            let known = flow::known_args(self, &record, &calls, call)?;
+            to.push(asked(&record, call.clone(), known));
         }
         Ok(())
     }
@@ -418,8 +421,34 @@ impl Draft<'_> {
             policy: open.policy,
         };
         self.write_grant(key, &record, open.call.as_ref(), granted)?;
+        if yes.args.is_none() && open.why.is_some() {
+            self.confirm_inputs(key, &record, open.call.as_ref())?;
+        }
         let text = (!said.is_empty()).then(|| said.join("; "));
         self.set_state(key, TaskState::Todo, Cause::Approve, text)
+    }
+
+    /// Lets calls trust their inputs from now on that asked for it and because of which a person was asked.
+    fn confirm_inputs(&mut self, key: Key, record: &TaskRecord, call: Option<&CallId>) -> Decided<()> {
+        let owner = flow::confirming(self, key)?;
+        let whole = self.task(owner)?;
+        let calls = self.known_calls(key)?;
+        let of_question = calls.iter().filter(|other| call.is_none_or(|call| other.id == *call));
+        let mut confirmed = Vec::new();
+        for call in of_question {
+            let known = flow::known_args(self, record, &calls, call)?;
+            let values = flow::deciding_values(self, key, record, call, known.untrusted)?;
+            let names = trusted_inputs(&whole.spec, &call.spec);
+            if let Some(hash) = whole.confirmation(call)
+                && (record.spec.for_each.is_some() || values.iter().any(|value| names.contains(value.input.as_str())))
+            {
+                confirmed.push((call.id.clone(), hash));
+            }
+        }
+        if confirmed.is_empty() {
+            return Ok(());
+        }
+        self.update_task(owner, |record| record.change_origins(|origins| origins.confirmed.extend(confirmed)))
     }
 
     /// Checks that it is clear which call other arguments are for, and puts them into the history.
@@ -579,10 +608,16 @@ pub(crate) fn is_raw(spec: &CallSpec) -> bool {
     spec.tool_name == "shell" && command.is_some_and(crate::expr::inserts_raw)
 }
 
-fn asked(record: &TaskRecord, call: CallRecord, args: Map, unknown: Vec<String>) -> AskedCall {
+fn asked(record: &TaskRecord, call: CallRecord, known: KnownArgs) -> AskedCall {
     let (task, origin) = (record.id.clone(), call.origin);
     let sandbox = requested(&record.spec, &call.spec);
-    AskedCall { task, call: call.id, tool: call.spec.tool_name.clone(), args, unknown, sandbox, origin }
+    let KnownArgs { args, unknown, untrusted } = known;
+    let names = trusted_inputs(&record.spec, &call.spec);
+    let can_be = record.confirmation(&call).is_some();
+    let is_covered = |name: &&str| untrusted.iter().chain(record.decided_by()).any(|value| value.input == **name);
+    let trusts = names.into_iter().filter(|name| can_be && is_covered(name)).map(str::to_owned).collect();
+    let tool = call.spec.tool_name.clone();
+    AskedCall { task, call: call.id, tool, args, unknown, sandbox, origin, untrusted, trusts }
 }
 
 fn check_hash(record: &TaskRecord, open: &Open, given: Option<&str>) -> Decided<()> {

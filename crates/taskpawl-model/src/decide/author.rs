@@ -61,6 +61,7 @@ const STATE_FIELDS: &[&str] = &[
     "questionOver",
     "generation",
     "names",
+    "origins",
     "opened",
     "formerItems",
     "item",
@@ -153,7 +154,7 @@ impl Draft<'_> {
         if !context.is_empty() {
             body.context.clone_from(context);
         }
-        let record = TaskRecord {
+        let mut record = TaskRecord {
             id: id.clone(),
             spec: spec.clone(),
             body,
@@ -162,6 +163,9 @@ impl Draft<'_> {
             updated_at: now,
             version: 1,
         };
+        if self.writer.is_of_model() {
+            record.note_writer(None, &Map::new(), self.writer);
+        }
         let calls = self.new_calls(&[], calls)?;
         let mut node = Node::new(key, spec.trigger(), Work::Manual);
         node.describe(&record.spec, &record.body.progress, &calls, false);
@@ -294,15 +298,20 @@ impl Draft<'_> {
                 change_field(&mut after, field, &value, &mut changed)?;
             }
         }
+        if ["assignee", "milestone"].iter().any(|field| changed.contains_key(*field)) {
+            self.refuse_for_person(key, "update")?;
+        }
         check_milestone(&after.spec, !self.calls(key)?.is_empty())?;
         check_trigger(&record.id, &after.spec, !self.dependencies(key)?.is_empty())?;
         if changed.contains_key("dependencies") {
             self.update_task(key, |_| ())?;
         }
         if after != record {
-            self.update_spec(key, |record| {
-                record.spec = after.spec;
-                record.body.context.clone_from(&after.body.context);
+            let (writer, written) = (self.writer, written_context(fields));
+            self.update_spec(key, |now| {
+                now.spec = after.spec;
+                now.body.context.clone_from(&after.body.context);
+                now.note_writer(Some(&record), &written, writer);
             })?;
         }
         if ["when", "forEach", "repeat", "cache"].iter().any(|field| changed.contains_key(*field)) {
@@ -383,6 +392,7 @@ impl Draft<'_> {
     pub(super) fn add_call_to(&mut self, id: &str, call: &NewCall) -> Decided<()> {
         let key = self.resolve(id)?;
         self.refuse_changed_work(key, "its tool calls")?;
+        self.refuse_for_person(key, "add-tool-call")?;
         let record = self.task(key)?;
         check_milestone(&record.spec, true)?;
         check_own_fields(&TaskSpec::default(), std::slice::from_ref(call))?;
@@ -609,6 +619,14 @@ pub(super) fn change_field(
         changed.insert(field.to_owned(), Change { from: before, to: after });
     }
     Ok(())
+}
+
+/// Returns the values of the context that an update writes, be they others than before or not.
+fn written_context(fields: &Map) -> Map {
+    let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut written = of(fields.get("context"));
+    written.extend(of(fields.get("metadata").and_then(|metadata| metadata.get("context"))));
+    written
 }
 
 fn work_field_name(field: &str) -> &'static str {

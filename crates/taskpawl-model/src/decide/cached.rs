@@ -11,7 +11,8 @@ use crate::failure::Problem;
 use crate::record::{Cached, TaskRecord};
 use crate::status::{CallStatus, Cause, TaskState};
 use crate::usage::add_usage;
-use crate::{Key, flow, format_time};
+use crate::flow::{self, KnownArgs};
+use crate::{Key, format_time};
 
 impl Draft<'_> {
     /// Returns what decides whether the last success of a task can stand for it, if it has not begun and says so; or why its key
@@ -30,12 +31,12 @@ impl Draft<'_> {
         }
         let value = cache.key.as_ref().map(|text| flow::value(self, record, &calls, text)).transpose()?;
         let value = match value.transpose() {
-            Ok(value) => value,
+            Ok(value) => value.map(|value| value.value),
             Err(problem) => return Ok(Err(problem)),
         };
         let mut work = Vec::with_capacity(calls.len());
         for call in &calls {
-            let (args, unknown) = flow::known_args(self, record, &calls, call)?;
+            let KnownArgs { args, unknown, untrusted: _ } = flow::known_args(self, record, &calls, call)?;
             let spec = &call.spec;
             let mut parts = vec![
                 json!(call.id),
@@ -84,6 +85,7 @@ impl Draft<'_> {
                 body.status = if result.is_some() { CallStatus::Succeeded } else { CallStatus::Skipped };
                 body.result = result;
                 body.cut = cached.cut.get(&call.id).cloned().map(Box::new);
+                body.inserted = cached.inserted.get(&call.id).cloned().map(Box::new);
                 body.error = None;
                 body.finished_at = Some(now);
             })?;
@@ -109,11 +111,13 @@ impl Draft<'_> {
             let results = calls.filter(|call| call.body.status == CallStatus::Succeeded);
             let cut = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.cut.clone()?)));
             let cut: BTreeMap<_, _> = cut.collect();
+            let inserted = results.clone().filter_map(|call| Some((call.id.clone(), *call.body.inserted.clone()?)));
+            let inserted: BTreeMap<_, _> = inserted.collect();
             let results: BTreeMap<_, _> =
                 results.map(|call| (call.id.clone(), call.body.result.clone().unwrap_or_default())).collect();
             self.update_task(key, |record| {
                 record.body.progress.fingerprint = None;
-                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results, cut }));
+                record.body.progress.cached = Some(Box::new(Cached { fingerprint, at: now, results, cut, inserted }));
             })?;
         }
         self.set_state(key, TaskState::Done, Cause::Report, None)

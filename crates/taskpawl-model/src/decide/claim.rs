@@ -10,7 +10,7 @@ use crate::draft::{Decided, Draft};
 use crate::event::{Event, EventKind};
 use crate::record::{Phase, TaskRecord, Work};
 use crate::refusal::{HeldBy, Refusal, Since};
-use crate::spec::Timestamp;
+use crate::spec::{PERSON, Timestamp};
 use crate::status::{Cause, Claim, Status, TaskState};
 use crate::view::Query;
 use crate::{ActorKind, Key, Period};
@@ -29,6 +29,7 @@ impl Draft<'_> {
             self.write_lease(key, lease)?;
         } else {
             self.refuse_unless_manual(key, &record, "claim")?;
+            self.refuse_for_person(key, "claim")?;
             if self.node(key)?.is_ready()
                 && let Some(refusal) = self.occupied(key, &record, capacities)?
             {
@@ -68,8 +69,14 @@ impl Draft<'_> {
             limit,
             ..Query::default()
         };
-        let mut found =
-            self.view.find(&query)?.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
+        let mut keys = self.view.find(&query)?;
+        if self.context.kind == ActorKind::Person {
+            let of_persons = Query { assignee: Some(PERSON.to_owned()), free_for: None, ..query };
+            keys.extend(self.view.find(&of_persons)?);
+        } else if *self.context.actor == *PERSON {
+            keys.retain(|key| self.task(*key).is_ok_and(|record| self.is_for_me(&record)));
+        }
+        let mut found = keys.into_iter().map(|key| self.node(key)).collect::<Decided<Vec<_>>>()?;
         for key in expired {
             // The view does not know yet that these are free.
             let node = self.node(*key)?;
@@ -83,6 +90,9 @@ impl Draft<'_> {
     }
 
     fn is_for_me(&self, record: &TaskRecord) -> bool {
+        if record.spec.is_for_person() {
+            return self.context.kind == ActorKind::Person;
+        }
         record.spec.assignee.as_ref().is_none_or(|name| *name == self.context.actor)
     }
 

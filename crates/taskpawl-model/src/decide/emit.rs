@@ -47,9 +47,10 @@ impl Draft<'_> {
     fn add_emitted(&mut self, key: Key, by: &TaskRecord, call: &CallRecord, mut tasks: Value) -> Decided<()> {
         let needed_by = take_needed_by(&mut tasks)?;
         let plan = plan_from_json(&tasks).map_err(|errors| invalid("tasks", errors.to_string().trim()))?;
-        let origin = std::mem::replace(&mut self.origin, Origin::Agent);
+        let writer = self.writer;
+        let origin = self.write_as(Origin::Agent);
         let joined = Emission::new(self, by, call, &plan)?.join(self, &needed_by);
-        self.origin = origin;
+        (self.origin, self.writer) = (origin, writer);
         let mut ids: Vec<TaskId> = joined?.into_iter().map(|(id, ..)| id).collect();
         let position = self.calls(key)?.iter().position(|other| other.id == call.id);
         let position = position.expect("BUG: a call that has ended is one of its task");

@@ -18,7 +18,7 @@ const MOST_NAMELESS: usize = 10_000;
 impl Draft<'_> {
     pub(super) fn grow(&mut self, grow: &Grow) -> Decided<()> {
         let (by, call) = self.grower(grow)?;
-        self.origin = Origin::Agent;
+        self.write_as(Origin::Agent);
         match &grow.growth {
             Growth::Create(task) => self.create_for(&by, task),
             Growth::Join(plan) => self.join(&by, &call, Plan::clone(plan)),

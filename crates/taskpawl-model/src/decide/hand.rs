@@ -9,7 +9,8 @@ use crate::draft::{Decided, Draft};
 use crate::record::{CallError, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::status::{BlockedReason, CallStatus, Cause, FailureClass, TaskState};
-use crate::{CallId, Key};
+use crate::trust::UntrustedValue;
+use crate::{ActorKind, CallId, Key};
 
 /// How somebody says that a task ended.
 pub(super) struct End<'a> {
@@ -52,10 +53,31 @@ impl Draft<'_> {
         Err(Refusal::NotManual { id: record.id.clone(), what, by }.into())
     }
 
+    /// Refuses to end a task that only a person ends, or to let something else end it.
+    pub(super) fn refuse_for_person(&self, key: Key, by: &'static str) -> Decided<()> {
+        let record = self.look_at(key)?;
+        let is_held_back = record.spec.is_for_person() && self.context.kind != ActorKind::Person;
+        if is_held_back && self.node(key)?.work == Work::Manual {
+            return Err(Refusal::PersonOnly { id: record.id.clone(), by }.into());
+        }
+        Ok(())
+    }
+
+    /// As [`refuse_for_person`](Self::refuse_for_person), for a task and everything below it that has not ended.
+    fn refuse_tree_for_person(&self, key: Key, by: &'static str) -> Decided<()> {
+        for key in [vec![key], self.subtree(key)?].concat() {
+            if !self.task(key)?.body.state.status().is_finished() {
+                self.refuse_for_person(key, by)?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn end_by_hand(&mut self, ids: &[String], end: &End<'_>) -> Decided<()> {
         super::author::check_depth("result", end.result)?;
         for key in self.resolve_all(ids)? {
             let record = self.task(key)?;
+            self.refuse_for_person(key, end.command())?;
             if let Some(text) = end.note {
                 self.add_note(key, text)?;
             }
@@ -104,11 +126,15 @@ impl Draft<'_> {
     /// Somebody looked and says how the interrupted call ended.
     fn resolve_interrupted(&mut self, key: Key, call: &str, end: &End<'_>) -> Decided<()> {
         let now = self.now();
+        let reported = self.writer.noted().map(|origin| {
+            Box::new(vec![UntrustedValue::reported(origin)])
+        });
         let position = self.calls(key)?.iter().position(|other| other.id.as_str() == call);
         if let Some(position) = position {
             self.update_call(key, position, |call| {
                 call.body.finished_at = Some(now);
                 call.body.result.clone_from(end.result);
+                call.body.inserted = reported.clone();
                 call.body.status = if end.good { CallStatus::Succeeded } else { CallStatus::Failed };
                 let error = || CallError { class: "reported".to_owned(), message: end.error_text() };
                 call.body.error = (!end.good).then(|| Box::new(error()));
@@ -138,6 +164,7 @@ impl Draft<'_> {
         let keys = self.resolve_all(ids)?;
         let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in keys {
+            self.refuse_tree_for_person(key, "skip")?;
             if !self.is_below_one_of(key, &named)? {
                 self.skip_tree(key, Cause::Skip, reason)?;
             }
@@ -184,6 +211,7 @@ impl Draft<'_> {
         let keys = self.resolve_all(ids)?;
         let named: BTreeSet<Key> = keys.iter().copied().collect();
         for key in keys {
+            self.refuse_tree_for_person(key, "cancel")?;
             if !self.is_below_one_of(key, &named)? {
                 self.cancel_tree(key, reason)?;
             }

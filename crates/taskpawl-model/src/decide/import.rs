@@ -16,7 +16,7 @@ use crate::event::EventKind;
 use crate::import::{Apart, Import, ImportMode, ImportReport, Kept};
 use crate::record::{CallRecord, Note};
 use crate::refusal::Refusal;
-use crate::spec::{NewCall, Origin};
+use crate::spec::{Map, NewCall, Origin};
 use crate::status::TaskState;
 use crate::view::Query;
 use crate::wire::{Task, TaskParts};
@@ -31,7 +31,7 @@ const ONCE: &[&str] = &["createdAt", "updatedAt"];
 impl Draft<'_> {
     pub(super) fn import(&mut self, import: &Import) -> Decided<()> {
         // Whoever wrote the file is not whoever imports it.
-        self.origin = Origin::Agent;
+        self.write_as(Origin::Agent);
         let mut work = Importing::new(import);
         work.find_tasks(self)?;
         if import.mode != ImportMode::Record {
@@ -313,9 +313,11 @@ impl<'i> Importing<'i> {
             }
         }
         if after != record {
-            draft.update_spec(key, |record| {
-                record.spec = after.spec;
-                record.body.context.clone_from(&after.body.context);
+            let writer = draft.writer;
+            draft.update_spec(key, |now| {
+                now.spec = after.spec;
+                now.body.context.clone_from(&after.body.context);
+                now.note_writer(Some(&record), &Map::new(), writer);
             })?;
         }
         if changed.contains_key("dependencies") {

@@ -8,47 +8,53 @@ use serde_json::Value;
 use super::approval::{is_raw, unanswered};
 use crate::Key;
 use crate::draft::{Decided, Draft};
-use crate::flow;
-use crate::gatekeeper::{Judgement, Proposed, requested};
+use crate::flow::{self, KnownArgs};
+use crate::gatekeeper::Judgement;
 use crate::question::hash;
 use crate::record::{CallRecord, Granted, Item, TaskRecord};
-use crate::secret::asks_for_secrets;
+use crate::secret::names_secrets;
 use crate::spec::{CallSpec, Map, Origin};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::trust::{self, UntrustedValue, add_values};
 
 /// Who decided where nobody did: nothing that the rules ask about is approved so.
 pub(super) const ON_EXPIRY: &str = "onExpiry";
 
-/// Returns why somebody is asked about a call that `origin` added, although the policy allows it.
-pub fn asks_by_itself(origin: Origin, spec: &CallSpec) -> Option<&'static str> {
+/// Returns the reason for asking about a call that `origin` added and that is made of `values`, although the policy allows it.
+pub fn asks_by_itself(origin: Origin, spec: &CallSpec, values: &[UntrustedValue]) -> Option<String> {
     if is_raw(spec) {
-        // Nobody but a reader can tell what it does.
-        return Some("a value stands in its command line without quotes (`| raw`)");
+        // Only a reader can tell its effect.
+        return Some("a value stands in its command line without quotes (`| raw`)".to_owned());
     }
-    // An approval of what it does is none of what it is given.
-    asks_for_secrets(origin, spec).then_some("a model wrote it, and it names secrets")
+    if !names_secrets(spec) {
+        return None;
+    }
+    // An approval of its work is none of the secrets that it is given.
+    if origin.is_of_model() {
+        return Some("a model wrote it, and it names secrets".to_owned());
+    }
+    values.first().map(|value| value.reason("the call names secrets"))
 }
 
 impl Draft<'_> {
-    /// Returns what the gatekeeper says about a call with these arguments.
-    pub(super) fn judge(&self, record: &TaskRecord, call: &CallRecord, args: &Map) -> Judgement {
-        let Some(gatekeeper) = &self.context.gatekeeper else { return Judgement::Allow };
-        gatekeeper.judge(&Proposed {
-            tool: &call.spec.tool_name,
-            args,
-            origin: call.origin,
-            sandbox: requested(&record.spec, &call.spec),
-        })
+    /// Returns the judgement about a call that is made of these arguments and values.
+    fn judge(&self, record: &TaskRecord, call: &CallRecord, args: &Map, values: &[UntrustedValue]) -> Judgement {
+        let gatekeeper = self.context.gatekeeper.as_deref();
+        trust::judge_whole(gatekeeper, record, call, args, values)
     }
 
-    /// Returns what the gatekeeper says about a call with the arguments that it is to start with now.
+    /// Returns the judgement about a call with the arguments that it is to start with now.
     pub(super) fn judge_now(&self, key: Key, record: &TaskRecord, position: usize) -> Decided<Judgement> {
-        let calls = self.look_at_calls(key)?;
-        Ok(self.judge(record, &calls[position], args_now(&calls[position])))
+        let call = &self.look_at_calls(key)?[position];
+        let inserted = call.body.inserted.as_deref().cloned().unwrap_or_default();
+        let values = flow::deciding_values(self, key, record, call, inserted)?;
+        Ok(self.judge(record, call, args_now(call), &values))
     }
 
-    fn why_asked(&self, record: &TaskRecord, call: &CallRecord, args: &Map) -> Option<String> {
-        why_asked(self.judge(record, call, args), call)
+    /// Returns the reason for asking about a call of a task, or of an imagined item of it, with arguments as far as they are known.
+    fn why_asked(&self, key: Key, record: &TaskRecord, call: &CallRecord, known: KnownArgs) -> Decided<Option<String>> {
+        let values = flow::deciding_values(self, key, record, call, known.untrusted)?;
+        Ok(why_asked(self.judge(record, call, &known.args, &values)))
     }
 
     /// Returns why the rules ask: about a call with the arguments that it is to start with now, or about the list of a task.
@@ -59,8 +65,7 @@ impl Draft<'_> {
         call: Option<usize>,
     ) -> Decided<Option<String>> {
         let Some(position) = call else { return self.list_asks(key, record) };
-        let judgement = self.judge_now(key, record, position)?;
-        Ok(why_asked(judgement, &self.calls(key)?[position]))
+        Ok(why_asked(self.judge_now(key, record, position)?))
     }
 
     /// Returns why the rules ask about what is asked about already. Where nobody knows the policy what it said before stands.
@@ -77,24 +82,28 @@ impl Draft<'_> {
         let Some(position) = call else { return self.list_asks(key, record) };
         let call = self.calls(key)?[position].clone();
         let subject = self.subject(key, record, Some(position))?;
-        Ok(subject.calls.first().and_then(|asked| self.why_asked(record, &call, &asked.args)))
+        let Some(asked) = subject.calls.into_iter().next() else { return Ok(None) };
+        self.why_asked(key, record, &call, asked.known())
     }
 
     fn list_asks(&mut self, key: Key, record: &TaskRecord) -> Decided<Option<String>> {
         let calls = self.known_calls(key)?;
-        let asks = |call: &CallRecord| asks_by_itself(call.origin, &call.spec).is_some();
+        let asks = |call: &CallRecord| is_raw(&call.spec) || names_secrets(&call.spec);
         let is_judged = self.context.gatekeeper.is_some() || calls.iter().any(asks);
         let Some(for_each) = record.spec.for_each.as_ref().filter(|_| is_judged) else { return Ok(None) };
         let mut item = unanswered(record);
         // A list that cannot be had fails the task when it is opened.
         let Ok(list) = flow::list(self, &item, &calls, for_each)? else { return Ok(None) };
+        let (list, untrusted) = (list.value, flow::values_of_list(record, list.untrusted));
+        add_to_decided(&mut item, &untrusted);
         // What asks by itself does so for each element.
         for call in calls.iter().filter(|call| call.spec.approval.is_none()) {
             let is_same = !call.spec.args.values().any(flow::has_expression);
             for (index, value) in (0..).zip(&list).take(if is_same { 1 } else { list.len() }) {
-                item.body.progress.item = Some(Box::new(Item { index, value: value.clone() }));
-                let (args, _) = flow::known_args(self, &item, &calls, call)?;
-                if let Some(why) = self.why_asked(&item, call, &args) {
+                let untrusted = untrusted.clone();
+                item.body.progress.item = Some(Box::new(Item { index, value: value.clone(), untrusted }));
+                let known = flow::known_args(self, &item, &calls, call)?;
+                if let Some(why) = self.why_asked(key, &item, call, known)? {
                     return Ok(Some(why));
                 }
             }
@@ -112,9 +121,9 @@ impl Draft<'_> {
         let mut item = unanswered(record);
         let mut found = Vec::with_capacity(calls.len() * list.len());
         for (index, value) in (0..).zip(list) {
-            item.body.progress.item = Some(Box::new(Item { index, value: value.clone() }));
+            item.body.progress.item = Some(Box::new(Item { index, value: value.clone(), untrusted: Vec::new() }));
             for call in calls {
-                found.push(flow::known_args(self, &item, calls, call)?.0);
+                found.push(flow::known_args(self, &item, calls, call)?.args);
             }
         }
         Ok(found)
@@ -179,7 +188,7 @@ impl Draft<'_> {
             }
             let subject = self.subject(key, record, Some(position))?;
             let [asked] = &subject.calls[..] else { continue };
-            if !asked.unknown.is_empty() || self.why_asked(record, &call, &asked.args).is_none() {
+            if !asked.unknown.is_empty() || self.why_asked(key, record, &call, asked.clone().known())?.is_none() {
                 continue;
             }
             let policy = self.policy_version(granted.policy.as_ref());
@@ -193,14 +202,21 @@ impl Draft<'_> {
     }
 }
 
-/// Returns why somebody is asked about a call of which that is said, although its author does not say so.
-pub(super) fn why_asked(judgement: Judgement, call: &CallRecord) -> Option<String> {
+/// Returns the reason for asking about a call that is judged so, although its author does not ask.
+pub(super) fn why_asked(judgement: Judgement) -> Option<String> {
     match judgement {
         Judgement::Ask { why } => Some(why),
-        // It fails, and nobody is asked.
-        Judgement::Deny { .. } => None,
-        Judgement::Allow => asks_by_itself(call.origin, &call.spec).map(str::to_owned),
+        // A call that is denied fails unasked.
+        Judgement::Deny { .. } | Judgement::Allow => None,
     }
+}
+
+/// Lets the values of a list decide about the calls of its items.
+pub(super) fn add_to_decided(record: &mut TaskRecord, values: &[UntrustedValue]) {
+    if values.is_empty() {
+        return;
+    }
+    record.change_origins(|origins| add_values(&mut origins.decided_by, values.iter().cloned()));
 }
 
 /// Returns the arguments that a call is to start with now.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::command::{Command, DecideError};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
-use crate::record::{CallRecord, Granted, Node, Phase, TaskRecord};
+use crate::record::{CallRecord, Granted, Node, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Approval, Origin, TaskSpec, Trigger};
 use crate::status::{BlockedReason, Cause, Status, TaskState};
@@ -129,6 +129,7 @@ impl Draft<'_> {
             && !self.is_skipped_by_plan(before, key)?;
         Ok(is_freed
             || is_skipped
+            || (old.spec.is_for_person() && !new.spec.is_for_person())
             || is_changed((&old.spec, &old_calls), (&new.spec, &new_calls))
             || is_forged((&old, &old_calls), (&new, &new_calls)))
     }
@@ -155,6 +156,11 @@ impl Draft<'_> {
         let record = self.task(key)?;
         if matches!(record.body.state.status(), Status::Done | Status::Skipped) {
             return Ok(false);
+        }
+        // The end of a task that only a person ends is a decision, too.
+        let waits_for_person = record.spec.is_for_person() && self.node(key)?.work == Work::Manual;
+        if waits_for_person && point == Point::End {
+            return Ok(true);
         }
         let is_lacking = record.spec.approval.is_some() && record.body.progress.approval.is_none();
         // The calls of a list run in its items, once these are there.

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::draft::{Decided, Draft};
+use crate::expr::Evaluated;
 use crate::failure::Problem;
 use crate::flow::{self, SURPLUS};
 use crate::limits::needs_opening;
 use crate::record::{CallRecord, Item, Node, Phase, Progress, TaskBody, TaskRecord, Work};
 use crate::spec::{CallSpec, TaskSpec};
 use crate::status::{Cause, TaskState};
+use crate::trust::{UntrustedValue, ValueOrigins, add_values};
 use crate::{Key, Shared, TaskId};
 
 use super::again::How;
@@ -43,16 +45,19 @@ impl Draft<'_> {
     /// Returns whether the task is open now; else it has ended, waits for a decision, or for items that still run.
     fn decide_opening(&mut self, key: Key, record: &TaskRecord) -> Decided<bool> {
         // Without its `forEach` it is as if the list were empty, but that the task then runs itself.
-        if record.body.progress.former_items && self.expand(key, Vec::new())? == Ok(false) {
+        if record.body.progress.former_items && self.expand(key, Evaluated::default())? == Ok(false) {
             return Ok(false);
         }
+        let mut decided = Vec::new();
         if let Some(when) = &record.spec.when {
             match flow::holds(self, record, &self.known_calls(key)?, when)? {
-                Ok(true) => {}
-                Ok(false) => return self.skip_by_condition(key, when),
+                Ok(Evaluated { value: true, untrusted }) => decided = untrusted,
+                Ok(Evaluated { value: false, .. }) => return self.skip_by_condition(key, when),
                 Err(problem) => return self.fail_to_open(key, "when", problem),
             }
+            add_values(&mut decided, record.field_of_model("when"));
         }
+        self.decide_by(key, decided)?;
         if !self.ask_approval(key, None)? {
             return Ok(false);
         }
@@ -71,6 +76,14 @@ impl Draft<'_> {
         self.cover(key)?;
         self.update_task(key, |record| record.body.progress.opened = true)?;
         Ok(true)
+    }
+
+    /// Notes the values of models by which it was decided that a task runs.
+    fn decide_by(&mut self, key: Key, values: Vec<UntrustedValue>) -> Decided<()> {
+        if self.task(key)?.decided_by() == values {
+            return Ok(());
+        }
+        self.update_task(key, |record| record.change_origins(|origins| origins.decided_by = values))
     }
 
     fn skip_by_condition(&mut self, key: Key, when: &str) -> Decided<bool> {
@@ -111,11 +124,13 @@ impl Draft<'_> {
 
     /// Makes the items of a list, or brings those that are there in line with it. `Ok(false)`: some of these run, and would have
     /// to be others; `Err`: it cannot be, and why.
-    fn expand(&mut self, key: Key, list: Vec<Value>) -> Decided<Result<bool, String>> {
+    fn expand(&mut self, key: Key, list: Evaluated<Vec<Value>>) -> Decided<Result<bool, String>> {
         let (parent, calls) = (self.task(key)?, self.known_calls(key)?);
+        let untrusted = flow::values_of_list(&parent, list.untrusted);
         let template = Template::new(&parent, &calls);
         let mut present = self.items(key)?;
-        let wanted: Vec<Item> = (0..).zip(list).map(|(index, value)| Item { index, value }).collect();
+        let item = |(index, value)| Item { index, value, untrusted: untrusted.clone() };
+        let wanted: Vec<Item> = (0..).zip(list.value).map(item).collect();
         for (index, item) in &present {
             let wanted = usize::try_from(*index).ok().and_then(|index| wanted.get(index));
             let goes_on = self.node(*item)?.phase == Phase::InProgress || self.ending_in(*item)?.is_some();
@@ -154,11 +169,11 @@ impl Draft<'_> {
         let Some(for_each) = &parent.spec.for_each else { return Ok(false) };
         let Ok(list) = flow::list(self, parent, &calls, for_each)? else { return Ok(false) };
         let (template, present) = (Template::new(parent, &calls), self.items(key)?);
-        if present.len() != list.len() {
+        if present.len() != list.value.len() {
             return Ok(false);
         }
-        for ((index, item), value) in present.into_iter().zip(list) {
-            if !self.is_same_item(item, Some(&Item { index, value }), &template)? {
+        for ((index, item), value) in present.into_iter().zip(list.value) {
+            if !self.is_same_item(item, Some(&Item { index, value, untrusted: Vec::new() }), &template)? {
                 return Ok(false);
             }
         }
@@ -175,7 +190,7 @@ impl Draft<'_> {
         };
         let template = Template::new(&parent, calls);
         let mut wanted: BTreeMap<u64, Item> =
-            (0..).zip(list).map(|(index, value)| (index, Item { index, value })).collect();
+            (0..).zip(list.value).map(|(index, value)| (index, Item { index, value, untrusted: Vec::new() })).collect();
         let mut other = Vec::new();
         for (index, item) in present {
             // What is not listed any more does not run again.
@@ -192,7 +207,7 @@ impl Draft<'_> {
         let Some(wanted) = wanted else { return Ok(false) };
         let record = self.task(key)?;
         let calls = template_calls(&self.known_calls(key)?);
-        Ok(record.body.progress.item.as_deref() == Some(wanted)
+        Ok(record.body.progress.item.as_ref().is_some_and(|item| item.is_same(wanted))
             && record.body.context == template.parent.body.context
             && work_of(&record.spec) == work_of(&template.spec(wanted.index))
             && specs(&calls).eq(specs(&template.calls)))
@@ -203,10 +218,11 @@ impl Draft<'_> {
         let record = self.task(key)?;
         let is_back = flow::is_surplus(&record);
         if self.is_same_item(key, Some(&item), template)? {
+            self.take_origins(key, item, template)?;
             return if is_back { self.start_one_again(key, How::Reopen) } else { Ok(()) };
         }
         // Who cancelled or skipped it meant that element, whatever is done with it.
-        let is_other = record.body.progress.item.as_deref() != Some(&item);
+        let is_other = record.body.progress.item.as_ref().is_none_or(|before| !before.is_same(&item));
         match self.node(key)?.phase {
             Phase::Done | Phase::Failed => self.start_one_again(key, How::Reopen)?,
             Phase::Cancelled | Phase::Skipped if is_back || is_other => {
@@ -223,7 +239,22 @@ impl Draft<'_> {
             record.spec = spec.into();
             record.body.context.clone_from(&parent.context);
             record.body.names.clone_from(&parent.names);
+            record.body.origins.clone_from(&origins_for_item(parent));
             record.body.progress.item = Some(Box::new(item));
+        })
+    }
+
+    /// Brings the origins in line of an item that is otherwise the same.
+    fn take_origins(&mut self, key: Key, item: Item, template: &Template<'_>) -> Decided<()> {
+        let record = self.task(key)?;
+        let origins = origins_for_item(&template.parent.body);
+        let item = Some(Box::new(item));
+        if record.body.progress.item == item && record.body.origins == origins {
+            return Ok(());
+        }
+        self.update_task(key, |record| {
+            record.body.progress.item = item;
+            record.body.origins = origins;
         })
     }
 
@@ -278,6 +309,7 @@ impl Draft<'_> {
             body: TaskBody {
                 context: parent.body.context.clone(),
                 names: parent.body.names.clone(),
+                origins: origins_for_item(&parent.body),
                 progress: Progress { item: Some(Box::new(item)), ..Progress::default() },
                 ..TaskBody::default()
             }
@@ -317,6 +349,12 @@ impl<'t> Template<'t> {
     fn spec(&self, index: u64) -> TaskSpec {
         TaskSpec { name: format!("{} [{index}]", self.spec.name), ..self.spec.clone() }
     }
+}
+
+/// Returns the origins of what an item has from its list: the context alone.
+fn origins_for_item(parent: &TaskBody) -> Option<Box<ValueOrigins>> {
+    let context = parent.origins.as_ref().map(|origins| origins.context.clone()).unwrap_or_default();
+    (!context.is_empty()).then(|| Box::new(ValueOrigins { context, ..ValueOrigins::default() }))
 }
 
 fn template_calls(calls: &[CallRecord]) -> Vec<CallRecord> {

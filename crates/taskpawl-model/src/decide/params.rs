@@ -9,13 +9,16 @@ use crate::command::Apply;
 use crate::draft::{Decided, Draft};
 use crate::record::PlanRecord;
 use crate::refusal::Refusal;
-use crate::spec::Map;
+use crate::spec::{Map, Origin};
+use crate::trust::{Origins, note_origin};
 use crate::{Key, Param};
 
 /// The values of the parameters, and which are others than before.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) all: Map,
+    /// The origins of those that models gave.
+    pub(super) origins: Origins,
     /// By name: the value before and now.
     pub(super) changed: Vec<(String, Value, Value)>,
 }
@@ -23,18 +26,25 @@ pub(super) struct Values {
 impl Values {
     /// Returns the values with which a plan is applied: those that are given, else those that were given last, else those
     /// that it has by itself.
-    pub(super) fn new(apply: &Apply, stored: Option<&PlanRecord>) -> Decided<Self> {
+    pub(super) fn new(apply: &Apply, stored: Option<&PlanRecord>, writer: Origin) -> Decided<Self> {
         let plan = &apply.plan;
         if let Some(name) = plan.values.keys().find(|name| !plan.params.contains_key(*name)) {
             return Err(invalid("params", format!("the plan has no parameter `{name}`")).into());
         }
         let (mut values, mut missing) = (Self::default(), Vec::new());
         let before = stored.map(given_before).unwrap_or_default();
+        let mut origins = stored.map(|stored| stored.param_origins.clone()).unwrap_or_default();
         for (name, param) in &plan.params {
             let given = plan.values.get(name);
             let kept = before.get(name).filter(|value| param.kind.fits(value));
             match given.or(kept).or(param.default.as_ref()) {
-                Some(value) if param.kind.fits(value) => _ = values.all.insert(name.clone(), value.clone()),
+                Some(value) if param.kind.fits(value) => {
+                    if given.is_some() || kept.is_none() {
+                        let is_new = stored.and_then(|stored| stored.params.get(name)) != Some(value);
+                        note_origin(&mut origins, name, writer, is_new);
+                    }
+                    values.all.insert(name.clone(), value.clone());
+                }
                 Some(_) => {
                     let problem = format!("the value of `{name}` is not of type `{}`", param.kind);
                     return Err(invalid("params", problem).into());
@@ -45,6 +55,8 @@ impl Values {
         if !missing.is_empty() {
             return Err(Refusal::MissingParams { plan: apply.name.clone(), params: missing }.into());
         }
+        origins.retain(|name, _| values.all.contains_key(name));
+        values.origins = origins;
         values.compare(stored);
         Ok(values)
     }

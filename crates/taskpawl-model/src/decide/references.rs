@@ -12,6 +12,7 @@ use crate::record::{CallRecord, TaskRecord};
 use crate::refusal::Refusal;
 use crate::secret::has_secret;
 use crate::spec::{ForEach, Map, NewCall};
+use crate::trust::trusted_inputs;
 use crate::{Key, PlanProblem, PlanTask, TaskId};
 
 /// Expressions of a task, where they stand, and what they name.
@@ -35,6 +36,7 @@ impl Draft<'_> {
     /// Checks the expressions of a task, the plan of which declares these parameters.
     pub(super) fn check_references_with(&self, key: Key, params: &[String]) -> Decided<()> {
         let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
+        check_trusted_inputs(&record, &calls)?;
         if !has_expressions(&record, &calls) {
             return Ok(());
         }
@@ -173,6 +175,30 @@ fn has_expressions(record: &TaskRecord, calls: &[CallRecord]) -> bool {
         call.spec.when.is_some()
             || call.spec.args.values().any(|value| crate::flow::has_expression(value) || has_secret(value))
     })
+}
+
+/// Refuses names in `trustInputs` that no expression reads: they would promise what they do not do.
+fn check_trusted_inputs(record: &TaskRecord, calls: &[CallRecord]) -> Decided<()> {
+    let names: BTreeSet<&str> = calls.iter().flat_map(|call| trusted_inputs(&record.spec, &call.spec)).collect();
+    if names.is_empty() && record.spec.trust_inputs.is_empty() {
+        return Ok(());
+    }
+    let sites = sites(record, calls)?;
+    let read: BTreeSet<&str> = sites.iter().flat_map(|site| &site.mentions).filter_map(input_of).collect();
+    match names.into_iter().chain(record.spec.trust_inputs.iter().map(String::as_str)).find(|name| !read.contains(name)) {
+        Some(name) => {
+            let problem = format!("no expression of the task reads a task or a value of its context called `{name}`");
+            Err(Refusal::InvalidField { field: "trustInputs".to_owned(), problem }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn input_of(mention: &Mention) -> Option<&str> {
+    match &mention.name {
+        Name::Task { task: input, .. } | Name::Context(input) => Some(input),
+        Name::Param(_) | Name::Item | Name::Index | Name::Attempt => None,
+    }
 }
 
 /// Returns whether the expressions of a task use a parameter.

@@ -8,11 +8,13 @@ use crate::command::{Paused, StartedCall};
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::failure::{Problem, used_up};
+use crate::expr::Evaluated;
 use crate::flow;
 use crate::gatekeeper::{Judgement, requested};
 use crate::record::{CallBody, CallError, CallRecord, TaskRecord};
 use crate::spec::{Mode, Repeat, Timestamp};
 use crate::status::{BlockedReason, CallStatus, Cause, TaskState};
+use crate::trust::add_values;
 use crate::{Key, format_time};
 
 /// What became of a call that was to start.
@@ -128,10 +130,11 @@ impl Draft<'_> {
         if starts_at > now {
             return Ok(Step::Waits { until: Some(starts_at), tool: None });
         }
+        let mut inserted = Vec::new();
         if let Some(when) = &call.spec.when {
             match flow::holds(self, record, &calls, when)? {
-                Ok(true) => {}
-                Ok(false) => return self.skip_call(key, record, position),
+                Ok(Evaluated { value: true, untrusted }) => inserted = untrusted,
+                Ok(Evaluated { value: false, .. }) => return self.skip_call(key, record, position),
                 Err(problem) => {
                     return self.fail_unevaluated(key, record, position, problem.of("when"));
                 }
@@ -144,10 +147,15 @@ impl Draft<'_> {
             };
         }
         match flow::args(self, record, &calls, call)? {
-            Ok(args) => {
-                let args = Some(args).filter(|args| *args != call.spec.args);
-                if args != call.body.args {
-                    self.update_call(key, position, |call| call.body.args = args)?;
+            Ok(Evaluated { value, untrusted }) => {
+                add_values(&mut inserted, untrusted);
+                let inserted = (!inserted.is_empty()).then(|| Box::new(inserted));
+                let args = Some(value).filter(|args| *args != call.spec.args);
+                if args != call.body.args || inserted != call.body.inserted {
+                    self.update_call(key, position, |call| {
+                        call.body.args = args;
+                        call.body.inserted = inserted;
+                    })?;
                 }
             }
             Err(problem) => return self.fail_unevaluated(key, record, position, problem),
@@ -178,7 +186,7 @@ impl Draft<'_> {
         if !has_other_args && let Judgement::Deny { why } = judgement {
             return self.fail_unstarted(key, record, position, "denied", why);
         }
-        let why = why_asked(judgement, &calls[position]);
+        let why = why_asked(judgement);
         if is_running && (why.is_some() || self.author_asks(key, record, Some(position))?) {
             return Ok(Step::Later);
         }
@@ -349,7 +357,8 @@ impl Draft<'_> {
         let round = record.body.progress.round + 1;
         self.update_task(key, |record| record.body.progress.round = round)?;
         let nothing_ran = calls.iter().all(|call| call.body.status == CallStatus::Skipped);
-        match flow::holds(self, &record, &calls, &repeat.until)? {
+        let holds = flow::holds(self, &record, &calls, &repeat.until)?;
+        match holds.map(|holds| holds.value) {
             Ok(true) => self.succeed(key),
             Err(problem) => self.fail_without_call(key, problem.failed("repeat.until"), Cause::Report),
             Ok(false) if round >= repeat.max => {

@@ -1,5 +1,7 @@
 //! An expression as a tree.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::words::Word;
@@ -154,6 +156,41 @@ pub enum TaskField {
     Status,
     /// `error`.
     Error,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Param(name) => write!(f, "params{}", Member(name)),
+            Self::Context(name) => write!(f, "context{}", Member(name)),
+            Self::Task { task, field } => write!(f, "tasks{}.{field}", Member(task)),
+            Self::Item => f.write_str("item"),
+            Self::Index => f.write_str("index"),
+            Self::Attempt => f.write_str("attempt"),
+        }
+    }
+}
+
+impl fmt::Display for TaskField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Context(name) => write!(f, "context{}", Member(name)),
+            Self::Result => f.write_str("result"),
+            Self::Results => f.write_str("results"),
+            Self::Status => f.write_str("status"),
+            Self::Error => f.write_str("error"),
+        }
+    }
+}
+
+/// A member of a root as an expression writes it.
+struct Member<'n>(&'n str);
+
+impl fmt::Display for Member<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !self.0.is_empty() && self.0.chars().all(is_plain) { write!(f, ".{}", self.0) } else { write!(f, "['{}']", self.0) }
+    }
 }
 
 impl Expr {

@@ -7,13 +7,16 @@ use serde_json::Value;
 use super::ast::{Name, TaskField};
 use super::provenance::{Provenance, Provenances};
 use crate::Status;
-use crate::spec::Map;
+use crate::spec::{Map, Origin};
+use crate::trust::{Origins, UntrustedValue};
 
 /// What expressions are evaluated with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Data {
     /// `params`: the values of the parameters of the plan.
     pub params: Map,
+    /// The origins of those that models gave.
+    pub params_from: Origins,
     /// `context`: that of the task itself, with the results of its earlier calls.
     pub context: Map,
     /// The provenance of values of the context, by name.
@@ -22,6 +25,8 @@ pub struct Data {
     pub tasks: BTreeMap<String, TaskData>,
     /// `item`: in an item of a `forEach`.
     pub item: Option<Value>,
+    /// The values of models that its list was made of.
+    pub item_from: Vec<UntrustedValue>,
     /// `index`: in an item of a `forEach`, from 0.
     pub index: Option<u64>,
     /// `attempt`: how often the task was claimed.
@@ -50,6 +55,43 @@ pub struct TaskData {
     pub status: Status,
     /// Why it failed.
     pub error: Option<String>,
+    /// The origin of its status and its error, where a model has a part in them.
+    pub end_from: Option<Origin>,
+}
+
+impl Data {
+    /// Returns the values of models that a name stands for.
+    pub(super) fn untrusted(&self, name: &Name) -> Vec<UntrustedValue> {
+        if *name == Name::Item {
+            return self.item_from.clone();
+        }
+        let input = match name {
+            Name::Context(input) | Name::Task { task: input, .. } => input.clone(),
+            Name::Param(_) | Name::Item | Name::Index | Name::Attempt => String::new(),
+        };
+        let value = |origin| UntrustedValue { name: name.to_string(), origin, input, is_data: false };
+        self.origin_of(name).map(value).into_iter().collect()
+    }
+
+    fn origin_of(&self, name: &Name) -> Option<Origin> {
+        match name {
+            Name::Param(name) => self.params_from.get(name).copied(),
+            Name::Context(name) => self.context_from.get(name)?.origin,
+            Name::Task { task, field } => self.tasks.get(task)?.origin_of(field),
+            Name::Item | Name::Index | Name::Attempt => None,
+        }
+    }
+}
+
+impl TaskData {
+    fn origin_of(&self, field: &TaskField) -> Option<Origin> {
+        match field {
+            TaskField::Context(name) => self.context_from.get(name)?.origin,
+            TaskField::Result => self.result_from.origin,
+            TaskField::Results => self.results_from.iter().filter_map(|from| from.origin).max(),
+            TaskField::Status | TaskField::Error => self.end_from,
+        }
+    }
 }
 
 /// What expressions refer to.
@@ -74,12 +116,15 @@ pub struct TaskUse {
     pub outcome: bool,
     /// The list of its results: of a `forEach` those of all items.
     pub results: bool,
+    /// Its status or its error: their origin depends on its calls.
+    pub end: bool,
 }
 
 impl TaskUse {
     fn add(&mut self, other: Self) {
         self.outcome |= other.outcome;
         self.results |= other.results;
+        self.end |= other.end;
     }
 }
 
@@ -88,6 +133,7 @@ impl From<&TaskField> for TaskUse {
         Self {
             outcome: matches!(field, TaskField::Result | TaskField::Context(_)),
             results: *field == TaskField::Results,
+            end: matches!(field, TaskField::Status | TaskField::Error),
         }
     }
 }
@@ -125,6 +171,22 @@ impl<'a> FromIterator<&'a Name> for References {
     }
 }
 
+/// A value with the values of models that it was made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Evaluated<T> {
+    /// The value.
+    pub value: T,
+    /// The values of models that were read.
+    pub untrusted: Vec<UntrustedValue>,
+}
+
+impl<T> Evaluated<T> {
+    /// Returns another value that was made of the same values.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Evaluated<U> {
+        Evaluated { value: change(self.value), untrusted: self.untrusted }
+    }
+}
+
 /// Arguments after evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Args {
@@ -132,4 +194,6 @@ pub struct Args {
     pub args: Map,
     /// Whether a value went into a shell command as it is.
     pub raw: bool,
+    /// The values of models that were read.
+    pub untrusted: Vec<UntrustedValue>,
 }

@@ -15,6 +15,7 @@ use super::parser::shortened;
 use super::provenance::Seen;
 use super::say::{described, fields, items, kind, near};
 use crate::spec::Map;
+use crate::trust::{UntrustedValue, add_values};
 
 /// What a part of an expression comes to.
 #[derive(Debug, Clone)]
@@ -83,6 +84,8 @@ pub(super) struct Machine<'d, 'e> {
     pub(super) text: &'e str,
     pub(super) data: &'d Data,
     pub(super) budget: &'e mut Budget,
+    /// The names of values of models that were read.
+    pub(super) untrusted: &'e mut Vec<UntrustedValue>,
 }
 
 impl<'d> Machine<'d, '_> {
@@ -223,6 +226,7 @@ impl<'d> Machine<'d, '_> {
 
     fn name(&mut self, expr: &Expr, name: &Name) -> Eval<Val<'d>> {
         let data = self.data;
+        self.note_author(name);
         match name {
             Name::Param(name) => Ok(self.field(&data.params, name, expr, "`params`")),
             Name::Context(name) => Ok(self.field(&data.context, name, expr, "`context`")),
@@ -234,6 +238,11 @@ impl<'d> Machine<'d, '_> {
                 None => Ok(self.missing(expr, "no such task is known here".to_owned(), None)),
             },
         }
+    }
+
+    /// Notes who wrote a value that is read, be it inserted or only looked at: what is looked at decides what is inserted.
+    fn note_author(&mut self, name: &Name) {
+        add_values(self.untrusted, self.data.untrusted(name));
     }
 
     fn of_item(&self, value: Option<Cow<'d, Value>>, expr: &Expr) -> Val<'d> {

@@ -9,7 +9,7 @@
 //! parameters and context values are named by literals only.
 //!
 //! Reading order: `data` (what expressions see), `words` (filters and tests), `template` (the functions that others
-//! call), `scan`, `lexer`, `parser`, `ast`, `eval`, `filters`, `shell`.
+//! call), `scan`, `lexer`, `parser`, `ast`, `eval`, `filters`, `shell`, `shell_place`.
 
 mod ast;
 mod budget;
@@ -25,12 +25,13 @@ mod provenance;
 mod say;
 mod scan;
 mod shell;
+mod shell_place;
 mod template;
 mod words;
 
 pub use ast::{Name, TaskField};
 pub(crate) use budget::Budget;
-pub use data::{Args, Data, References, TaskData, TaskUse};
+pub use data::{Args, Data, Evaluated, References, TaskData, TaskUse};
 pub use error::{EvalError, EvalFault, ExprError, ExprFault};
 pub use provenance::{CutParts, Provenance, Provenances};
 pub(crate) use scan::OPEN;

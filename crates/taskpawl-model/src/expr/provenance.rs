@@ -1,14 +1,25 @@
-//! Provenance of stored values: which parts were cut.
+//! Provenance of stored values: which parts were cut, and who wrote them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+use crate::spec::Origin;
 
 /// Facts about a stored value that the value itself does not show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The parts that hold less than the tool produced.
     pub cut: Option<CutParts>,
+    /// The origin, where a model has a part in it.
+    pub origin: Option<Origin>,
+}
+
+impl Provenance {
+    /// Returns whether there is nothing to know about the value.
+    pub fn is_plain(&self) -> bool {
+        self.cut.is_none() && self.origin.is_none()
+    }
 }
 
 /// The values of a map that have a provenance, by name.

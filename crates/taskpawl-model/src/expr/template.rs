@@ -7,15 +7,17 @@ use serde_json::Value;
 
 use super::ast::Name;
 use super::budget::Budget;
-use super::data::{Args, Data, References};
+use super::data::{Args, Data, Evaluated, References};
 use super::error::{EvalError, EvalFault, ExprError, ExprFault, Fault};
 use super::eval::{Eval, Machine, Stop};
 use super::parser::{Parsed, parse, shortened};
 use super::say::described;
 use super::scan::{OPEN, Piece, pieces};
 use super::shell::{Command, quote};
+use super::shell_place::{Part, data_words};
 use crate::secret::{SecretFault, SecretPiece, mentions_secret, secret_pieces, shield, shield_inserted};
 use crate::spec::Map;
+use crate::trust::{UntrustedValue, add_values};
 
 /// A name that a value uses, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +37,8 @@ enum Form {
     Value,
     /// A shell command.
     Command,
+    /// A value that the tool keeps or prints as it is, and does nothing by.
+    Data,
 }
 
 /// Returns what the expressions anywhere in a value refer to.
@@ -91,8 +95,11 @@ pub fn args_mentions(tool: &str, args: &Map) -> Result<Vec<Mention>, ExprError> 
 }
 
 fn form_of(tool: &str, argument: &str, value: &Value) -> Form {
-    let is_command = tool == "shell" && argument == "command" && value.is_string();
-    if is_command { Form::Command } else { Form::Value }
+    match (tool, argument) {
+        ("shell", "command") if value.is_string() => Form::Command,
+        ("write_file", "content") | ("edit_file", "new") | ("log", "message") => Form::Data,
+        _ => Form::Value,
+    }
 }
 
 /// Gives every text of a value and its pointer.
@@ -243,7 +250,7 @@ pub(crate) fn check_no_expression(key: &str) -> Result<(), ExprError> {
 /// Checks that an expression may stand where it does.
 fn check_place(parsed: &Parsed, form: Form, command: &mut Command, at: usize) -> Result<(), Fault> {
     match form {
-        Form::Value => refuse_raw(parsed, at),
+        Form::Value | Form::Data => refuse_raw(parsed, at),
         Form::Command if parsed.raw.is_some() => Ok(()),
         Form::Command => {
             command.check(at.saturating_sub(OPEN.len()))?;
@@ -291,9 +298,10 @@ fn alone(text: &str) -> Result<(&str, usize), Fault> {
 ///
 /// # Errors
 /// Text is neither true nor false: `"false"` from a program would count as true.
-pub fn evaluate_condition(text: &str, data: &Data) -> Result<bool, EvalError> {
-    let value = evaluate_expression(text, data)?;
-    if let Value::String(found) = &value
+pub fn evaluate_condition(text: &str, data: &Data) -> Result<Evaluated<bool>, EvalError> {
+    let evaluated = evaluate_expression(text, data)?;
+    let value = &evaluated.value;
+    if let Value::String(found) = value
         && !found.is_empty()
     {
         let path = alone(text).map_or(text, |(source, _)| source.trim());
@@ -301,7 +309,7 @@ pub fn evaluate_condition(text: &str, data: &Data) -> Result<bool, EvalError> {
             what: "a condition".to_owned(),
             expected: "true or false",
             path: shortened(path),
-            found: described(&value),
+            found: described(value),
         };
         let hint = Some("compare it: `… == '…'`, or `… != ''`".to_owned());
         return Err(EvalError {
@@ -311,33 +319,35 @@ pub fn evaluate_condition(text: &str, data: &Data) -> Result<bool, EvalError> {
             hint,
         });
     }
-    Ok(super::eval::is_true(&value))
+    Ok(evaluated.map(|value| super::eval::is_true(&value)))
 }
 
 /// Evaluates an expression, within `${{ … }}` or bare.
-pub fn evaluate_expression(text: &str, data: &Data) -> Result<Value, EvalError> {
+pub fn evaluate_expression(text: &str, data: &Data) -> Result<Evaluated<Value>, EvalError> {
     let (source, at) = alone(text).map_err(|fault| unread(fault, "", text))?;
     let parsed = parse(source).map_err(|fault| unread(fault, "", source))?;
     refuse_raw(&parsed, at).map_err(|fault| unread(fault, "", source))?;
-    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
-    evaluator.expression(&parsed, source, "").map(Cow::into_owned)
+    let mut evaluator = Evaluator::new(data);
+    let value = evaluator.expression(&parsed, source, "", Form::Value).map(Cow::into_owned)?;
+    Ok(Evaluated { value, untrusted: evaluator.untrusted })
 }
 
 /// Evaluates the expressions anywhere in a value.
-pub fn evaluate(value: &Value, data: &Data) -> Result<Value, EvalError> {
-    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
-    evaluator.value(value, &mut String::new(), Form::Value)
+pub fn evaluate(value: &Value, data: &Data) -> Result<Evaluated<Value>, EvalError> {
+    let mut evaluator = Evaluator::new(data);
+    let value = evaluator.value(value, &mut String::new(), Form::Value)?;
+    Ok(Evaluated { value, untrusted: evaluator.untrusted })
 }
 
 /// Evaluates the arguments of a call. In the command of the tool `shell` every value becomes one quoted word.
 pub fn evaluate_args(tool: &str, args: &Map, data: &Data) -> Result<Args, EvalError> {
-    let mut evaluator = Evaluator { data, budget: Budget::with_kept(data.kept_bytes), raw: false };
+    let mut evaluator = Evaluator::new(data);
     let mut evaluated = Map::new();
     for (name, value) in args {
         let form = form_of(tool, name, value);
         evaluated.insert(name.clone(), evaluator.value(value, &mut name.clone(), form)?);
     }
-    Ok(Args { args: evaluated, raw: evaluator.raw })
+    Ok(Args { args: evaluated, raw: evaluator.raw, untrusted: evaluator.untrusted })
 }
 
 /// What all expressions of one value share.
@@ -345,9 +355,16 @@ struct Evaluator<'d> {
     data: &'d Data,
     budget: Budget,
     raw: bool,
+    /// The values of models that were read.
+    untrusted: Vec<UntrustedValue>,
 }
 
 impl<'d> Evaluator<'d> {
+    fn new(data: &'d Data) -> Self {
+        let budget = Budget::with_kept(data.kept_bytes);
+        Self { data, budget, raw: false, untrusted: Vec::new() }
+    }
+
     fn value(&mut self, value: &Value, pointer: &mut String, form: Form) -> Result<Value, EvalError> {
         let length = pointer.len();
         match value {
@@ -376,15 +393,15 @@ impl<'d> Evaluator<'d> {
 
     fn text(&mut self, text: &str, pointer: &str, form: Form) -> Result<Value, EvalError> {
         let pieces = pieces(text).map_err(|fault| unread(fault, pointer, text))?;
-        if let ([Piece::Expression { source, .. }], Form::Value) = (pieces.as_slice(), form) {
+        if let ([Piece::Expression { source, .. }], Form::Value | Form::Data) = (pieces.as_slice(), form) {
             let parsed = read(source, pointer)?;
             refuse_raw(&parsed, 0).map_err(|fault| unread(fault, pointer, source))?;
-            return self.expression(&parsed, source, pointer).map(Cow::into_owned).map(shield);
+            return self.expression(&parsed, source, pointer, form).map(Cow::into_owned).map(shield);
         }
         let mut made = String::with_capacity(text.len());
-        let mut inserted = Vec::new();
+        let (mut inserted, mut values) = (Vec::new(), Vec::new());
         let mut command = Command::default();
-        for piece in pieces {
+        for piece in &pieces {
             match piece {
                 Piece::Text(text) => {
                     made.push_str(text);
@@ -394,12 +411,33 @@ impl<'d> Evaluator<'d> {
                 }
                 Piece::Expression { source, .. } => {
                     let begin = made.len();
-                    made.push_str(&self.inserted(source, pointer, form, &mut command)?);
+                    let value = self.inserted(source, pointer, form, &mut command)?;
+                    made.push_str(&if value.is_quoted { Cow::Owned(quote(&value.text)) } else { Cow::Borrowed(&*value.text) });
                     inserted.push(begin..made.len());
+                    values.push(value);
                 }
             }
         }
+        self.note_places(&pieces, values, form);
         Ok(Value::String(shield_inserted(made, &inserted)))
+    }
+
+    /// Notes the values of models in a text, and whether they are data where they stand.
+    fn note_places(&mut self, pieces: &[Piece<'_>], values: Vec<Inserted>, form: Form) {
+        if values.iter().all(|value| value.untrusted.is_empty()) {
+            return;
+        }
+        let places = match form {
+            Form::Command => data_words(&parts(pieces, &values)),
+            Form::Value | Form::Data => vec![form == Form::Data; values.len()],
+        };
+        for (value, is_data) in values.into_iter().zip(places) {
+            self.note(value.untrusted, is_data);
+        }
+    }
+
+    fn note(&mut self, values: Vec<UntrustedValue>, is_data: bool) {
+        add_values(&mut self.untrusted, values.into_iter().map(|value| UntrustedValue { is_data, ..value }));
     }
 
     fn inserted(
@@ -408,10 +446,10 @@ impl<'d> Evaluator<'d> {
         pointer: &str,
         form: Form,
         command: &mut Command,
-    ) -> Result<String, EvalError> {
+    ) -> Result<Inserted, EvalError> {
         let parsed = read(source, pointer)?;
         check_place(&parsed, form, command, 0).map_err(|fault| unread(fault, pointer, source))?;
-        let text = self.run(source, pointer, |machine| {
+        let (text, untrusted) = self.run(source, pointer, |machine| {
             let value = machine.value(&parsed.expr)?;
             let text = machine.text_of(&value, &parsed.expr)?;
             if form == Form::Command && text.contains('\0') {
@@ -420,7 +458,7 @@ impl<'d> Evaluator<'d> {
             Ok(text)
         })?;
         self.raw |= parsed.raw.is_some();
-        Ok(if form == Form::Command && parsed.raw.is_none() { quote(&text) } else { text })
+        Ok(Inserted { text, is_quoted: form == Form::Command && parsed.raw.is_none(), untrusted })
     }
 
     fn expression(
@@ -428,12 +466,15 @@ impl<'d> Evaluator<'d> {
         parsed: &Parsed,
         source: &str,
         pointer: &str,
+        form: Form,
     ) -> Result<Cow<'d, Value>, EvalError> {
-        self.run(source, pointer, |machine| {
+        let (value, untrusted) = self.run(source, pointer, |machine| {
             let value = machine.value(&parsed.expr)?;
             machine.budget.value(&value)?;
             Ok(value)
-        })
+        })?;
+        self.note(untrusted, form == Form::Data);
+        Ok(value)
     }
 
     fn run<T>(
@@ -441,13 +482,36 @@ impl<'d> Evaluator<'d> {
         source: &str,
         pointer: &str,
         evaluate: impl FnOnce(&mut Machine<'d, '_>) -> Eval<T>,
-    ) -> Result<T, EvalError> {
-        let mut machine = Machine { text: source, data: self.data, budget: &mut self.budget };
-        evaluate(&mut machine).map_err(|stop| {
+    ) -> Result<(T, Vec<UntrustedValue>), EvalError> {
+        let mut untrusted = Vec::new();
+        let mut machine =
+            Machine { text: source, data: self.data, budget: &mut self.budget, untrusted: &mut untrusted };
+        let value = evaluate(&mut machine).map_err(|stop| {
             let Stop { fault, hint } = stop;
             EvalError { pointer: pointer.to_owned(), expression: shown(source), fault, hint }
-        })
+        })?;
+        Ok((value, untrusted))
     }
+}
+
+/// The value of an expression within a text.
+struct Inserted {
+    text: String,
+    /// It becomes one word of a command.
+    is_quoted: bool,
+    untrusted: Vec<UntrustedValue>,
+}
+
+fn parts<'p>(pieces: &'p [Piece<'_>], values: &'p [Inserted]) -> Vec<Part<'p>> {
+    let mut values = values.iter();
+    let part = |piece: &'p Piece<'_>| match piece {
+        Piece::Text(text) => Part::Written(text),
+        Piece::Expression { .. } => match values.next() {
+            Some(value) if value.is_quoted => Part::Word(&value.text),
+            Some(_) | None => Part::Raw,
+        },
+    };
+    pieces.iter().map(part).collect()
 }
 
 fn read(source: &str, pointer: &str) -> Result<Parsed, EvalError> {

@@ -1,11 +1,11 @@
 //! What asks before it runs, and what never starts, as far as the arguments are known.
 
-use crate::CallId;
-use crate::decide::asks_by_itself;
+use crate::spec::Origin;
+use crate::{CallId, Key};
 use crate::flow;
-use crate::gatekeeper::{Gatekeeper, Judgement, Proposed, requested};
+use crate::gatekeeper::{Gatekeeper, Judgement};
 use crate::record::{CallRecord, Node, TaskRecord, Work};
-use crate::spec::Map;
+use crate::trust::{self, UntrustedValue, add_values};
 use crate::view::{View, ViewResult};
 
 /// What is said about the calls of a task.
@@ -38,9 +38,9 @@ pub(super) fn look_at_calls(
         return Ok(verdict);
     }
     let calls = view.calls(node.key)?;
+    let deciding = values_of_opening(view, &record, &calls)?;
     for call in calls.iter().filter(|call| !call.body.status.is_settled()) {
-        let args = flow::known_args(&view, &record, &calls, call)?.0;
-        match judge(gatekeeper, &record, call, &args) {
+        match judge_call(view, gatekeeper, node.key, (&record, &calls), (call, &deciding))?.judgement {
             Judgement::Deny { why } if verdict.denied.is_none() => {
                 verdict.denied = Some(format!("call `{}` ({}): {why}", call.id, call.spec.tool_name));
             }
@@ -53,23 +53,79 @@ pub(super) fn look_at_calls(
     Ok(verdict)
 }
 
-fn judge(
+/// A call with the judgement about it, as far as its arguments are known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedCall {
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: String,
+    /// Its origin.
+    pub origin: Origin,
+    /// The values of models that decide about it beside its origin.
+    pub untrusted: Vec<UntrustedValue>,
+    /// The judgement.
+    pub judgement: Judgement,
+}
+
+/// Judges the calls of a task as they would start now.
+///
+/// # Errors
+/// The view cannot be read.
+pub fn judged_calls(
+    view: &dyn View,
     gatekeeper: Option<&dyn Gatekeeper>,
+    key: Key,
+) -> ViewResult<Vec<JudgedCall>> {
+    let Some(record) = view.task(key)? else { return Ok(Vec::new()) };
+    let calls = view.calls(key)?;
+    let deciding = values_of_opening(view, &record, &calls)?;
+    calls.iter().map(|call| judge_call(view, gatekeeper, key, (&record, &calls), (call, &deciding))).collect()
+}
+
+fn judge_call(
+    view: &dyn View,
+    gatekeeper: Option<&dyn Gatekeeper>,
+    key: Key,
+    (record, calls): (&TaskRecord, &[CallRecord]),
+    (call, deciding): (&CallRecord, &[UntrustedValue]),
+) -> ViewResult<JudgedCall> {
+    let mut known = flow::known_args(&view, record, calls, call)?;
+    add_values(&mut known.untrusted, deciding.iter().cloned());
+    let untrusted = flow::deciding_values(&view, key, record, call, known.untrusted)?;
+    let judgement = trust::judge_whole(gatekeeper, record, call, &known.args, &untrusted);
+    let (tool, origin) = (call.spec.tool_name.clone(), call.origin);
+    Ok(JudgedCall { call: call.id.clone(), tool, origin, untrusted, judgement })
+}
+
+/// Returns the values of models that the condition and the list of a task read, as far as they are known before it is opened.
+fn values_of_opening(
+    view: &dyn View,
     record: &TaskRecord,
-    call: &CallRecord,
-    args: &Map,
-) -> Judgement {
-    let (tool, origin, sandbox) =
-        (call.spec.tool_name.as_str(), call.origin, requested(&record.spec, &call.spec));
-    gatekeeper.map_or(Judgement::Allow, |keeper| keeper.judge(&Proposed { tool, args, origin, sandbox }))
+    calls: &[CallRecord],
+) -> ViewResult<Vec<UntrustedValue>> {
+    let mut values = Vec::new();
+    if record.body.progress.opened {
+        return Ok(values);
+    }
+    if let Some(when) = &record.spec.when {
+        add_values(&mut values, record.field_of_model("when"));
+        if let Ok(holds) = flow::holds(&view, record, calls, when)? {
+            add_values(&mut values, holds.untrusted);
+        }
+    }
+    if let Some(for_each) = &record.spec.for_each
+        && let Ok(list) = flow::list(&view, record, calls, for_each)?
+    {
+        add_values(&mut values, flow::values_of_list(record, list.untrusted));
+    }
+    Ok(values)
 }
 
 fn note_question(verdict: &mut Verdict, record: &TaskRecord, call: &CallRecord, judged: Judgement) {
     let why = match judged {
         Judgement::Ask { why } => Some(why),
-        Judgement::Allow | Judgement::Deny { .. } => {
-            asks_by_itself(call.origin, &call.spec).map(str::to_owned)
-        }
+        Judgement::Allow | Judgement::Deny { .. } => None,
     };
     let by_author = call.spec.approval.is_some();
     if record.spec.for_each.is_some() {

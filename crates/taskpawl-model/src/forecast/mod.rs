@@ -8,6 +8,7 @@ mod judged;
 mod opening;
 mod play;
 
+pub use judged::{JudgedCall, judged_calls};
 pub use answer::{
     Approach, Asked, Effects, Forecast, ForecastOptions, Foreseen, Left, Planned, Wave, forecast,
 };

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::board::Board;
-use crate::expr::{self, ExprError, Mention, Name, TaskField};
+use crate::expr::{self, Evaluated, ExprError, Mention, Name, TaskField};
 use crate::flow::{self, Facts};
 use crate::record::{CallRecord, Phase, PlanRecord, TaskRecord};
 use crate::status::TaskState;
@@ -65,6 +65,10 @@ impl Facts for Board<'_> {
     fn plan_of(&self, name: &str) -> ViewResult<Option<PlanRecord>> {
         self.view.plan(name)
     }
+
+    fn parent(&self, key: Key) -> ViewResult<Option<Key>> {
+        Ok(self.view.node(key)?.and_then(|node| node.parent))
+    }
 }
 
 fn state_of(phase: Phase, before: &TaskState) -> TaskState {
@@ -88,8 +92,8 @@ impl Board<'_> {
             && !self.is_unknown(key, &record, ("when", when), expr::condition_mentions(when))?
         {
             match flow::holds(self, &record, &calls, when)? {
-                Ok(true) => {}
-                Ok(false) => return Ok(Opening::Skipped),
+                Ok(Evaluated { value: true, .. }) => {}
+                Ok(Evaluated { value: false, .. }) => return Ok(Opening::Skipped),
                 Err(problem) => return Ok(Opening::Failed(problem.of("when").text)),
             }
         }
@@ -111,7 +115,7 @@ impl Board<'_> {
             let mut count = None;
             if !is_unknown {
                 match flow::list(self, &record, &calls, for_each)? {
-                    Ok(list) => count = Some(list.len()),
+                    Ok(list) => count = Some(list.value.len()),
                     Err(problem) => return Ok(Opening::Failed(problem.of("forEach").text)),
                 }
             }

@@ -130,6 +130,7 @@ impl<'n> Reader<'n> {
             "retry" => spec.retry = self.option(node, Self::retry),
             "timeout" => spec.timeout = self.option(node, Self::period),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
+            "trustInputs" => spec.trust_inputs = self.texts(node),
             "approval" => spec.approval = self.option(node, Self::approval),
             "emit" => spec.emit = self.option(node, Self::flag).unwrap_or_default(),
             "planAccess" => spec.plan_access = self.option(node, Self::plan_access),

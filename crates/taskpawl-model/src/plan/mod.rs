@@ -13,6 +13,7 @@ mod params;
 mod parse;
 mod places;
 mod reader;
+mod reliance;
 mod scalar;
 mod sites;
 mod task;
@@ -32,5 +33,6 @@ pub use parse::{
     call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value,
     task_from_json,
 };
+pub use reliance::Reliance;
 pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Position};
 pub use vocabulary::{PlanFields, plan_fields};

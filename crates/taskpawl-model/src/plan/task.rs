@@ -178,6 +178,7 @@ impl<'n> Reader<'n> {
             "resources" => spec.resources = self.resources(node),
             "writes" => spec.writes = self.checked_texts(node, fault::check_path),
             "sandbox" => spec.sandbox = self.option(node, Self::sandbox),
+            "trustInputs" => spec.trust_inputs = self.texts(node),
             "approval" => spec.approval = self.option(node, Self::approval),
             "cache" => spec.cache = self.option(node, Self::cache),
             "estimate" => spec.estimate = self.option(node, Self::period),

@@ -10,6 +10,7 @@ use crate::event::EventKind;
 use crate::import::ImportMode;
 use crate::record::{CallRecord, TaskBody, Work};
 use crate::status::{BlockedReason, CallStatus, Cause, Claim, Status, TaskState};
+use crate::trust::ValueOrigins;
 use crate::wire::TaskParts;
 use crate::{ActorKind, Key, Outcome};
 
@@ -224,6 +225,9 @@ impl Importing<'_> {
         let started_at = there.started_at.or(begun.then_some(at)).or(record.body.started_at);
         let mut body = record.body.into_inner();
         body.result = there.result.clone().or(body.result);
+        let mut origins = body.origins.as_deref().cloned().unwrap_or_default();
+        origins.end = draft.writer.noted().filter(|_| ended);
+        body.origins = (origins != ValueOrigins::default()).then(|| Box::new(origins));
         if self.found[position].is_new {
             body.notes.clone_from(&there.notes);
         }

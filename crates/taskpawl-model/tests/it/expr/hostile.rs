@@ -15,7 +15,7 @@ fn said(text: &str, data: &Data) -> String {
     let lone = json!(format!("${{{{ {text} }}}}"));
     let first = references(&lone).map_or_else(|error| error.fault.to_string(), |_| "fine".to_owned());
     let second = match evaluate(&lone, data) {
-        Ok(value) => format!("a value of {} bytes", value.to_string().len()),
+        Ok(value) => format!("a value of {} bytes", value.value.to_string().len()),
         Err(error) => error.fault.to_string(),
     };
     if first == "fine" { second } else { first }
@@ -232,14 +232,14 @@ proptest! {
 #[test]
 fn numbers_are_in_one_order_whatever_their_kind() {
     let data = Data::default();
-    let sorted = |list: &str| evaluate_expression(&format!("{list} | sort"), &data).unwrap();
+    let sorted = |list: &str| evaluate_expression(&format!("{list} | sort"), &data).unwrap().value;
     // Rounded for the comparison, the fraction would be equal to both whole numbers, which are not equal to each other.
     let mixed = "[9007199254740993, 9007199254740992.0, 9007199254740992, 9007199254740994.0]";
     assert_eq!(
         sorted(mixed).to_string(),
         "[9007199254740992.0,9007199254740992,9007199254740993,9007199254740994.0]"
     );
-    assert_eq!(evaluate_expression("9007199254740993 == 9007199254740992.0", &data).unwrap(), false);
+    assert_eq!(evaluate_expression("9007199254740993 == 9007199254740992.0", &data).unwrap().value, false);
 }
 
 #[test]

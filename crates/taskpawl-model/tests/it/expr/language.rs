@@ -125,14 +125,14 @@ fn a_lone_expression_keeps_its_type_and_one_within_text_becomes_text() {
         "deep": [{"x": ["${{ index }}", 1, null]}],
         "plain": "no expression",
     });
-    let shown = serde_json::to_string_pretty(&evaluate(&value, &data()).unwrap()).unwrap();
+    let shown = serde_json::to_string_pretty(&evaluate(&value, &data()).unwrap().value).unwrap();
     insta::assert_snapshot!(shown);
 }
 
 #[test]
 fn a_condition_is_bare_or_within_braces_and_is_never_text() {
     let shown = |text: &str| match evaluate_condition(text, &data()) {
-        Ok(value) => value.to_string(),
+        Ok(holds) => holds.value.to_string(),
         Err(error) => error.to_string(),
     };
     let table: Vec<String> = [

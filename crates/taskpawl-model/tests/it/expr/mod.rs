@@ -12,7 +12,7 @@ pub(crate) use crate::data::data;
 
 pub(crate) fn shown(text: &str) -> String {
     match evaluate_expression(text, &data()) {
-        Ok(value) => value.to_string(),
+        Ok(value) => value.value.to_string(),
         Err(error) => error.to_string(),
     }
 }

@@ -1,0 +1,296 @@
+//! Places of values in a shell command: as a plain argument a value is data, elsewhere it decides what runs.
+//!
+//! A value becomes one quoted word, so no shell reads it as syntax. The program that gets the word may still run it. The judgement here
+//! errs on the side of asking: a command with substitutions or here-documents is not taken apart.
+
+/// A part of a command: what its author wrote, or a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part<'p> {
+    Written(&'p str),
+    /// A value as one quoted word.
+    Word(&'p str),
+    /// A value without quotes.
+    Raw,
+}
+
+/// Programs that run, or hand on for running, what they are given; interpreters without their version.
+const EXECUTORS: &[&str] = &[
+    "alias", "ash", "awk", "bash", "builtin", "bun", "bunx", "busybox", "cd", "chroot", "command", "csh", "dash",
+    "deno", "doas", "ed", "emacs", "env", "eval", "exec", "export", "fish", "flock", "gawk", "gdb", "gmake",
+    "ionice", "just", "ksh", "ltrace", "lua", "make", "mawk", "mysql", "nawk", "nice", "ninja", "node", "nodejs",
+    "nohup", "nsenter", "osascript", "parallel", "perl", "php", "pipx", "powershell", "psql", "pushd", "pwsh",
+    "python", "read", "readonly", "Rscript", "ruby", "script", "sed", "set", "setsid", "sh", "source", "sqlite",
+    "ssh", "stdbuf", "strace", "su", "sudo", "taskset", "tclsh", "tcsh", "time", "timeout", "trap", "unshare",
+    "uvx", "npx", "vi", "vim", "watch", "xargs", "zsh",
+];
+
+/// Options whose argument is code.
+const CODE_OPTIONS: &[&str] = &["-c", "-e"];
+
+/// Words in front of a program that make several commands one.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac",
+    "select", "in", "function",
+];
+
+/// Returns which of the values in a command are data by construction, in their order.
+pub(super) fn data_words(parts: &[Part<'_>]) -> Vec<bool> {
+    let mut reader = Reader::default();
+    for part in parts {
+        match part {
+            Part::Written(text) => reader.written(text),
+            Part::Word(text) => reader.value(text, true),
+            Part::Raw => reader.value("", false),
+        }
+    }
+    reader.end_unit();
+    if reader.is_opaque || (reader.is_compound && reader.is_executing) {
+        reader.data.fill(false);
+    }
+    reader.data
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quote {
+    Single,
+    Double,
+}
+
+/// A word as it is read.
+#[derive(Debug, Default)]
+struct Word {
+    text: String,
+    /// Something was read, if only a pair of quotes.
+    has_begun: bool,
+    /// The values in it, by their position.
+    values: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    data: Vec<bool>,
+    quote: Option<Quote>,
+    is_escaped: bool,
+    in_comment: bool,
+    word: Word,
+    /// The next word is the target of a redirection.
+    is_redirected: bool,
+    last: Option<char>,
+    /// The words of the command that is read, from its program on.
+    words: Vec<String>,
+    /// The first value of the unit: commands that a pipe connects.
+    unit: usize,
+    /// A program of the unit runs what it is given.
+    unit_executes: bool,
+    /// The same of any unit.
+    is_executing: bool,
+    /// Commands are nested, so that units do not stand for themselves.
+    is_compound: bool,
+    /// The command holds what is not taken apart here.
+    is_opaque: bool,
+}
+
+impl Reader {
+    fn written(&mut self, text: &str) {
+        self.is_opaque |= ["`", "$(", "<(", ">(", "<<", "$'"].iter().any(|opening| text.contains(opening));
+        for character in text.chars() {
+            self.character(character);
+            self.last = Some(character);
+        }
+    }
+
+    fn value(&mut self, text: &str, is_word: bool) {
+        self.word.has_begun = true;
+        self.word.values.push(self.data.len());
+        self.word.text.push_str(text);
+        self.data.push(is_word);
+        self.last = None;
+    }
+
+    fn character(&mut self, character: char) {
+        if self.in_comment {
+            self.in_comment = character != '\n';
+        }
+        if std::mem::take(&mut self.is_escaped) {
+            if character != '\n' {
+                self.push(character);
+            }
+            return;
+        }
+        match (self.quote, character) {
+            _ if self.in_comment => {}
+            (Some(Quote::Single), '\'') | (Some(Quote::Double), '"') => self.quote = None,
+            (None | Some(Quote::Double), '\\') => self.is_escaped = true,
+            (Some(_), character) => self.push(character),
+            (None, '\'') => self.open(Quote::Single),
+            (None, '"') => self.open(Quote::Double),
+            (None, '#') if !self.word.has_begun => self.in_comment = true,
+            (None, character) => self.plain(character),
+        }
+    }
+
+    fn open(&mut self, quote: Quote) {
+        self.word.has_begun = true;
+        self.quote = Some(quote);
+    }
+
+    fn push(&mut self, character: char) {
+        self.word.has_begun = true;
+        self.word.text.push(character);
+    }
+
+    fn plain(&mut self, character: char) {
+        match character {
+            ' ' | '\t' => self.end_word(),
+            '>' | '<' => {
+                self.end_word();
+                self.is_redirected = true;
+            }
+            // `2>&1` and `&>file` are redirections.
+            '&' if matches!(self.last, Some('>' | '<')) => {}
+            '|' if self.last == Some('|') => self.end_unit(),
+            '|' if self.last == Some('>') => {}
+            '|' => self.end_command(),
+            ';' | '\n' | '&' => self.end_unit(),
+            '(' | ')' => {
+                self.end_command();
+                self.is_compound = true;
+            }
+            character => self.push(character),
+        }
+    }
+
+    fn end_word(&mut self) {
+        if !self.word.has_begun {
+            return;
+        }
+        let word = std::mem::take(&mut self.word);
+        if std::mem::take(&mut self.is_redirected) {
+            self.decide(&word.values);
+        } else if self.words.is_empty() && word.values.is_empty() && RESERVED.contains(&word.text.as_str()) {
+            self.is_compound = true;
+            // The words of these are read by the commands within.
+            self.unit_executes |= matches!(word.text.as_str(), "for" | "case" | "select");
+        } else if self.words.is_empty() && is_assignment(&word.text) {
+            self.decide(&word.values);
+        } else {
+            self.argument(word);
+        }
+    }
+
+    fn argument(&mut self, word: Word) {
+        let is_program = self.words.is_empty();
+        let follows_code = self.words.iter().any(|word| CODE_OPTIONS.contains(&word.as_str()) || executes(word));
+        let is_plain = !word.text.starts_with('-') && !word.text.contains("://");
+        if is_program || follows_code || !is_plain {
+            self.decide(&word.values);
+        }
+        // A program that a variable or a value names may be any.
+        let is_unknown = is_program && (word.text.contains('$') || !word.values.is_empty());
+        self.unit_executes |= is_unknown || executes(&word.text);
+        self.words.push(word.text);
+    }
+
+    /// Marks values as such that decide about what runs.
+    fn decide(&mut self, values: &[usize]) {
+        values.iter().for_each(|value| self.data[*value] = false);
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        self.words.clear();
+        self.is_redirected = false;
+    }
+
+    fn end_unit(&mut self) {
+        self.end_command();
+        if std::mem::take(&mut self.unit_executes) {
+            self.is_executing = true;
+            self.data[self.unit..].fill(false);
+        }
+        self.unit = self.data.len();
+    }
+}
+
+/// Returns whether a word names a program that runs what it is given.
+fn executes(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let is_listed = |name: &str| EXECUTORS.contains(&name);
+    name == "." || is_listed(name) || is_listed(name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-')))
+}
+
+fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a command in which `%value%` stands for a value.
+    fn places(command: &str) -> Vec<bool> {
+        let parts = command.split('%').enumerate();
+        let part = |(position, text)| if position % 2 == 0 { Part::Written(text) } else { Part::Word(text) };
+        data_words(&parts.map(part).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn plain_arguments_are_data() {
+        for command in [
+            "echo %touch x%",
+            "git commit -m %message%",
+            "cd here; echo %a% %b%",
+            "npm test && echo %a%",
+            "/usr/bin/printf x %a%",
+            "echo %a% 2>&1 | tee log",
+            "echo x%a%y > out",
+            "A=1 echo %a% # %b%",
+        ] {
+            assert!(places(command).iter().all(|is_data| *is_data), "{command}");
+        }
+    }
+
+    #[test]
+    fn values_that_decide_what_runs_are_none() {
+        for command in [
+            "%ls%",
+            "A=1 %ls%",
+            "PATH=%/tmp% ls",
+            "echo %-n%",
+            "curl %https://x%",
+            "curl https://%x%",
+            "sh -c %ls%",
+            "/bin/bash -lc %ls%",
+            "python3.12 %script%",
+            "docker exec box sh -c %ls%",
+            "env %ls%",
+            "ssh host %ls%",
+            "make %x%",
+            "xargs %ls%",
+            "echo %ls% | sh",
+            "(echo %ls%; true) | sh",
+            "echo %ls% | tee a | env -i sh",
+            "if %ls%; then true; fi",
+            "for x in %a%; do sh -c \"$x\"; done",
+            "X=%a%; eval \"$X\"",
+            "echo $(%ls%)",
+            "echo `date` %a%",
+            "$TOOL %a%",
+            "echo a > %file%",
+            "cat < %file%",
+            "cmd 2>&1 -c %a%",
+            ". %file%",
+            "set -- %a%; $1",
+            "--opt=%a%",
+            "git log --exec=%a%",
+            "find . -exec sh %a%",
+        ] {
+            assert!(places(command).iter().all(|is_data| !is_data), "{command}");
+        }
+        assert_eq!(data_words(&[Part::Written("echo "), Part::Raw]), [false]);
+    }
+}

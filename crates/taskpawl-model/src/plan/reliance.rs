@@ -1,0 +1,70 @@
+//! Manual tasks whose reports decide about calls: what a model reports there makes the calls ask.
+
+use std::collections::BTreeSet;
+
+use super::types::{Plan, PlanTask};
+use crate::expr::{self, ExprError, Mention, Name};
+use crate::spec::CallSpec;
+
+/// A task whose calls depend on the report of a manual task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reliance {
+    /// The task with the calls: a position in [`Plan::tasks`].
+    pub task: usize,
+    /// The manual task: a position in [`Plan::tasks`].
+    pub on: usize,
+}
+
+impl Plan {
+    /// Returns the tasks that act on the report of a manual task that anybody may end, in the order of the plan. Tasks whose calls only
+    /// read, as `is_read_only` says, are left out.
+    pub fn reliances(&self, is_read_only: impl Fn(&CallSpec) -> bool) -> Vec<Reliance> {
+        let acts = |task: &PlanTask| task.calls.iter().any(|call| !is_read_only(&call.spec));
+        let mut acting: Vec<bool> = self.tasks.iter().map(acts).collect();
+        // A subtask stands behind the task above: from the end, each is known before that one is.
+        for (position, task) in self.tasks.iter().enumerate().rev() {
+            if let Some(parent) = task.parent.filter(|_| acting[position]) {
+                acting[parent] = true;
+            }
+        }
+        let parents: BTreeSet<usize> = self.tasks.iter().filter_map(|task| task.parent).collect();
+        let is_open = |position: usize| {
+            let task = &self.tasks[position];
+            let is_automatic = task.spec.milestone || task.spec.for_each.is_some() || parents.contains(&position);
+            task.calls.is_empty() && !is_automatic && !task.spec.is_for_person()
+        };
+        let tasks = self.tasks.iter().enumerate().filter(|(position, _)| acting[*position]);
+        let reliances = tasks.flat_map(|(task, spec)| {
+            let on = read_tasks(spec).into_iter().filter(|on| is_open(*on));
+            on.map(move |on| Reliance { task, on }).collect::<Vec<_>>()
+        });
+        reliances.collect()
+    }
+}
+
+/// Returns the positions of the tasks that the expressions of a task read.
+fn read_tasks(task: &PlanTask) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    // What cannot be read was reported when the plan was read.
+    let mut add = |mentions: Result<Vec<Mention>, ExprError>| {
+        for mention in mentions.unwrap_or_default() {
+            if let Name::Task { task: text, .. } = &mention.name {
+                found.extend(task.names.get(text).copied());
+            }
+        }
+    };
+    if let Some(when) = &task.spec.when {
+        add(expr::condition_mentions(when));
+    }
+    if let Some(for_each) = &task.spec.for_each {
+        let list = &for_each.list;
+        add(list.as_str().map_or_else(|| expr::mentions(list), expr::condition_mentions));
+    }
+    for call in &task.calls {
+        if let Some(when) = &call.spec.when {
+            add(expr::condition_mentions(when));
+        }
+        add(expr::args_mentions(&call.spec.tool_name, &call.spec.args));
+    }
+    found
+}
