@@ -142,6 +142,8 @@ impl TaskRecord {
             for (field, is_new) in [("when", has_other_when), ("forEach", has_other_list)] {
                 if is_new {
                     note_origin(&mut origins.fields, field, writer, true);
+                    // It is opened anew, and decided anew by what it reads then.
+                    origins.decided_by.clear();
                 }
             }
         });

@@ -13,4 +13,5 @@ mod random_plans;
 mod secrets;
 mod stops;
 mod support;
+mod trust;
 mod twists;

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use taskpawl_engine::{Engine, KeySource, Project, RunControl, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Manager};
-use taskpawl_model::{Query, Selector, Task, parse_plan};
-use taskpawl_store::{Location, Store, open};
+use taskpawl_model::{Gatekeeper, Query, Selector, Task, parse_plan};
+use taskpawl_store::{Location, open};
 use taskpawl_tools::{CallContext, Registry, Supervision, Tool, ToolError, ToolSpec};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 
@@ -84,7 +84,7 @@ impl Lab {
         let bench = Bench { starts: Mutex::default(), started: sender, gate: Semaphore::new(0) };
         let bench = Arc::new(bench);
         let store = open(&Location::Memory);
-        let engine = new_engine(&store, &bench, files.path(), "ann");
+        let engine = new_engine(Manager::new(Arc::clone(&store), "ann"), &bench, files.path());
         let lab = Self {
             manager: Manager::new(store, "tester"),
             engine,
@@ -103,7 +103,15 @@ impl Lab {
 
     /// Returns another engine on the same store, as if of another process.
     pub(crate) fn other_engine(&self) -> Engine {
-        new_engine(self.manager.store(), &self.bench, self.files.path(), "bob")
+        new_engine(Manager::new(Arc::clone(self.manager.store()), "bob"), &self.bench, self.files.path())
+    }
+
+    /// Lets `gatekeeper` judge the calls of the lab's engine.
+    pub(crate) fn judged_by(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        self.manager = self.manager.with_gatekeeper(Arc::clone(&gatekeeper));
+        let manager = Manager::new(Arc::clone(self.manager.store()), "ann").with_gatekeeper(gatekeeper);
+        self.engine = new_engine(manager, &self.bench, self.files.path());
+        self
     }
 
     pub(crate) async fn run(&self) -> RunSummary {
@@ -177,7 +185,7 @@ impl Lab {
     }
 }
 
-fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &str) -> Engine {
+fn new_engine(manager: Manager, bench: &Arc<Bench>, files: &Path) -> Engine {
     let mut tools = Registry::builtin();
     for name in ["ok", "bad", "hold", "flaky", "panic", "quits", "lost", "deep", "big", "spend"] {
         let spec = ToolSpec::new(name, "Does as it is told.", json!({"type": "object"}));
@@ -189,7 +197,7 @@ fn new_engine(store: &Arc<dyn Store>, bench: &Arc<Bench>, files: &Path, actor: &
         files: files.join("files"),
         host: "here".to_owned(),
     };
-    let engine = Engine::new(Manager::new(Arc::clone(store), actor), Arc::new(tools), project);
+    let engine = Engine::new(manager, Arc::new(tools), project);
     // What executes a test binary again runs its tests again.
     engine.with_supervision(Supervision::Off)
 }

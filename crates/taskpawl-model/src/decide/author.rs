@@ -306,12 +306,12 @@ impl Draft<'_> {
         if changed.contains_key("dependencies") {
             self.update_task(key, |_| ())?;
         }
+        after.note_writer(Some(&record), &written_context(fields), self.writer);
         if after != record {
-            let (writer, written) = (self.writer, written_context(fields));
             self.update_spec(key, |now| {
                 now.spec = after.spec;
                 now.body.context.clone_from(&after.body.context);
-                now.note_writer(Some(&record), &written, writer);
+                now.body.origins = after.body.origins.clone();
             })?;
         }
         if ["when", "forEach", "repeat", "cache"].iter().any(|field| changed.contains_key(*field)) {

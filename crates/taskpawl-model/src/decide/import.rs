@@ -312,12 +312,12 @@ impl<'i> Importing<'i> {
                 Err(error) => return Err(error),
             }
         }
+        after.note_writer(Some(&record), &Map::new(), draft.writer);
         if after != record {
-            let writer = draft.writer;
             draft.update_spec(key, |now| {
                 now.spec = after.spec;
                 now.body.context.clone_from(&after.body.context);
-                now.note_writer(Some(&record), &Map::new(), writer);
+                now.body.origins = after.body.origins.clone();
             })?;
         }
         if changed.contains_key("dependencies") {

@@ -1,0 +1,324 @@
+//! Values of models: a call that inserts one is judged as a call of that model, wherever the value stands and whichever way it came.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use taskpawl_manager::{ApplyOptions, Approving, Ending, Manager};
+use taskpawl_model::{
+    ActorKind, Gatekeeper, Judgement, Map, NewCall, Origin, Proposed, Refusal, Status, parse_plan,
+};
+
+use crate::support::Lab;
+
+/// Lets calls of people and their plans start, and asks about all others.
+#[derive(Debug)]
+struct ByOrigin {
+    /// The control: every call counts as one of a plan.
+    drops_origin: bool,
+}
+
+impl Gatekeeper for ByOrigin {
+    fn judge(&self, call: &Proposed<'_>) -> Judgement {
+        let asks = call.origin.is_of_model() && !self.drops_origin;
+        if asks { Judgement::Ask { why: "models ask".to_owned() } } else { Judgement::Allow }
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+}
+
+/// The authors of a value: by the file itself, or by hand.
+const WRITERS: &[(&str, Option<(ActorKind, Origin)>)] = &[
+    ("file", None),
+    ("person", Some((ActorKind::Person, Origin::Cli))),
+    ("program", Some((ActorKind::Program, Origin::Library))),
+    ("agent", Some((ActorKind::Agent, Origin::Cli))),
+    ("broker", Some((ActorKind::Agent, Origin::Agent))),
+    ("mcp", Some((ActorKind::Agent, Origin::Mcp))),
+];
+
+/// Ways of a value to an expression. The tasks `n` (a call) and `m` (by hand) end before.
+const VALUES: &[(&str, &str)] = &[
+    ("own", "context.v"),
+    ("param", "params.v"),
+    ("other", "tasks.n.context.v"),
+    ("made", "tasks.n.result.key ~ tasks.n.context.v"),
+    ("passed", "tasks.p.result.sha256"),
+    ("report", "tasks.m.result.v"),
+    ("end", "tasks.m.status"),
+    ("chosen", "'x' if tasks.m.result.v == 'x' else 'y'"),
+];
+
+/// Places of an expression, `@`: fields of a task, and whether the value is data there.
+const PLACES: &[(&str, &str, bool)] = &[
+    ("argument", "call: {ok: {n: '${{ @ }}'}}", false),
+    ("deep", "call: {ok: {n: [{a: 'x ${{ @ }} y'}]}}", false),
+    ("program", "call: {shell: {command: '${{ @ }} --version'}}", false),
+    ("code", "call: {shell: {command: 'sh -c ${{ @ }}'}}", false),
+    ("argv", "call: {exec: {argv: [echo, '${{ @ }}']}}", false),
+    ("stdin", "call: {exec: {argv: [cat], stdin: '${{ @ }}'}}", false),
+    ("env", "call: {exec: {argv: ['true'], env: {A: '${{ @ }}'}}}", false),
+    ("path", "call: {write_file: {path: 'd/${{ @ }}', content: a}}", false),
+    ("callWhen", "calls: [{toolName: ok, when: '${{ (@) != 1 }}'}]", false),
+    ("when", "when: '${{ (@) != 1 }}', call: {ok: {}}", false),
+    ("list", "forEach: {in: '${{ [@] }}'}, call: {ok: {}}", false),
+    ("item", "forEach: {in: '${{ [@] }}'}, call: {ok: {n: '${{ item }}'}}", false),
+    ("below", "when: '${{ (@) != 1 }}', subtasks: [{id: 'ID-sub', call: {ok: {}}}]", false),
+    ("content", "call: {write_file: {path: 'ID', content: '${{ @ }}'}}", true),
+    ("new", "call: {edit_file: {path: p, old: a, new: '${{ @ }}'}}", true),
+    ("message", "call: {log: {message: '${{ @ }}'}}", true),
+    ("word", "call: {shell: {command: 'echo ${{ @ }}'}}", true),
+];
+
+const TOKEN: &str = "t: '${secret:TOKEN}'";
+
+fn plan(with_secret: bool) -> (String, Vec<(String, bool)>) {
+    let mut plan = "params: {v: {type: string, default: 'x'}}\ntasks:\n".to_owned();
+    plan.push_str("  - {id: n, context: {v: x}, call: {ok: {}}}\n");
+    plan.push_str("  - {id: p, context: {v: x}, needs: n, call: {write_file: {path: p, content: '${{ context.v }}'}}}\n");
+    plan.push_str("  - {id: m}\n");
+    let mut ids = Vec::new();
+    for (way, value) in VALUES {
+        for (place, fields, is_data) in PLACES {
+            if with_secret && !fields.contains("{ok: {n: '${{ @") {
+                continue;
+            }
+            let id = format!("{way}-{place}");
+            let fields = fields.replace('@', &value.replace('\'', "''")).replace("ID", &id);
+            let fields = if with_secret { fields.replace("{ok: {", &format!("{{ok: {{{TOKEN}, ")) } else { fields };
+            writeln!(plan, "  - {{id: {id}, context: {{v: x}}, needs: [n, p, m], {fields}}}").unwrap();
+            ids.push((id, *is_data));
+        }
+    }
+    (plan, ids)
+}
+
+/// Lets the author write all values by hand; the file has them otherwise.
+fn write(lab: &Lab, text: &str, ids: &[(String, bool)], writer: Option<(ActorKind, Origin)>) {
+    let by = |(kind, origin)| lab.manager.clone().with_kind(kind).with_origin(origin);
+    let person = by((ActorKind::Person, Origin::Cli));
+    let end = |manager: &Manager| {
+        let result = Some(json!({"v": "x"}));
+        manager.done(&["m".to_owned()], Ending { result, ..Ending::default() }).unwrap();
+    };
+    let Some(writer) = writer else { return end(&person) };
+    let manager = by(writer);
+    end(&manager);
+    for id in ids.iter().map(|(id, _)| id.as_str()).chain(["n", "p"]) {
+        manager.update(id, Map::from_iter([("context".to_owned(), json!({"v": "y"}))]), None).unwrap();
+    }
+    let mut plan = parse_plan(text).unwrap();
+    plan.values.insert("v".to_owned(), json!("y"));
+    manager.apply(plan, "p", ApplyOptions::default()).unwrap();
+}
+
+/// Returns the tasks that ask, of those that ran or ask.
+async fn asking(writer: Option<(ActorKind, Origin)>, with_secret: bool, drops_origin: bool) -> Vec<(String, bool, bool)> {
+    let (text, ids) = plan(with_secret);
+    let lab = Lab::new(&text).judged_by(Arc::new(ByOrigin { drops_origin }));
+    write(&lab, &text, &ids, writer);
+    lab.run_jobs(4).await;
+    let asks = |id: &str| {
+        let task = lab.task(id);
+        let is_over = task.status.is_finished();
+        let reason = task.blocked_reason.map(|reason| reason.kind());
+        assert!(is_over || reason == Some("approval"), "{id}: {} {reason:?}", task.status);
+        !is_over
+    };
+    let asked = |(id, is_data): (String, bool)| {
+        let asks = asks(&if id.ends_with("-below") { format!("{id}-sub") } else { id.clone() });
+        (id, is_data, asks)
+    };
+    ids.into_iter().map(asked).collect()
+}
+
+/// Returns whether the author of a value is a model. What is given as a parameter on the command line counts as the plan does.
+fn is_of_model(writer: Option<(ActorKind, Origin)>, id: &str) -> bool {
+    match writer {
+        Some((ActorKind::Agent, Origin::Cli)) => !id.starts_with("param-"),
+        Some((kind, _)) => kind == ActorKind::Agent,
+        None => false,
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_judged_by_the_author_of_its_values() {
+    let mut count = 0;
+    for (name, writer) in WRITERS {
+        for with_secret in [false, true] {
+            for (id, is_data, asks) in asking(*writer, with_secret, false).await {
+                let expected = is_of_model(*writer, &id) && (!is_data || with_secret);
+                assert_eq!(asks, expected, "{name}: {id}, secret: {with_secret}");
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 6 * (8 * 17 + 8), "cases");
+}
+
+/// The control: without the origin of values none of these calls asks, but those with secrets, which no policy lifts.
+#[tokio::test]
+async fn a_policy_that_drops_the_origin_asks_about_none_of_them() {
+    let mcp = WRITERS.last().unwrap().1;
+    assert!(asking(mcp, false, true).await.iter().all(|(_, _, asks)| !asks));
+    assert!(asking(mcp, true, true).await.iter().all(|(_, _, asks)| *asks));
+}
+
+fn mcp(lab: &Lab) -> Manager {
+    lab.manager.clone().with_kind(ActorKind::Agent).with_origin(Origin::Mcp).with_actor("client")
+}
+
+fn person(lab: &Lab) -> Manager {
+    lab.manager.clone().with_kind(ActorKind::Person).with_origin(Origin::Cli)
+}
+
+fn end_m(manager: &Manager, value: &str) {
+    let result = Some(json!({"v": value}));
+    manager.done(&["m".to_owned()], Ending { result, ..Ending::default() }).unwrap();
+}
+
+fn states(lab: &Lab) -> String {
+    let states = lab.states();
+    let mut states: Vec<&str> = states.split(' ').collect();
+    states.sort_unstable();
+    states.join(" ")
+}
+
+fn gated(plan: &str) -> Lab {
+    Lab::new(plan).judged_by(Arc::new(ByOrigin { drops_origin: false }))
+}
+
+fn approve(lab: &Lab, id: &str) {
+    person(lab).approve(&[id.to_owned()], Approving::default()).unwrap();
+}
+
+#[tokio::test]
+async fn inputs_that_a_person_trusted_once_ask_no_more() {
+    let lab = gated(
+        "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {n: '${{ tasks.m.result.v }}'}}}]",
+    );
+    end_m(&mcp(&lab), "one");
+    lab.run().await;
+    assert_eq!(states(&lab), "a=blocked{approval} m=done");
+    let request = lab.manager.approval_request("a").unwrap().unwrap();
+    assert_eq!(request.calls[0].trusts, ["m"]);
+    assert_eq!(request.why.as_deref(), Some("`tasks.m.result` came over MCP: models ask"));
+    approve(&lab, "a");
+    lab.run().await;
+    lab.manager.reopen(&["m".to_owned()], true).unwrap();
+    end_m(&mcp(&lab), "two");
+    lab.run().await;
+    assert_eq!((states(&lab), lab.starts()), ("a=done m=done".into(), "a/c1:2".into()));
+    // Another value is no part of what was trusted, and another call is none that was.
+    mcp(&lab).update("a", Map::from_iter([("trustInputs".to_owned(), json!(["m"]))]), None).unwrap();
+    let changed = "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, call: {ok: {o: '${{ tasks.m.result.v }}'}}}]";
+    lab.manager.reopen(&["m".to_owned()], true).unwrap();
+    lab.apply(changed, "p");
+    end_m(&mcp(&lab), "three");
+    lab.run().await;
+    assert_eq!(states(&lab), "a=blocked{approval} m=done");
+}
+
+#[tokio::test]
+async fn a_call_with_a_secret_trusts_nothing() {
+    let call = format!("{{ok: {{n: '${{{{ tasks.m.result.v }}}}', {TOKEN}}}}}");
+    let lab = gated(&format!("tasks: [{{id: m}}, {{id: a, needs: m, trustInputs: m, call: {call}}}]"));
+    end_m(&mcp(&lab), "one");
+    lab.run().await;
+    let request = lab.manager.approval_request("a").unwrap().unwrap();
+    assert!(request.calls[0].trusts.is_empty(), "{request:?}");
+    approve(&lab, "a");
+    lab.run().await;
+    lab.manager.reopen(&["m".to_owned()], true).unwrap();
+    end_m(&mcp(&lab), "two");
+    lab.run().await;
+    assert_eq!(states(&lab), "a=blocked{approval} m=done");
+}
+
+#[tokio::test]
+async fn a_list_is_trusted_as_a_whole() {
+    let lab = gated(
+        "tasks: [{id: m}, {id: a, needs: m, trustInputs: m, forEach: {in: '${{ tasks.m.result.v }}'}, call: {ok: {n: '${{ item }}'}}}]",
+    );
+    let end = |list: Value| {
+        let result = Some(json!({"v": list}));
+        mcp(&lab).done(&["m".to_owned()], Ending { result, ..Ending::default() }).unwrap();
+    };
+    end(json!(["x"]));
+    lab.run().await;
+    assert_eq!(states(&lab), "a=blocked{approval} m=done");
+    approve(&lab, "a");
+    lab.run().await;
+    assert_eq!(states(&lab), "a.0=done a=done m=done");
+    lab.manager.reopen(&["m".to_owned()], true).unwrap();
+    end(json!(["y", "z"]));
+    lab.run().await;
+    assert_eq!(states(&lab), "a.0=done a.1=done a=done m=done");
+}
+
+#[test]
+fn names_that_nothing_reads_are_refused() {
+    let lab = Lab::new("tasks: [{id: m}]");
+    let plan = "tasks: [{id: m}, {id: a, needs: m, trustInputs: mm, call: {ok: {n: '${{ tasks.m.result }}'}}}]";
+    let plan = parse_plan(plan).unwrap();
+    let error = lab.manager.apply(plan, "p", ApplyOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("`mm`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_condition_and_a_list_that_a_model_writes_decide_as_its_values_do() {
+    let text = "tasks: [{id: m}, {id: a, needs: m, when: 'false', call: {ok: {}}}, {id: b, needs: m, forEach: {in: [x]}, call: {ok: {n: '${{ item }}'}}}, {id: c, call: {ok: {}}}]";
+    let lab = gated(text);
+    let manager = mcp(&lab);
+    manager.update("a", Map::from_iter([("when".to_owned(), json!("true"))]), None).unwrap();
+    manager.update("b", Map::from_iter([("forEach".to_owned(), json!({"in": ["y"]}))]), None).unwrap();
+    end_m(&person(&lab), "x");
+    lab.run().await;
+    assert_eq!(states(&lab), "a=blocked{approval} b=blocked{approval} c=done m=done");
+    // A person who writes the same answers for it.
+    person(&lab).update("a", Map::from_iter([("when".to_owned(), json!("1 == 1"))]), None).unwrap();
+    lab.run().await;
+    assert_eq!(states(&lab), "a=done b=blocked{approval} c=done m=done");
+}
+
+#[tokio::test]
+async fn a_value_that_a_person_writes_again_is_trusted() {
+    let lab = gated("tasks: [{id: a, context: {v: x}, call: {ok: {n: '${{ context.v }}'}}}]");
+    let context = |value: &str| Map::from_iter([("context".to_owned(), json!({"v": value}))]);
+    mcp(&lab).update("a", context("y"), None).unwrap();
+    assert_eq!(lab.task("a").origins.unwrap().context["v"], Origin::Mcp);
+    person(&lab).update("a", context("y"), None).unwrap();
+    assert_eq!(lab.task("a").origins, None);
+    // A model that repeats what is there did not write it.
+    mcp(&lab).update("a", context("y"), None).unwrap();
+    lab.run().await;
+    assert_eq!(states(&lab), "a=done");
+}
+
+#[test]
+fn only_a_person_ends_what_is_for_persons() {
+    let lab = Lab::new("tasks: [{id: m, assignee: person}, {id: a, needs: m, call: {ok: {}}}]");
+    let m = ["m".to_owned()];
+    for (name, manager) in [("mcp", mcp(&lab)), ("program", lab.manager.clone())] {
+        let call = NewCall { id: None, spec: serde_json::from_value(json!({"toolName": "ok"})).unwrap() };
+        let answers = [
+            manager.done(&m, Ending::default()).map(drop),
+            manager.fail(&m, Ending::default()).map(drop),
+            manager.skip(&m, None).map(drop),
+            manager.cancel(&m, None).map(drop),
+            manager.update("m", Map::from_iter([("assignee".to_owned(), Value::Null)]), None).map(drop),
+            manager.update("m", Map::from_iter([("milestone".to_owned(), json!(true))]), None).map(drop),
+            manager.add_tool_call("m", call).map(drop),
+        ];
+        for (number, answer) in answers.into_iter().enumerate() {
+            let Err(taskpawl_manager::Error::Refused(refusal)) = answer else { panic!("{name} {number}") };
+            assert!(matches!(*refusal, Refusal::PersonOnly { .. }), "{name} {number}: {refusal}");
+        }
+    }
+    let refused = mcp(&lab).remove_dependency("a", "m").unwrap_err().to_string();
+    assert!(refused.contains('m'), "{refused}");
+    person(&lab).done(&m, Ending::default()).unwrap();
+    assert_eq!(lab.task("m").status, Status::Done);
+}
