@@ -51,7 +51,13 @@ pub(crate) fn plan() -> Value {
         },
         "tasks": {"$ref": "#/$defs/tasks"},
     });
-    let object = json!({"type": "object", "required": ["tasks"], "properties": fields});
+    let object = json!({
+        "type": "object",
+        "required": ["tasks"],
+        "properties": fields,
+        "patternProperties": own_fields(),
+        "additionalProperties": false,
+    });
     let root = json!({"anyOf": [object, {"$ref": "#/$defs/tasks"}]});
     with_definitions("A plan of taskpawl", root)
 }
@@ -238,13 +244,24 @@ fn definitions() -> Value {
     })
 }
 
+/// Returns the names that are free for fields of an author's own.
+fn own_fields() -> Value {
+    json!({"^x-.": true})
+}
+
 fn task_object() -> Value {
     let mut fields = task_fields();
     for (name, field) in task_work_fields().as_object_mut().into_iter().flatten() {
         fields[name] = field.take();
     }
     let named = json!([{"required": ["id"]}, {"required": ["name"]}]);
-    json!({"type": "object", "anyOf": named, "properties": fields})
+    json!({
+        "type": "object",
+        "anyOf": named,
+        "properties": fields,
+        "patternProperties": own_fields(),
+        "additionalProperties": false,
+    })
 }
 
 fn task_fields() -> Value {
@@ -460,7 +477,7 @@ mod tests {
             {"id": "long", "metadata": {"toolCalls": [{"run": "x"}], "context": {}, "own": 1},
              "retry": {"attempts": 2, "delay": "1s", "factor": 2, "maxDelay": "1m", "jitter": true, "retryOn": ["timeout", 1]},
              "repeat": {"until": "attempt > 1", "max": 3}, "cache": {"inputs": "src/**"}, "sandbox": {"net": true, "read": ["/x"]},
-             "links": {"relatesTo": ["run"]}, "ticket": "a field of one's own"}
+             "links": {"relatesTo": ["run"]}, "x-ticket": "a field of one's own"}
         ]
     }"#;
 
@@ -515,6 +532,8 @@ mod tests {
             json!({"tasks": [{"id": "a", "retry": {"attempts": 2, "retryOn": [0]}}]}),
             json!({"tasks": [{"id": "a", "subtasks": [{"id": "b", "milestone": "yes"}]}]}),
             json!({"version": 2, "tasks": []}),
+            json!({"tasks": [{"id": "a", "ticket": 1}]}),
+            json!({"tasks": [], "ticket": 1}),
             json!({"tasks": [], "params": {"x": {"type": "text"}}}),
         ] {
             assert!(accepts(&registry, &plan).is_err(), "the schema accepts {plan}");

@@ -21,19 +21,23 @@ pub enum Error {
 
 impl From<Box<Refusal>> for Error {
     fn from(refusal: Box<Refusal>) -> Self {
-        Self::Refused(refusal)
+        // A fault of a plan is the same error, whether the parser or the rules find it.
+        match *refusal {
+            Refusal::Invalid { errors } => Self::Invalid(errors),
+            refusal => Self::Refused(Box::new(refusal)),
+        }
     }
 }
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(Box::new(refusal))
+        Box::new(refusal).into()
     }
 }
 
 impl From<DecideError> for Error {
     fn from(error: DecideError) -> Self {
-        if let DecideError::Refused(refusal) = error { Self::Refused(refusal) } else { Self::Decide(error) }
+        if let DecideError::Refused(refusal) = error { refusal.into() } else { Self::Decide(error) }
     }
 }
 

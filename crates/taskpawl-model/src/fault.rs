@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::paths;
 use crate::plan::{shortened, word_hint};
-use crate::spec::{Approval, CallSpec, ForEach, Question, Repeat, Retry, SandboxRequest, TaskSpec};
-use crate::{ByteSize, Period};
+use crate::spec::{Approval, CallSpec, ForEach, Links, Question, Repeat, Retry, SandboxRequest, TaskSpec};
+use crate::{ByteSize, IdError, Period, check_id};
 
 /// The classes of errors that a call may end with: what `retryOn` may name.
 pub const ERROR_CLASSES: &[&str] = &[
@@ -105,6 +105,9 @@ pub enum ValueFault {
         /// The text.
         text: String,
     },
+    /// A text that cannot be an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
     /// A value of another type.
     #[error("expected {expected}")]
     Type {
@@ -134,7 +137,11 @@ impl ValueFault {
                     .to_owned()
             }
             Self::Keep { .. } => "let the program write what is larger to a file, and hand on its path".to_owned(),
-            Self::Range { .. } | Self::Blank | Self::Identifier { .. } | Self::Type { .. } => String::new(),
+            Self::Range { .. }
+            | Self::Blank
+            | Self::Identifier { .. }
+            | Self::Id(_)
+            | Self::Type { .. } => String::new(),
             Self::Answer { word, known } => word_hint(word, known),
             Self::ExitCode { .. } => "0 is success, and no program ends with more than 255".to_owned(),
             Self::Class { word } if word.parse::<u8>().is_ok() => {
@@ -212,12 +219,15 @@ pub(crate) fn of_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
     ])
 }
 
-/// Returns the first text of a task that says nothing, with its field. Other programs may have such texts, authors here may not.
+/// Returns the first text of a task that says nothing, or is no id, with its field. Other programs may have such texts, authors here may
+/// not.
 pub(crate) fn blank_in_task(spec: &TaskSpec) -> Option<(&'static str, ValueFault)> {
     first_fault([
         ("name", check_text(&spec.name)),
         ("assignee", check_texts(&spec.assignee)),
         ("labels", check_texts(&spec.labels)),
+        ("writes", check_texts(&spec.writes)),
+        ("links", spec.links.as_ref().map_or(Ok(()), check_links)),
     ])
 }
 
@@ -234,6 +244,15 @@ pub(crate) fn of_call(spec: &CallSpec) -> Option<(&'static str, ValueFault)> {
         ("trustInputs", check_texts(&spec.trust_inputs)),
         ("approval", check_approval(spec.approval.as_ref())),
     ])
+}
+
+/// Checks the ids of links. Generated ids are longer than those that authors give.
+fn check_links(links: &Links) -> Result<(), ValueFault> {
+    let mut ids = links.relates_to.iter().chain(&links.discovered_from).chain(&links.duplicates);
+    ids.try_for_each(|id| match check_id(id.as_str()) {
+        Ok(()) | Err(IdError::TooLong { .. }) => Ok(()),
+        Err(error @ (IdError::Empty | IdError::Character { .. })) => Err(error.into()),
+    })
 }
 
 fn check_text(text: &str) -> Result<(), ValueFault> {

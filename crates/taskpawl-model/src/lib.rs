@@ -79,9 +79,9 @@ pub use explain::{
 pub use fault::{ERROR_CLASSES, ValueFault, unknown_failure};
 pub use flow::{BoundCall, MAX_ITEMS, bound_value, bound_work};
 pub use forecast::{
-    JudgedCall, judged_calls,
     Approach, Asked, Assumed, CriticalPath, Effects, Forecast, ForecastOptions, Foreseen, Hypothesis,
-    HypothesisError, Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path, forecast,
+    HypothesisError, JudgedCall, Left, NearCritical, OpenQuestion, PathTask, Planned, Wave, critical_path,
+    forecast, judged_calls,
 };
 pub use gate::{DependencyCounts, Entry, Gate, GateState, Outcome, SubtaskCounts};
 pub use gatekeeper::{Gatekeeper, Judgement, Proposed};
@@ -97,8 +97,8 @@ pub use overlay::Overlay;
 pub use period::{Period, PeriodError};
 pub use plan::{
     Budget, Param, ParamType, Plan, PlanError, PlanErrors, PlanFields, PlanProblem, PlanSource, PlanTask,
-    Position, Reliance, call_from_json, change_spec, expand_plan, parse_call, parse_plan, parse_task, plan_fields,
-    plan_from_json, plan_value, task_from_json,
+    Position, Reliance, call_from_json, change_spec, expand_plan, is_own_field, parse_call, parse_plan,
+    parse_task, plan_fields, plan_from_json, plan_value, read_plan, read_plan_up_to, task_from_json,
 };
 pub use question::{ApprovalRequest, AskedCall};
 pub use read::{blocked_reason, ending, resolve, why_interrupted};

@@ -5,6 +5,7 @@ use crate::bounded;
 use crate::event::Event;
 use crate::hint::{Hint, HintOption};
 use crate::id::IdError;
+use crate::plan::PlanErrors;
 use crate::spec::{PlanAccess, Timestamp};
 use crate::status::{BlockedReason, Status};
 use crate::{ActorKind, RunId, TaskId};
@@ -234,6 +235,13 @@ pub enum Refusal {
         field: String,
         /// What is wrong.
         problem: String,
+    },
+    /// Fields are not of the form that they have to be.
+    #[error(transparent)]
+    Invalid {
+        /// All faults, each with its place.
+        #[from]
+        errors: PlanErrors,
     },
     /// The trigger makes no sense without dependencies.
     #[error("task `{id}` has the trigger `{trigger}` and no dependency that could fire it")]
@@ -529,7 +537,11 @@ impl Refusal {
             Self::AmbiguousId { .. } => "give more characters of the id".into(),
             Self::Contradiction { .. } => "give one of them at a time".into(),
             Self::UnknownRun { .. } => Hint::from(Advice::Runs {}).text(" shows the runs"),
-            Self::InvalidId(_) | Self::Dependency { .. } | Self::InvalidField { .. } => return None,
+            // What to do about each fault stands behind it.
+            Self::InvalidId(_)
+            | Self::Dependency { .. }
+            | Self::InvalidField { .. }
+            | Self::Invalid { .. } => return None,
             Self::DuplicateId { .. } => "choose another id, or leave it out to get a new one".into(),
             Self::Transition { id, from, allowed, reason, .. } => {
                 transition_hint(id, *from, reason.as_ref(), allowed)

@@ -8,7 +8,7 @@ use taskpawl_engine::{Engine, RunError, RunOptions, RunSummary};
 use taskpawl_manager::{ApplyOptions, Ending, Error, Manager};
 use taskpawl_model::{
     ActorKind, ApplyReport, Command, Event, Map, Means, NewTask, Plan, Query, Status, Task, TaskId,
-    expand_plan, parse_plan,
+    expand_plan, parse_plan, read_plan,
 };
 use taskpawl_store::{Door, Finding, Location, Severity};
 use taskpawl_tools::{CallContext, inherited};
@@ -225,7 +225,7 @@ impl Taskpawl {
 
     /// Reads a plan in JSON or YAML and applies it under its own name, or else under `name`.
     pub fn apply_text(&self, text: &str, name: &str) -> Result<ApplyReport, Error> {
-        let plan = parse_plan(text)?;
+        let plan = read_plan(text)?;
         let name = plan.name.clone().unwrap_or_else(|| name.to_owned());
         self.apply(plan, &name, ApplyOptions::default())
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use taskpawl::model::{
-    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, parse_plan,
+    ApplyReport, Origin, Plan, PlanSource, PlanTask, Refusal, TaskId, check_id, expand_plan, read_plan,
     resolve,
 };
 use taskpawl::store::{self, Location, PlacementError};
@@ -97,6 +97,7 @@ impl Args {
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let file = PlanFile::read(app, &args.file, &args.takes)?;
     if args.expand {
+        file.refuse_unknown()?;
         return expand(app, &file.plan);
     }
     file.check(app)?;
@@ -130,7 +131,7 @@ impl PlanFile {
         let shown = if is_stdin { "<stdin>".to_owned() } else { path.display().to_string() };
         let text = read_text(path, is_stdin)?;
         let wrong = |errors| CliError::Plan { file: shown.clone(), errors };
-        let mut plan = parse_plan(&text).map_err(wrong)?;
+        let mut plan = read_plan(&text).map_err(wrong)?;
         let params = takes.params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         plan.set_params(params).map_err(wrong)?;
         if let Some(name) = &takes.instance {
@@ -148,6 +149,12 @@ impl PlanFile {
         };
         plan.source = Some(source);
         Ok(Self { plan, name, shown })
+    }
+
+    /// Refuses unknown fields without a look at a store, which may have them from an older version.
+    pub(super) fn refuse_unknown(&self) -> Result<(), CliError> {
+        let wrong = |errors| CliError::Plan { file: self.shown.clone(), errors };
+        self.plan.refuse_unknown().map_err(wrong)
     }
 
     /// Checks the tool calls against the tools of this program.
@@ -172,8 +179,11 @@ impl PlanFile {
         previewed.map_err(|error| self.placed(&manager, error))
     }
 
-    /// Gives an error about a dependency its place, and names all that are so: the rules stop at the first.
+    /// Names the file in an error, and gives one about a dependency its place; names all that are so: the rules stop at the first.
     pub(super) fn placed(&self, manager: &Manager, error: Error) -> CliError {
+        if let Error::Invalid(errors) = error {
+            return CliError::Plan { file: self.shown.clone(), errors };
+        }
         if !is_unknown_task(&error) {
             return error.into();
         }

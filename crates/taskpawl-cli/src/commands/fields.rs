@@ -2,7 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
-use taskpawl::model::{CallSpec, Map, NewCall, NewTask, PlanTask, task_from_json};
+use taskpawl::model::{Map, NewTask, PlanTask, task_from_json};
 
 use crate::app::App;
 use crate::commands::{calls, parse};
@@ -107,19 +107,18 @@ pub(crate) struct NewTaskArgs {
 impl NewTaskArgs {
     /// Returns the task that the flags describe, with its tool calls checked.
     pub(super) fn to_task(&self, app: &App, name: &str, parent: Option<&str>) -> Result<NewTask, CliError> {
-        let mut fields = self.fields.to_map()?;
-        fields.insert("name".to_owned(), name.into());
-        fields.extend(self.id.as_ref().map(|id| ("id".to_owned(), id.as_str().into())));
-        fields.extend(self.run.as_ref().map(|run| ("run".to_owned(), run.as_str().into())));
-        let PlanTask { id, spec, context, mut calls, needs_outside, .. } =
+        let args = self.args.clone().unwrap_or_default();
+        let own = [
+            ("name", json!(name)),
+            ("id", json!(self.id)),
+            ("run", json!(self.run)),
+            ("call", json!(self.tool.as_ref().map(|tool| json!({"toolName": tool, "args": args})))),
+        ];
+        let own = own.into_iter().filter(|(_, value)| !value.is_null());
+        let own = own.map(|(field, value)| (field.to_owned(), value));
+        let fields = parse::once("field", own.chain(self.fields.to_map()?))?;
+        let PlanTask { id, spec, context, calls, needs_outside, .. } =
             task_from_json(&Value::Object(fields)).map_err(taskpawl::Error::from)?;
-        if let Some(tool) = &self.tool {
-            let args = self.args.clone().unwrap_or_default();
-            calls.push(NewCall {
-                id: None,
-                spec: CallSpec { tool_name: tool.clone(), args, ..CallSpec::default() }.into(),
-            });
-        }
         if !calls.is_empty() {
             calls::check_all(app, &calls)?;
         }

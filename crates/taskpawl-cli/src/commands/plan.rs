@@ -111,13 +111,19 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
     file.check(app)?;
     let plan = file.plan.clone();
     let name = file.name.clone();
-    let apply = if has_store(app)? { Some(file.preview(app, ApplyOptions::default())?) } else { None };
+    let apply = if has_store(app)? {
+        Some(file.preview(app, ApplyOptions::default())?)
+    } else {
+        file.refuse_unknown()?;
+        None
+    };
     let params = plan.params.iter().map(|(name, param)| {
         let value = plan.values.get(name).or(param.default.as_ref());
         Param { name, kind: param.kind.as_str(), value }
     });
     let reliances = reliances(app, &plan)?;
-    let checked = Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), reliances, apply };
+    let checked =
+        Checked { plan: &name, tasks: plan.tasks.len(), params: params.collect(), reliances, apply };
     let out = app.out();
     if out.is_json {
         return out.data(&checked);
@@ -130,7 +136,8 @@ fn run_check(app: &App, check: &Check) -> Result<ExitCode, CliError> {
 
 fn reliances(app: &App, plan: &Plan) -> Result<Vec<Relied>, CliError> {
     let registry = app.toolbox()?.registry();
-    let is_read_only = |call: &CallSpec| registry.get(&call.tool_name).is_some_and(|tool| tool.spec().hints.read_only);
+    let is_read_only =
+        |call: &CallSpec| registry.get(&call.tool_name).is_some_and(|tool| tool.spec().hints.read_only);
     let name = |position: usize| {
         let task = &plan.tasks[position];
         task.id.as_ref().map_or_else(|| task.spec.name.clone(), ToString::to_string)

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use taskpawl::StatusChange;
-use taskpawl::model::{Map, Status, TaskId, TaskSpec, change_spec};
+use taskpawl::model::{Map, Status, TaskId};
 
 use crate::app::App;
 use crate::commands::fields::FieldArgs;
@@ -47,9 +47,6 @@ pub(crate) struct Args {
     fields: FieldArgs,
 }
 
-/// Fields that `change_spec` does not know: the store merges or links them.
-const MERGED: [&str; 3] = ["context", "metadata", "dependencies"];
-
 /// Changes a task.
 pub(crate) fn run(app: &App, args: &Args) -> Result<ExitCode, CliError> {
     let fields = args.to_map()?;
@@ -82,14 +79,6 @@ impl Args {
             fields.insert("dependencies".to_owned(), json!(self.needs));
         }
         fields.extend(self.unset.iter().map(|field| (field.clone(), Value::Null)));
-        if let Some(needs) = fields.remove("needs") {
-            fields.insert("dependencies".to_owned(), needs);
-        }
-        let own: Map =
-            fields.clone().into_iter().filter(|(name, _)| !MERGED.contains(&name.as_str())).collect();
-        // A misspelt field would be kept as one that nobody knows.
-        let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
-        change_spec(&some, &own).map_err(taskpawl::Error::from)?;
         Ok(fields)
     }
 }

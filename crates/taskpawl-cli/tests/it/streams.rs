@@ -54,7 +54,7 @@ fn text_from_tasks_does_nothing_to_a_terminal() {
             HOSTILE,
         ][..],
         &["update", "x", "--context", &format!("k={HOSTILE}"), "--metadata", &format!("{HOSTILE}=1")],
-        &["update", "x", "--set", &format!("{HOSTILE}={{\"{HOSTILE_KEY}\": 1}}")],
+        &["update", "x", "--set", &format!("x-{HOSTILE}={{\"{HOSTILE_KEY}\": 1}}")],
         &["note", "x", HOSTILE],
         &["block", "x", "--reason", HOSTILE],
         &["add-tool-call", "x", "--tool", HOSTILE],

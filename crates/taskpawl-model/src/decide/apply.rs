@@ -21,6 +21,7 @@ use super::again::How;
 use super::follow::{Standing, WHOLE};
 use super::naming::Naming;
 use super::params::Values;
+use super::unknown;
 
 /// Why a task was cancelled by `--prune`: applying it again brings it back.
 const PRUNED: &str = "gone from the plan file";
@@ -59,6 +60,7 @@ impl Draft<'_> {
             // What begins anew may change.
             work.reopen_all(self)?;
         }
+        unknown::refuse(self, apply, &work.keys)?;
         work.compare_values(self)?;
         work.make_new(self)?;
         work.change_present(self)?;
@@ -176,7 +178,7 @@ impl<'p> Work<'p> {
             if self.keys[position].is_some() {
                 continue;
             }
-            super::author::check_authored(&task.spec, &task.calls)?;
+            super::author::check_filled(&task.spec)?;
             let (id, name) = (&self.ids[position], Some(self.apply.name.as_str()));
             if task.id.is_some() {
                 // It was looked for when the tasks were found.
@@ -326,7 +328,7 @@ impl<'p> Work<'p> {
         after: &Applied<'_>,
     ) -> Decided<()> {
         super::author::check_values(&after.spec)?;
-        super::author::check_authored(&after.spec, &self.apply.plan.tasks[position].calls)?;
+        super::author::check_filled(&after.spec)?;
         let key = self.key(position);
         let stood = draft.task(key)?;
         let spec = merge_spec(before.map(|before| &*before.spec), &after.spec, &stood.spec)?;
@@ -516,7 +518,7 @@ impl<'p> Work<'p> {
     }
 }
 
-fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
+pub(super) fn applied(draft: &Draft<'_>, key: Key) -> Decided<Option<Applied<'static>>> {
     let text = draft.view.applied(key)?;
     // What an older version wrote in another form counts as different: the task then follows the file anew.
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))

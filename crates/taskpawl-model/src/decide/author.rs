@@ -9,7 +9,7 @@ use crate::cycle::{self, Edge};
 use crate::draft::{Decided, Draft};
 use crate::event::{Change, EventKind, TaskCreated};
 use crate::limits::{MAX_DEPTH, is_too_deep};
-use crate::plan::{change_spec, refused_call_field, refused_task_field, spec_fields};
+use crate::plan::{change_spec, refused_call_field, refused_metadata_field, refused_task_field, spec_fields};
 use crate::record::{CallRecord, Node, Note, Phase, TaskRecord, Work};
 use crate::refusal::Refusal;
 use crate::spec::{Map, NewCall, TASK_FIELDS, TaskSpec, Trigger, to_map};
@@ -76,13 +76,19 @@ const STATE_FIELDS: &[&str] = &[
 impl Draft<'_> {
     pub(super) fn create(&mut self, task: &NewTask) -> Decided<()> {
         check_id(task.id.as_str()).map_err(Refusal::from)?;
+        self.create_stored(task)
+    }
+
+    /// As [`create`](Self::create), of a task whose id was checked: one that has a prefix may be longer.
+    pub(super) fn create_stored(&mut self, task: &NewTask) -> Decided<()> {
         let named = task.plan.as_deref();
         let dependencies = task.dependencies.iter().map(|id| self.resolve_in(named, id));
         let dependencies = dependencies.collect::<Decided<Vec<_>>>()?;
         let parent = task.parent.as_deref().map(|id| self.resolve_in(named, id)).transpose()?;
         check_trigger(&task.id, &task.spec, !dependencies.is_empty())?;
         check_milestone(&task.spec, !task.calls.is_empty())?;
-        check_authored(&task.spec, &task.calls)?;
+        check_filled(&task.spec)?;
+        check_own_fields(&task.spec, &task.calls)?;
         if task.spec.repeat.is_some() && task.calls.is_empty() {
             return Err(invalid("repeat", "the calls of a task are what is repeated, and it has none").into());
         }
@@ -101,7 +107,7 @@ impl Draft<'_> {
     }
 
     /// Finds a task as the file of a plan calls it, else as [`resolve`](Self::resolve) does.
-    fn resolve_in(&self, plan: Option<&str>, id: &str) -> Decided<Key> {
+    pub(super) fn resolve_in(&self, plan: Option<&str>, id: &str) -> Decided<Key> {
         let record = plan.map(|plan| self.view.plan(plan)).transpose()?.flatten();
         let stored = record.map(|record| record.stored_id(&TaskId::from(id)));
         match stored.map(|id| self.find_id(id.as_str())).transpose()?.flatten() {
@@ -290,13 +296,12 @@ impl Draft<'_> {
         }
         let mut changed = BTreeMap::new();
         let mut after = record.clone();
-        for (field, value) in fields {
-            if field == "dependencies" {
-                self.replace_dependencies(key, value, &mut changed)?;
-            } else {
-                let value = read_field(&record.spec, field, value)?;
-                change_field(&mut after, field, &value, &mut changed)?;
-            }
+        let (needs, fields) = read_fields(&record.spec, fields)?;
+        if let Some(needs) = needs {
+            self.replace_dependencies(key, &needs, &mut changed)?;
+        }
+        for (field, value) in &fields {
+            change_field(&mut after, field, value, &mut changed)?;
         }
         if ["assignee", "milestone"].iter().any(|field| changed.contains_key(*field)) {
             self.refuse_for_person(key, "update")?;
@@ -306,7 +311,7 @@ impl Draft<'_> {
         if changed.contains_key("dependencies") {
             self.update_task(key, |_| ())?;
         }
-        after.note_writer(Some(&record), &written_context(fields), self.writer);
+        after.note_writer(Some(&record), &written_context(&fields), self.writer);
         if after != record {
             self.update_spec(key, |now| {
                 now.spec = after.spec;
@@ -504,17 +509,19 @@ fn with_hint(field: &str, problem: &dyn std::fmt::Display, hint: &str) -> Refusa
     invalid(field, format!("{problem}{end}"))
 }
 
-/// Refuses what an author may not write and other programs may have: texts that say nothing, and unknown fields.
-pub(super) fn check_authored(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
-    if let Some((field, fault)) = fault::blank_in_task(spec) {
-        return Err(meaningless(field, &fault).into());
+/// Refuses texts that say nothing, which other programs may have and authors may not.
+pub(super) fn check_filled(spec: &TaskSpec) -> Decided<()> {
+    match fault::blank_in_task(spec) {
+        Some((field, fault)) => Err(meaningless(field, &fault).into()),
+        None => Ok(()),
     }
-    check_own_fields(spec, calls)
 }
 
-/// Refuses fields that are not known and look like one that is, by the rules of plan files.
+/// Refuses fields that are not known, by the rules of plan files.
 fn check_own_fields(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
+    let of_metadata = spec.metadata.keys().filter_map(|field| Some((field, refused_metadata_field(field)?)));
     let of_task = spec.extra.keys().filter_map(|field| Some((field, refused_task_field(field)?)));
+    let of_task = of_task.chain(of_metadata);
     let of_calls = calls.iter().flat_map(|call| call.spec.extra.keys());
     let mut of_calls = of_calls.filter_map(|field| Some((field, refused_call_field(field)?)));
     match of_task.chain(of_calls.by_ref()).next() {
@@ -523,23 +530,34 @@ fn check_own_fields(spec: &TaskSpec, calls: &[NewCall]) -> Decided<()> {
     }
 }
 
-/// Returns the value of a field as plan files have it, in its long form.
-fn read_field(spec: &TaskSpec, field: &str, value: &Value) -> Decided<Value> {
-    let is_own = ["metadata", "context"].contains(&field) || STATE_FIELDS.contains(&field);
-    // What the store has of a field is kept and may change, whoever knows it.
-    if is_own || spec.extra.contains_key(field) {
-        return Ok(value.clone());
+/// Returns the dependencies that a change gives, and its other fields as plan files have them, in their long form.
+fn read_fields(spec: &TaskSpec, fields: &Map) -> Decided<(Option<Value>, Map)> {
+    let (mut kept, mut read) = (Map::new(), Map::new());
+    for (field, value) in fields {
+        // The store merges two of them. What it has of any other is kept and may change, whoever knows it.
+        let is_kept = ["dependencies", "needs", "metadata", "context"].contains(&field.as_str())
+            || spec.extra.contains_key(field);
+        let into = if is_kept { &mut kept } else { &mut read };
+        into.insert(field.clone(), value.clone());
     }
-    let some = TaskSpec { name: field.to_owned(), ..TaskSpec::default() };
-    let changed = change_spec(&some, &Map::from_iter([(field.to_owned(), value.clone())]));
-    let changed = changed.map_err(|errors| match errors.errors() {
-        [error, ..] => with_hint(field, &error.problem, error.hint.as_deref().unwrap_or_default()),
-        [] => invalid(field, errors.to_string()),
-    })?;
-    if !TASK_FIELDS.contains(&field) {
-        return Ok(value.clone());
+    let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
+    let changed = change_spec(&some, &read).map_err(Refusal::from)?;
+    let mut long = spec_fields(&changed);
+    for (field, value) in read {
+        let value = if TASK_FIELDS.contains(&field.as_str()) {
+            long.remove(&field).unwrap_or_default()
+        } else {
+            value
+        };
+        kept.insert(field, value);
     }
-    Ok(spec_fields(&changed).remove(field).unwrap_or_default())
+    let needs = match (kept.remove("dependencies"), kept.remove("needs")) {
+        (Some(_), Some(_)) => {
+            return Err(invalid("needs", "`dependencies` says the same thing; keep one").into());
+        }
+        (one, other) => one.or(other),
+    };
+    Ok((needs, kept))
 }
 
 fn taken(id: &TaskId) -> Refusal {
@@ -708,7 +726,14 @@ fn merge_metadata(record: &mut TaskRecord, value: &Value) -> Decided<()> {
                 )
                 .into());
             }
-            _ => set_or_remove(&mut record.spec.metadata, name, value),
+            _ => {
+                if let Some((problem, hint)) = refused_metadata_field(name)
+                    && !record.spec.metadata.contains_key(name)
+                {
+                    return Err(with_hint("metadata", &problem, &hint).into());
+                }
+                set_or_remove(&mut record.spec.metadata, name, value);
+            }
         }
     }
     Ok(())

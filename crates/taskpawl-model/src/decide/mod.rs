@@ -28,6 +28,7 @@ mod retry;
 mod run;
 mod step;
 mod undo;
+mod unknown;
 
 pub(crate) use needs::Holder;
 

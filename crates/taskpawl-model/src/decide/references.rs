@@ -179,15 +179,21 @@ fn has_expressions(record: &TaskRecord, calls: &[CallRecord]) -> bool {
 
 /// Refuses names in `trustInputs` that no expression reads: they would promise what they do not do.
 fn check_trusted_inputs(record: &TaskRecord, calls: &[CallRecord]) -> Decided<()> {
-    let names: BTreeSet<&str> = calls.iter().flat_map(|call| trusted_inputs(&record.spec, &call.spec)).collect();
+    let names: BTreeSet<&str> =
+        calls.iter().flat_map(|call| trusted_inputs(&record.spec, &call.spec)).collect();
     if names.is_empty() && record.spec.trust_inputs.is_empty() {
         return Ok(());
     }
     let sites = sites(record, calls)?;
     let read: BTreeSet<&str> = sites.iter().flat_map(|site| &site.mentions).filter_map(input_of).collect();
-    match names.into_iter().chain(record.spec.trust_inputs.iter().map(String::as_str)).find(|name| !read.contains(name)) {
+    match names
+        .into_iter()
+        .chain(record.spec.trust_inputs.iter().map(String::as_str))
+        .find(|name| !read.contains(name))
+    {
         Some(name) => {
-            let problem = format!("no expression of the task reads a task or a value of its context called `{name}`");
+            let problem =
+                format!("no expression of the task reads a task or a value of its context called `{name}`");
             Err(Refusal::InvalidField { field: "trustInputs".to_owned(), problem }.into())
         }
         None => Ok(()),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::node::{Entry, Node, shortened};
 use super::reader::{Reader, Segment};
 use super::sites::Stage;
-use super::vocabulary::CALL;
+use super::vocabulary::{CALL, is_own_field};
 use super::{PlanProblem, Position};
 use crate::{CallId, CallSpec, Map, NewCall, PlanAccess, Shared};
 
@@ -56,8 +56,11 @@ impl<'n> Reader<'n> {
         let mut call = NewCall { id: None, spec: Shared::default() };
         let mut tools: Vec<&'n Entry<'n>> = Vec::new();
         let errors = self.errors.len();
+        // A tool may be called as a field of the author's own is, but not beside another tool.
+        let has_tool = entries.iter().any(|entry| Self::names_tool(entry) && !is_own_field(&entry.key));
+        let is_tool = |entry: &Entry| Self::names_tool(entry) && !(has_tool && is_own_field(&entry.key));
         for entry in entries {
-            if form == Form::Tool && Self::names_tool(entry) {
+            if form == Form::Tool && is_tool(entry) {
                 tools.push(entry);
             } else {
                 self.within(Segment::Key(&entry.key), |reader| reader.call_field(&mut call, form, entry));
@@ -96,9 +99,7 @@ impl<'n> Reader<'n> {
     /// known field may be meant.
     fn names_tool(entry: &Entry) -> bool {
         let args = entry.value.as_object().is_some() || entry.value.is_null();
-        !CALL.is_known(&entry.key)
-            && !CALL.is_state(&entry.key)
-            && (args || CALL.refuse(&entry.key).is_none())
+        !CALL.is_known(&entry.key) && !CALL.is_state(&entry.key) && (args || !CALL.resembles(&entry.key))
     }
 
     fn refuse_tools(&mut self, node: &Node, tools: &[&Entry]) {

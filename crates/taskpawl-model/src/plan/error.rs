@@ -14,7 +14,7 @@ pub struct PlanErrors(Vec<PlanError>);
 
 impl PlanErrors {
     /// Sorts the errors by where they stand. There is at least one.
-    pub(super) fn new(mut errors: Vec<PlanError>) -> Self {
+    pub(crate) fn new(mut errors: Vec<PlanError>) -> Self {
         errors.sort_by_key(|error| error.at);
         Self(errors)
     }
@@ -317,6 +317,12 @@ pub enum PlanProblem {
     #[error("subtasks are nested more than {limit} deep")]
     Nested {
         /// The most levels.
+        limit: usize,
+    },
+    /// There are more tasks than may be written at once.
+    #[error("more than {limit} tasks are written at once")]
+    TooManyTasks {
+        /// The most tasks.
         limit: usize,
     },
     /// A milestone has tool calls.

@@ -25,14 +25,16 @@ pub(crate) use expand::{expand_call, spec_fields};
 pub(crate) use expressions::Scope;
 pub(crate) use node::shortened;
 pub(crate) use sites::Stage;
-pub(crate) use vocabulary::{refused_call_field, refused_task_field, word_hint};
+pub(crate) use vocabulary::{
+    refused_call_field, refused_metadata_field, refused_plan_field, refused_task_field, word_hint,
+};
 
 pub use error::{PlanError, PlanErrors, PlanProblem};
 pub use expand::expand_plan;
 pub use parse::{
-    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value,
-    task_from_json,
+    call_from_json, change_spec, parse_call, parse_plan, parse_task, plan_from_json, plan_value, read_plan,
+    read_plan_up_to, task_from_json,
 };
 pub use reliance::Reliance;
 pub use types::{Budget, Param, ParamType, Plan, PlanSource, PlanTask, Position};
-pub use vocabulary::{PlanFields, plan_fields};
+pub use vocabulary::{PlanFields, is_own_field, plan_fields};

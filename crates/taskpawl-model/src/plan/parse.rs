@@ -38,7 +38,33 @@ pub(super) const BUDGET: Shape = Shape {
 /// # Errors
 /// Everything that is wrong with the plan, each with its place; of a text that is neither JSON nor YAML, the first.
 pub fn parse_plan(text: &str) -> Result<Plan, PlanErrors> {
+    plan_of(text, false, None)
+}
+
+/// Returns the plan that a JSON or YAML text describes, by the rules of [`parse_plan`], to be applied.
+///
+/// Unknown fields are noted in [`Plan::unknown`] and [`PlanTask::unknown`]. Applying the plan refuses them, but for those that the store
+/// has as they are: 0.1 took them, and a file that has not changed is not refused.
+///
+/// # Errors
+/// Everything else that is wrong with the plan.
+pub fn read_plan(text: &str) -> Result<Plan, PlanErrors> {
+    // Of a plan that is wrong elsewhere, everything is said at once.
+    plan_of(text, true, None).or_else(|_| plan_of(text, false, None))
+}
+
+/// Returns the plan as [`read_plan`] does, if it has at most `max_tasks` tasks: what is kept of more tasks than this is never in memory.
+///
+/// # Errors
+/// As [`read_plan`], and [`TooManyTasks`](PlanProblem::TooManyTasks).
+pub fn read_plan_up_to(text: &str, max_tasks: usize) -> Result<Plan, PlanErrors> {
+    plan_of(text, true, Some(max_tasks)).or_else(|_| plan_of(text, false, Some(max_tasks)))
+}
+
+fn plan_of(text: &str, keeps_unknown: bool, max_tasks: Option<usize>) -> Result<Plan, PlanErrors> {
     from_text(text, |reader, node| {
+        reader.keeps_unknown = keeps_unknown;
+        reader.max_tasks = max_tasks;
         let mut plan = reader.plan(node);
         plan.tasks = link::link(reader);
         Some(plan)
@@ -173,6 +199,7 @@ impl<'n> Reader<'n> {
         {
             self.plan_fields(&mut plan, node, entries);
         }
+        plan.unknown = std::mem::take(&mut self.unknown);
         plan.defaults = std::mem::take(&mut self.defaults.given);
         plan.resources = std::mem::take(&mut self.capacities);
         plan

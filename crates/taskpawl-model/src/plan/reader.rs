@@ -28,6 +28,12 @@ pub(super) struct Reader<'n> {
     pub(super) sites: Vec<Site<'n>>,
     /// Whether the defaults are being read.
     pub(super) in_defaults: bool,
+    /// The most tasks that are read; without it all are.
+    pub(super) max_tasks: Option<usize>,
+    /// Whether unknown fields are noted and kept, for the rules to decide about: the store may have them from an older version.
+    pub(super) keeps_unknown: bool,
+    /// Unknown fields that are kept, of what is being read.
+    pub(super) unknown: Vec<PlanError>,
     /// Whether the plan is a part of one that the store has: what it does not know may be there.
     pub(super) is_part: bool,
     /// The names of the parameters that the plan declares.
@@ -365,7 +371,7 @@ impl<'n> Reader<'n> {
         Some(())
     }
 
-    /// Keeps a field that nobody knows, unless it looks like one that is known or tells what has happened.
+    /// Keeps a field of the author's own, and reports any other that is not known.
     pub(super) fn unknown(
         &mut self,
         extra: &mut Map,
@@ -375,9 +381,13 @@ impl<'n> Reader<'n> {
     ) {
         if let Some((problem, hint)) = vocabulary.refuse(key) {
             self.report_with(key_at, problem, hint);
-        } else {
-            let value = self.json(node);
-            extra.insert(key.to_owned(), value);
+            let is_unknown = |error: &PlanError| matches!(error.problem, PlanProblem::UnknownField { .. });
+            if !self.keeps_unknown || !self.errors.last().is_some_and(is_unknown) {
+                return;
+            }
+            self.unknown.extend(self.errors.pop());
         }
+        let value = self.json(node);
+        extra.insert(key.to_owned(), value);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::node::{Entry, Node};
 use super::reader::{Reader, Segment};
-use super::vocabulary::TASK;
+use super::vocabulary::{TASK, refused_metadata_field};
 use super::{PlanProblem, PlanTask, Position};
 use crate::fault;
 use crate::{CallSpec, Map, Mode, NewCall, Priority, TaskId, TaskSpec, Trigger};
@@ -82,6 +82,9 @@ impl<'n> Reader<'n> {
             self.wrong_type(node, "a list of tasks");
         }
         for (index, item) in items.iter().enumerate() {
+            if self.is_full(item) {
+                return;
+            }
             self.within(Segment::Index(index), |reader| {
                 if item.as_str().is_some() {
                     reader.bare_task(item, index);
@@ -90,6 +93,17 @@ impl<'n> Reader<'n> {
                 }
             });
         }
+    }
+
+    /// Returns whether as many tasks were read as may be, and reports it at the first one beyond: what is read of each takes a multiple
+    /// of its text.
+    fn is_full(&mut self, node: &Node) -> bool {
+        let Some(limit) = self.max_tasks.filter(|limit| self.drafts.len() >= *limit) else { return false };
+        let problem = PlanProblem::TooManyTasks { limit };
+        if !self.errors.iter().any(|error| error.problem == problem) {
+            self.report_with(node.at, problem, "write them in parts");
+        }
+        true
     }
 
     /// A bare text is the name of a manual task.
@@ -116,9 +130,11 @@ impl<'n> Reader<'n> {
         }
         let number = self.drafts.len();
         let mut draft = self.new_draft(node.at, place);
+        let before = self.unknown.len();
         for entry in entries {
             self.within(Segment::Key(&entry.key), |reader| reader.task_field(&mut draft, entry));
         }
+        draft.task.unknown = self.unknown.split_off(before);
         self.check(&mut draft);
         self.drafts.push(draft);
         self.nested(entries, number, depth);
@@ -247,10 +263,8 @@ impl<'n> Reader<'n> {
 
     /// Reads metadata of the author's own, which is all but what looks like a field of ours.
     pub(super) fn own_metadata(&mut self, metadata: &mut Map, entry: &'n Entry<'n>) {
-        let bare: String = entry.key.chars().filter(|c| c.is_alphanumeric()).collect();
-        if let Some(meant) = ["toolCalls", "context"].iter().find(|field| field.eq_ignore_ascii_case(&bare)) {
-            let problem = PlanProblem::UnknownField { field: entry.key.to_string(), of: "`metadata`" };
-            self.report_with(entry.key_at, problem, format!("did you mean `{meant}`?"));
+        if let Some((problem, hint)) = refused_metadata_field(&entry.key) {
+            self.report_with(entry.key_at, problem, hint);
         }
         let value = self.json(&entry.value);
         metadata.insert(entry.key.to_string(), value);
@@ -283,6 +297,8 @@ impl<'n> Reader<'n> {
                 };
                 if item.as_str().is_some() {
                     reader.filled(item).map(|text| Subtask::Named(named(text)))
+                } else if reader.is_full(item) {
+                    None
                 } else {
                     reader.task(item, place, depth + 1).map(Subtask::Nested)
                 }

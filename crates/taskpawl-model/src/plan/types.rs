@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{PlanError, PlanErrors};
 use crate::spec::{Map, NewCall, TaskSpec, word_enum};
 use crate::{Period, Shared, TaskId};
 
@@ -35,10 +36,24 @@ pub struct Plan {
     pub notify: Vec<String>,
     /// The tasks, each after the task that it is a subtask of.
     pub tasks: Vec<PlanTask>,
-    /// Fields that this version does not know.
+    /// Fields of the author's own, and those that this version does not know.
     pub extra: Map,
+    /// Those of its fields, and of its defaults, that are refused unless the store has them: see [`read_plan`](crate::read_plan).
+    pub unknown: Vec<PlanError>,
     /// The file that it was read from; none where it is known by its name alone.
     pub source: Option<PlanSource>,
+}
+
+impl Plan {
+    /// Refuses the unknown fields that were kept when the plan was read, for those who do not compare it with a store.
+    ///
+    /// # Errors
+    /// There are such fields.
+    pub fn refuse_unknown(&self) -> Result<(), PlanErrors> {
+        let of_tasks = self.tasks.iter().flat_map(|task| &task.unknown);
+        let errors: Vec<PlanError> = self.unknown.iter().chain(of_tasks).cloned().collect();
+        if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
+    }
 }
 
 /// The file of a plan.
@@ -69,6 +84,8 @@ pub struct PlanTask {
     pub names: BTreeMap<String, usize>,
     /// The task that it is a subtask of: a position in [`Plan::tasks`], smaller than its own.
     pub parent: Option<usize>,
+    /// Those of its fields, and of its calls, that are refused unless the store has them: see [`read_plan`](crate::read_plan).
+    pub unknown: Vec<PlanError>,
     /// Where it stands in the file.
     pub at: Position,
 }

@@ -1,11 +1,15 @@
-//! Which fields are known, and what an unknown one was probably meant to be.
+//! The fields that authors may write, and the field that an unknown one was probably meant to be.
 //!
-//! Unknown fields survive, for what comes later; a misspelt one would survive too and do nothing, so it is refused.
+//! An unknown field would be kept and do nothing, so authors are refused it wherever they write. Names that begin with `x-` are free for
+//! fields of their own. Unknown fields of a store, of an import or of an older version are kept.
 
 use super::PlanProblem;
 use super::node::shortened;
 
-/// The fields of one kind of object whose unknown fields survive.
+/// The beginning of the name of every field of an author's own.
+const OWN: &str = "x-";
+
+/// The fields of one kind of object.
 pub(super) struct Vocabulary {
     /// What the object is, with an article.
     what: &'static str,
@@ -38,6 +42,11 @@ pub(super) const PLAN: Vocabulary = Vocabulary {
         (&["steps", "jobs", "nodes"], "write `tasks`"),
         (&["inputs", "parameters", "variables", "vars"], "write `params`"),
         (&["id", "title"], "write `name`"),
+        (
+            &["env", "environment", "cwd", "shell"],
+            "write it at the calls, as `call: {shell: {command: …, env: …}}`",
+        ),
+        (&["maxparallel", "concurrency", "jobslimit"], "give `--jobs` to the run, or write `resources`"),
     ],
     own: "`metadata` of a task",
 };
@@ -119,7 +128,16 @@ pub(super) const TASK: Vocabulary = Vocabulary {
         (&["due", "deadline"], "write `dueDate`"),
         (&["children", "tasks"], "write `subtasks`"),
         (&["if", "condition"], "write `when`"),
-        (&["loop", "items"], "write `forEach: {in: …}`"),
+        (&["loop", "items", "matrix", "withitems", "strategy"], "write `forEach: {in: …}`"),
+        (&["retries", "maxretries", "maxattempts", "attempts", "retrycount"], "write `retry: {attempts: …}`"),
+        (
+            &["timeoutseconds", "timeoutsecs", "timeoutminutes", "timeoutms", "maxduration"],
+            "write `timeout`, as in `timeout: 30s`",
+        ),
+        (
+            &["continueonerror", "allowfailure", "ignoreerrors", "ignorefailure", "onfailure", "always"],
+            "write `trigger: all_finished` at the tasks that are to run after a failure",
+        ),
     ],
     own: "`metadata` or `context`",
 };
@@ -165,8 +183,14 @@ pub(super) const CALL: Vocabulary = Vocabulary {
         (&["arguments", "input", "parameters", "params", "with"], "write `args`"),
         (&["cwd", "env", "stdin"], "write `{shell: {command: …, cwd: …, env: …}}`"),
         (&["if", "condition"], "write `when`"),
+        (&["retries", "maxretries", "maxattempts", "retrycount"], "write `retry: {attempts: …}`"),
+        (
+            &["timeoutseconds", "timeoutsecs", "timeoutminutes", "timeoutms", "maxduration"],
+            "write `timeout`, as in `timeout: 30s`",
+        ),
+        (&["output", "outputs", "register"], "write `saveAs`"),
     ],
-    own: "`args`",
+    own: "`metadata` of the task",
 };
 
 /// The fields that plan files may have, short forms included.
@@ -187,7 +211,12 @@ pub fn plan_fields() -> PlanFields {
     PlanFields { plan: PLAN.known, task: TASK.known, call: CALL.known, objects: super::options::OBJECTS }
 }
 
-/// Returns why an author may not give a task a field that is not known, and what to do; nothing when it may stay.
+/// Returns why an author may not give a plan a field that is not known, and what to do; nothing for one of the author's own.
+pub(crate) fn refused_plan_field(field: &str) -> Option<(PlanProblem, String)> {
+    if PLAN.is_known(field) { None } else { PLAN.refuse(field) }
+}
+
+/// Returns the same of a task.
 pub(crate) fn refused_task_field(field: &str) -> Option<(PlanProblem, String)> {
     TASK.refuse(field)
 }
@@ -195,6 +224,14 @@ pub(crate) fn refused_task_field(field: &str) -> Option<(PlanProblem, String)> {
 /// Returns the same of a tool call.
 pub(crate) fn refused_call_field(field: &str) -> Option<(PlanProblem, String)> {
     CALL.refuse(field)
+}
+
+/// Returns the same of the metadata of a task, where all names are free but those of what else stands there.
+pub(crate) fn refused_metadata_field(field: &str) -> Option<(PlanProblem, String)> {
+    let bare: String = field.chars().filter(|c| c.is_alphanumeric()).collect();
+    let meant = ["toolCalls", "context"].into_iter().find(|known| known.eq_ignore_ascii_case(&bare))?;
+    let problem = PlanProblem::UnknownField { field: shortened(field), of: "`metadata`" };
+    Some((problem, format!("did you mean `{meant}`?")))
 }
 
 impl Vocabulary {
@@ -210,20 +247,50 @@ impl Vocabulary {
         self.state.contains(&field)
     }
 
-    /// Returns why a field that is not known is refused, and what to do; nothing when it may stay.
-    pub(super) fn refuse(&self, field: &str) -> Option<(PlanProblem, String)> {
+    /// Returns whether a field is a known one in other words: misspelt, of another program, or one that follows from what happened.
+    pub(super) fn resembles(&self, field: &str) -> bool {
         let bare = bare(field);
-        if self.state.iter().any(|state| bare == state.to_lowercase()) {
+        self.is_state_word(&bare)
+            || self.instead_of(&bare).is_some()
+            || nearest(field, self.known.iter().copied()).is_some()
+    }
+
+    /// Returns why a field that is not known is refused, and what to do; nothing for one of the author's own.
+    pub(super) fn refuse(&self, field: &str) -> Option<(PlanProblem, String)> {
+        if is_own_field(field) {
+            return None;
+        }
+        let bare = bare(field);
+        if self.is_state_word(&bare) {
             let hint = "leave it out; what runs and the commands for tasks set it".to_owned();
             return Some((PlanProblem::StateField { field: shortened(field) }, hint));
         }
-        let problem = || PlanProblem::UnknownField { field: shortened(field), of: self.what };
-        if let Some((_, instead)) = self.elsewhere.iter().find(|(words, _)| words.contains(&&*bare)) {
-            return Some((problem(), (*instead).to_owned()));
-        }
-        let nearest = nearest(field, self.known.iter().copied())?;
-        Some((problem(), format!("did you mean `{nearest}`? fields of your own belong in {}", self.own)))
+        let problem = PlanProblem::UnknownField { field: shortened(field), of: self.what };
+        let hint = if let Some(instead) = self.instead_of(&bare) {
+            instead.to_owned()
+        } else if let Some(nearest) = nearest(field, self.known.iter().copied()) {
+            format!("did you mean `{nearest}`? fields of your own belong in {}", self.own)
+        } else {
+            let own = shortened(field);
+            format!("call it `{OWN}{own}` if it is a field of your own, or put it into {}", self.own)
+        };
+        Some((problem, hint))
     }
+
+    fn is_state_word(&self, bare: &str) -> bool {
+        self.state.iter().any(|state| bare == state.to_lowercase())
+    }
+
+    /// Returns what to write instead of a word of other programs.
+    fn instead_of(&self, bare: &str) -> Option<&'static str> {
+        let (_, instead) = self.elsewhere.iter().find(|(words, _)| words.contains(&bare))?;
+        Some(instead)
+    }
+}
+
+/// Returns whether a field is one of the author's own, which taskpawl keeps and never reads.
+pub fn is_own_field(field: &str) -> bool {
+    field.len() > OWN.len() && field.starts_with(OWN)
 }
 
 /// Returns the hint for a word that is none of `words`.
@@ -282,7 +349,7 @@ fn bare(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALL, TASK, nearest};
+    use super::{CALL, PLAN, TASK, nearest};
     use crate::spec::{CALL_FIELDS, TASK_FIELDS};
 
     #[test]
@@ -309,6 +376,18 @@ mod tests {
         }
         for text in ["ticket", "owner", "x", "team", "url", "colour"] {
             assert_eq!(near(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_begin_with_x_and_a_hyphen_are_free() {
+        for vocabulary in [PLAN, TASK, CALL] {
+            for field in ["ticket", "x", "x-", "xticket", "x_ticket", "X-ticket", "", "priorty"] {
+                assert!(vocabulary.refuse(field).is_some(), "{field} of {}", vocabulary.what);
+            }
+            for field in ["x-ticket", "x-status", "x-x"] {
+                assert_eq!(vocabulary.refuse(field), None, "{field} of {}", vocabulary.what);
+            }
         }
     }
 }

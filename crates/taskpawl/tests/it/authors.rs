@@ -113,3 +113,32 @@ fn a_misspelt_field_of_an_update_is_refused_with_what_was_meant() {
     let said = said.map(|fields| update(fields).unwrap_err().to_string());
     insta::assert_snapshot!(said.join("\n"));
 }
+
+#[test]
+fn unknown_fields_that_the_store_has_are_taken_from_a_file_that_is_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tasks.json");
+    let open = || Taskpawl::open(&format!("json:{}", file.display())).unwrap();
+    let plan =
+        |a: &str, b: &str| format!("tasks: [{{id: a, {a} call: {{log: {{message: x}}}}}}, {{id: b, {b}}}]");
+    open().apply_text(&plan("", ""), "p").unwrap();
+    // Version 0.1 took such a field.
+    let mut store: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let tasks = store["tasks"].as_array_mut().unwrap();
+    tasks.iter_mut().find(|task| task["id"] == "a").unwrap()["ticket"] = json!(1);
+    std::fs::write(&file, store.to_string()).unwrap();
+    let plans = open();
+    for _ in 0..2 {
+        plans.apply_text(&plan("ticket: 1,", ""), "p").unwrap();
+        assert_eq!(plans.get_task("a").unwrap().options["ticket"], 1);
+    }
+    assert_eq!(plans.apply_text(&plan("ticket: 1,", "priority: high"), "p").unwrap().changed, ["b".into()]);
+    for (a, b) in [("ticket: 2,", ""), ("ticket: 1,", "ticket: 1"), ("ticket: 1, number: 1,", "")] {
+        let refused = plans.apply_text(&plan(a, b), "p").unwrap_err().to_string();
+        assert_eq!(refused.matches("unknown field").count(), 1, "{refused}");
+        assert!(refused.starts_with("line 1, column "), "{refused}");
+    }
+    let update = |id: &str| plans.update_task(id, Map::from_iter([("ticket".to_owned(), json!(3))]));
+    assert_eq!(update("a").unwrap().options["ticket"], 3, "it may change where it is");
+    update("b").unwrap_err();
+}

@@ -3,8 +3,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taskpawl::model::{
-    CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanNotify, PlanRecord, PlanTask, Refusal, Selector,
-    TaskId, TaskSpec, complete_part, parse_plan, plan_value,
+    CallSpec, Judgement, Means, NewCall, Origin, Plan, PlanError, PlanErrors, PlanNotify, PlanProblem,
+    PlanRecord, PlanTask, Refusal, Selector, TaskId, TaskSpec, complete_part, is_own_field, plan_value,
+    read_plan_up_to,
 };
 use taskpawl::tools::{Registry, ToolError};
 use taskpawl::{ApplyOptions, Manager, Taskpawl};
@@ -20,6 +21,9 @@ use crate::server::refusal::Refused;
 
 /// How a plan is called that has no name.
 const NAME: &str = "plan";
+
+/// The most tasks of one call. A task in memory takes up to 5 kB, however short its text is: the largest message holds 400,000 of them.
+const MAX_TASKS: usize = 40_000;
 
 pub(super) fn definition(within: bool) -> Definition {
     let mut definition = definition_of_plans();
@@ -136,9 +140,21 @@ fn refuse_dry_run(dry_run: bool) -> Result<(), Refused> {
 /// Reads a plan, whether it is an object or a text.
 fn whole_plan(plan: Value) -> Result<Plan, Refused> {
     if let Value::String(text) = plan {
-        return parse_plan(&text).map_err(Refused::Text);
+        return read(&text, Refused::Text);
     }
-    Ok(parse_plan(&into_text(plan))?)
+    read(&into_text(plan), Refused::from)
+}
+
+/// Reads the text of a plan that is not too large for one call.
+fn read(text: &str, refused: fn(PlanErrors) -> Refused) -> Result<Plan, Refused> {
+    read_plan_up_to(text, MAX_TASKS).map_err(|errors| {
+        let is_large = |error: &PlanError| matches!(error.problem, PlanProblem::TooManyTasks { .. });
+        if !errors.errors().iter().any(is_large) {
+            return refused(errors);
+        }
+        let parts = "write it in parts with `merge: true`, which changes nothing of the others";
+        Refused::argument("plan", format!("it has more than {MAX_TASKS} tasks: {parts}"))
+    })
 }
 
 /// Returns a value as text, and drops the value: of a large plan it takes ten times as much memory as the text.
@@ -170,7 +186,7 @@ fn part(manager: &Manager, mut part: Value, name: Option<&str>) -> Result<(Plan,
         }
     }
     let around = manager.read(|view| Ok(complete_part(view, &name, &mut part)?))?;
-    Ok((parse_plan(&into_text(part))?, around as u64))
+    Ok((read(&into_text(part), Refused::from)?, around as u64))
 }
 
 /// Says why the program that a client wrote into a plan will not run.
@@ -246,7 +262,7 @@ fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
     let fields = plan
         .extra
         .keys()
-        .filter(|field| *field != "description")
+        .filter(|field| *field != "description" && !is_own_field(field))
         .map(|field| unknown_field("the plan", field));
     let tasks = plan.tasks.iter().flat_map(|task| warnings_of_task(means, &task.spec, &task.calls));
     let all: BTreeSet<String> = fields.chain(tasks).collect();
@@ -255,7 +271,8 @@ fn warnings(means: &Means, plan: &Plan) -> Vec<String> {
 
 /// Says what of a task nobody here knows.
 pub(super) fn warnings_of_task(means: &Means, spec: &TaskSpec, calls: &[NewCall]) -> Vec<String> {
-    let fields = spec.extra.keys().map(|field| unknown_field("a task", field));
+    let fields = spec.extra.keys().filter(|field| !is_own_field(field));
+    let fields = fields.map(|field| unknown_field("a task", field));
     let unknown = calls.iter().filter(|call| !means.has_tool(&call.spec.tool_name));
     let unknown = unknown.map(|call| means.unknown(&call.spec.tool_name) + RUNS_SKIP);
     fields.chain(unknown).collect()

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use taskpawl::model::{Period, Status, Task, TaskSpec, change_spec};
+use taskpawl::model::{Period, Status, Task};
 use taskpawl::{Ending, Manager};
 
 use super::{Definition, WRITES, answers, number, schema, switch, text};
@@ -17,9 +17,6 @@ use crate::server::refusal::Refused;
 /// What `action` may be.
 pub(in crate::server) const ACTIONS: [&str; 9] =
     ["claim", "renew", "release", "done", "fail", "retry", "reopen", "cancel", "skip"];
-
-/// Fields that the store merges or links instead of replacing them.
-const MERGED: [&str; 3] = ["context", "metadata", "dependencies"];
 
 pub(super) fn definition() -> Definition {
     Definition {
@@ -126,20 +123,8 @@ impl Arguments {
                 "there is nothing to change: give action, fields or note",
             ),
         ];
-        if let Some((name, _, problem)) = useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
-            return Err(Refused::argument(name, problem));
-        }
-        let own: Map<String, Value> = self
-            .fields
-            .iter()
-            .filter(|(name, _)| !MERGED.contains(&name.as_str()))
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect();
-        // A misspelt field would be kept as one that nobody knows.
-        let some = TaskSpec { name: "some".to_owned(), ..TaskSpec::default() };
-        let changed = change_spec(&some, &own)?;
-        match changed.extra.keys().next() {
-            Some(field) => Err(Refused::argument("fields", format!("`{field}` is no field of a task"))),
+        match useless.into_iter().find(|(_, is_useless, _)| *is_useless) {
+            Some((name, _, problem)) => Err(Refused::argument(name, problem)),
             None => Ok(()),
         }
     }

@@ -98,6 +98,14 @@ fn fields_that_are_misspelt_or_elsewhere() {
         ("misspelt", "- {id: a, dependancies: [b], need: [b], dueDat: 2026-01-01, sub_tasks: []}\n"),
         ("of other programs", "- {id: a, depends_on: [b], title: x, cmd: ls, cwd: src, tags: [x], if: y}\n"),
         (
+            "of other runners",
+            "- {id: a, run: x, retries: 3, maxRetries: 3, timeoutSeconds: 3, continue_on_error: true, matrix: {os: [a]}}\n- {id: b, call: {toolName: log, retries: 3, register: x}}\n"
+        ),
+        (
+            "of nobody",
+            "ticket: 1\ntasks:\n- {id: a, ticket: {number: 1}, x: 1, x-: 1}\n- {id: b, call: {toolName: log, colour: red}}\n- {id: c, call: {run: x, colour: {r: 1}}}\n"
+        ),
+        (
             "state",
             "- {id: a, status: done, attempt: 3, createdAt: x, result: 1, notes: [], version: 4, created_at: x}\n"
         ),

@@ -3,7 +3,7 @@
 use serde_json::json;
 use taskpawl_model::{
     Origin, Plan, Priority, TaskId, TaskSpec, Trigger, call_from_json, change_spec, expand_plan, parse_call,
-    parse_plan, parse_task, task_from_json,
+    parse_plan, parse_task, read_plan, task_from_json,
 };
 
 use super::{plan, without_places};
@@ -31,17 +31,17 @@ fn programs_and_tools_have_short_forms() {
 - {id: b, run: [cargo, test]}
 - {id: c, call: {write_file: {path: x, content: "y"}}}
 - {id: d, call: [{sleep: {duration: 1s}, id: pause}, {run: "true", timeout: 5s}, {log: }]}
-- {id: e, toolCalls: [{toolName: exec, args: {argv: [ls]}, saveAs: files, colour: blue}]}
+- {id: e, toolCalls: [{toolName: exec, args: {argv: [ls]}, saveAs: files, x-colour: blue}]}
 - {id: f, calls: {toolName: log}}
-- {id: g, metadata: {toolCalls: [{run: ls}], context: {n: 1}, team: core}, ticket: 12}
+- {id: g, metadata: {toolCalls: [{run: ls}], context: {n: 1}, team: core}, x-ticket: 12}
 "#), @r#"
     {"id":"a","metadata":{"context":{},"toolCalls":[{"args":{"command":"cargo test"},"toolName":"shell"}]},"name":"a"}
     {"id":"b","metadata":{"context":{},"toolCalls":[{"args":{"argv":["cargo","test"]},"toolName":"exec"}]},"name":"b"}
     {"id":"c","metadata":{"context":{},"toolCalls":[{"args":{"content":"y","path":"x"},"toolName":"write_file"}]},"name":"c"}
     {"id":"d","metadata":{"context":{},"toolCalls":[{"args":{"duration":"1s"},"id":"pause","toolName":"sleep"},{"args":{"command":"true"},"timeout":"5s","toolName":"shell"},{"args":{},"toolName":"log"}]},"name":"d"}
-    {"id":"e","metadata":{"context":{},"toolCalls":[{"args":{"argv":["ls"]},"colour":"blue","saveAs":"files","toolName":"exec"}]},"name":"e"}
+    {"id":"e","metadata":{"context":{},"toolCalls":[{"args":{"argv":["ls"]},"saveAs":"files","toolName":"exec","x-colour":"blue"}]},"name":"e"}
     {"id":"f","metadata":{"context":{},"toolCalls":[{"args":{},"toolName":"log"}]},"name":"f"}
-    {"id":"g","metadata":{"context":{"n":1},"team":"core","toolCalls":[{"args":{"command":"ls"},"toolName":"shell"}]},"name":"g","ticket":12}
+    {"id":"g","metadata":{"context":{"n":1},"team":"core","toolCalls":[{"args":{"command":"ls"},"toolName":"shell"}]},"name":"g","x-ticket":12}
     "#);
 }
 
@@ -112,17 +112,17 @@ fn words_that_yaml_once_took_for_true_and_false_are_text() {
 #[test]
 fn defaults_hold_where_a_task_says_nothing_else() {
     insta::assert_snapshot!(tasks(r"
-defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, colour: blue}
+defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, x-colour: blue}
 tasks:
 - id: a
 - {id: b, needs: a, retry: {attempts: 5}, labels: [], timeout: null}
-- {id: c, needs: a, trigger: all_done, priority: null, colour: red}
+- {id: c, needs: a, trigger: all_done, priority: null, x-colour: red}
 - by hand
 "), @r#"
-    {"colour":"blue","id":"a","labels":["x"],"name":"a","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null}
-    {"colour":"blue","dependencies":["a"],"id":"b","labels":null,"name":"b","priority":"high","retry":{"attempts":5},"timeout":null,"trigger":"any_failed"}
-    {"colour":"red","dependencies":["a"],"id":"c","labels":["x"],"name":"c","retry":{"attempts":2},"timeout":"5m","trigger":"all_done"}
-    {"colour":"blue","labels":["x"],"name":"by hand","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null}
+    {"id":"a","labels":["x"],"name":"a","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null,"x-colour":"blue"}
+    {"dependencies":["a"],"id":"b","labels":null,"name":"b","priority":"high","retry":{"attempts":5},"timeout":null,"trigger":"any_failed","x-colour":"blue"}
+    {"dependencies":["a"],"id":"c","labels":["x"],"name":"c","retry":{"attempts":2},"timeout":"5m","trigger":"all_done","x-colour":"red"}
+    {"labels":["x"],"name":"by hand","priority":"high","retry":{"attempts":2},"timeout":"5m","trigger":null,"x-colour":"blue"}
     "#);
 }
 
@@ -186,13 +186,50 @@ fn a_task_knows_where_it_stands() {
 }
 
 #[test]
-fn unknown_fields_survive() {
-    let text = "owner: {team: x}\ndescription: all\ntasks:\n- {id: a, ticket: [1, {k: null}], call: {run: x, shard: 2}}\n";
+fn fields_of_the_author_survive() {
+    let text = "x-owner: {team: x}\ndescription: all\ntasks:\n- {id: a, x-ticket: [1, {k: null}], call: {run: x, x-shard: 2}}\n";
     let plan = plan(text);
-    assert_eq!(plan.extra["owner"], json!({"team": "x"}));
+    assert_eq!(plan.extra["x-owner"], json!({"team": "x"}));
     assert_eq!(plan.extra["description"], "all");
-    assert_eq!(plan.tasks[0].spec.extra["ticket"], json!([1, {"k": null}]));
-    assert_eq!(plan.tasks[0].calls[0].spec.extra["shard"], 2);
+    assert_eq!(plan.tasks[0].spec.extra["x-ticket"], json!([1, {"k": null}]));
+    assert_eq!(plan.tasks[0].calls[0].spec.extra["x-shard"], 2);
+}
+
+#[test]
+fn a_tool_beside_a_field_of_the_author_is_told_from_it() {
+    let of = |call: &str| {
+        let plan = parse_plan(&format!("tasks: [{{id: a, call: {call}}}]")).unwrap();
+        let spec = &plan.tasks[0].calls[0].spec;
+        format!("{} {}", spec.tool_name, serde_json::to_string(&spec.extra).unwrap())
+    };
+    assert_eq!(of("{log: {message: x}, x-note: {a: 1}}"), r#"log {"x-note":{"a":1}}"#);
+    assert_eq!(of("{x-tool: {a: 1}}"), "x-tool {}", "a tool may be called so");
+    assert_eq!(of("{x-tool: {a: 1}, timeout: 5s}"), "x-tool {}");
+}
+
+#[test]
+fn a_plan_to_be_applied_keeps_unknown_fields_and_notes_their_places() {
+    let text = "owner: x\ndefaults: {team: y}\ntasks:\n- {id: a, run: x}\n- {id: b, ticket: 1, subtasks: [{id: c, x-own: 1, call: {toolName: log, shard: 2}}]}\n";
+    let plan = read_plan(text).unwrap();
+    assert_eq!((&plan.extra["owner"], &plan.tasks[1].spec.extra["ticket"]), (&json!("x"), &json!(1)));
+    assert_eq!(plan.tasks[2].calls[0].spec.extra["shard"], 2);
+    let places = |errors: &[taskpawl_model::PlanError]| {
+        errors.iter().map(|error| format!("{} {}", error.at, error.path)).collect::<Vec<_>>().join("; ")
+    };
+    let noted: Vec<String> = plan.tasks.iter().map(|task| places(&task.unknown)).collect();
+    assert_eq!(places(&plan.unknown), "line 2, column 12 defaults.team; line 1, column 1 owner");
+    assert_eq!(
+        noted,
+        ["", "line 5, column 11 tasks[1].ticket", "line 5, column 73 tasks[1].subtasks[0].call.shard"]
+    );
+    let all = plan.refuse_unknown().unwrap_err();
+    assert_eq!(all, parse_plan(text).unwrap_err(), "the same words as where no store is asked");
+    let errors = read_plan(&text.replace("run: x", "run: 5")).unwrap_err();
+    assert_eq!(
+        errors.errors().len(),
+        5,
+        "a plan that is wrong elsewhere is told everything at once: {errors}"
+    );
 }
 
 #[test]
@@ -222,7 +259,7 @@ fn fields_of_a_task_change_one_by_one() {
     let spec = parse_task("{name: a, priority: high, timeout: 5s, metadata: {k: 1}, trigger: all_done}")
         .unwrap()
         .spec;
-    let fields = json!({"timeout": null, "retry": 2, "metadata": {"l": 2}, "team": "x"});
+    let fields = json!({"timeout": null, "retry": 2, "metadata": {"l": 2}, "x-team": "x"});
     let changed = change_spec(&spec, fields.as_object().unwrap()).unwrap();
     let expected = TaskSpec {
         name: "a".to_owned(),
@@ -230,7 +267,7 @@ fn fields_of_a_task_change_one_by_one() {
         trigger: Some(Trigger::AllDone),
         retry: parse_task("{name: a, retry: 2}").unwrap().spec.retry.clone(),
         metadata: json!({"l": 2}).as_object().unwrap().clone(),
-        extra: json!({"team": "x"}).as_object().unwrap().clone(),
+        extra: json!({"x-team": "x"}).as_object().unwrap().clone(),
         ..TaskSpec::default()
     };
     assert_eq!(changed, expected);

@@ -25,19 +25,19 @@ fn a_plan_returns_from_its_long_form() {
 name: all
 description: of it
 params: {dir: {type: string, default: .}, n: {type: integer}}
-defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, resources: gpu, colour: blue}
+defaults: {priority: high, retry: 2, labels: x, trigger: any_failed, timeout: 5m, resources: gpu, x-colour: blue}
 resources: {gpu: 2}
 timeout: 1h
 budget: {calls: 10, duration: 1.5s, cost: 0.25}
-owner: me
+x-owner: me
 tasks:
 - a name
-- {id: b, needs: [a name, outside], labels: [], timeout: null, trigger: null, resources: {}, colour: null}
+- {id: b, needs: [a name, outside], labels: [], timeout: null, trigger: null, resources: {}, x-colour: null}
 - {id: c, needs: b, priority: medium, dueDate: 2026-05-31, milestone: true, trigger: all_done}
 - name: parent
   subtasks: [b, {name: child, run: x, metadata: {k: [1.5, null]}, context: {v: -1}}]
-- {id: d, calls: [{id: x, run: [a, b], saveAs: y, emit: true, planAccess: add, idempotent: false}, {log: {}, extra: {}}], sandbox: {}}
-".replace(", {log: {}, extra: {}}", ", {toolName: log, extra: {}}").as_str());
+- {id: d, calls: [{id: x, run: [a, b], saveAs: y, emit: true, planAccess: add, idempotent: false}, {log: {}, x-extra: {}}], sandbox: {}}
+".replace(", {log: {}, x-extra: {}}", ", {toolName: log, x-extra: {}}").as_str());
 }
 
 #[test]
