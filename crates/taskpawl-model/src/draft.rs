@@ -15,7 +15,7 @@ use crate::refusal::{Refusal, Since};
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{BlockedReason, Cause, Status, TaskState, allowed_by_hand, check_transition};
 use crate::view::{CallChange, Changes, EdgeChange, NewEvent, TaskChange, View, ViewError};
-use crate::{Key, KeyMap, Period, RunId, Shared, TaskId, Timestamp, key_map, undo};
+use crate::{Key, KeyMap, Period, RunId, Shared, SharedText, TaskId, Timestamp, key_map, undo};
 
 pub(crate) type Decided<T> = Result<T, DecideError>;
 
@@ -432,6 +432,11 @@ impl<'a> Draft<'a> {
         }
         self.close_unstarted(key)?;
         self.refresh_node(key)
+    }
+
+    /// Gives the plan of a task another name. Its work stays, and so does everything that was decided about it.
+    pub(crate) fn rename_plan_of(&mut self, key: Key, plan: SharedText) -> Decided<()> {
+        self.write_task(key, true, |record| record.plan = Some(plan))
     }
 
     fn note_former_items(&mut self, key: Key, had_items: bool) -> Decided<()> {

@@ -138,6 +138,24 @@ pub fn resolve(view: &dyn View, text: &str) -> Result<Key, DecideError> {
     }
 }
 
+/// Finds the task that `text` names, first as the files of `plans` call it: their tasks may have a prefix in the store.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_within<'p>(
+    view: &dyn View,
+    plans: impl IntoIterator<Item = &'p str>,
+    text: &str,
+) -> Result<Key, DecideError> {
+    for plan in plans {
+        let Some(record) = view.plan(plan)? else { continue };
+        if let Some(key) = view.key(record.stored_id(&TaskId::from(text)).as_str())? {
+            return Ok(key);
+        }
+    }
+    resolve(view, text)
+}
+
 fn similar_ids(view: &dyn View, text: &str) -> Result<Vec<TaskId>, ViewError> {
     const LOOKED_AT: usize = 500;
     // What is much longer than any id is near to none, and would be compared for minutes.

@@ -63,6 +63,11 @@ impl Selector {
     /// # Errors
     /// The id of a task is unknown or not unique, a plan or label selects nothing, or the view cannot be read.
     pub fn keys(&self, view: &dyn View) -> Result<BTreeSet<Key>, DecideError> {
+        self.keys_beside(view, &[])
+    }
+
+    /// Returns the tasks that it selects beside other selectors: the id of a task is looked for in the plans that these name first.
+    fn keys_beside(&self, view: &dyn View, others: &[Self]) -> Result<BTreeSet<Key>, DecideError> {
         let keys = match self {
             Self::Plan(name) => {
                 let of_plan = find(view, &Query { plan: Some(name.clone()), ..Query::default() })?;
@@ -72,7 +77,9 @@ impl Selector {
                 let labelled = find(view, &Query { labels: vec![name.clone()], ..Query::default() })?;
                 subtrees(view, labelled.into_iter().collect())?
             }
-            Self::Task(id) => subtrees(view, vec![crate::read::resolve(view, id)?])?,
+            Self::Task(id) => {
+                subtrees(view, vec![crate::read::resolve_within(view, named_plans(others), id)?])?
+            }
         };
         let is_known = !keys.is_empty() || matches!(self, Self::Plan(name) if view.plan(name)?.is_some());
         // A slip in a name must not look like work that is done.
@@ -90,9 +97,17 @@ pub fn select(view: &dyn View, selectors: &[Selector]) -> Result<Option<BTreeSet
     }
     let mut keys = BTreeSet::new();
     for selector in selectors {
-        keys.append(&mut selector.keys(view)?);
+        keys.append(&mut selector.keys_beside(view, selectors)?);
     }
     Ok(Some(keys))
+}
+
+/// Returns the plans that selectors name.
+pub(crate) fn named_plans(selectors: &[Selector]) -> impl Iterator<Item = &str> {
+    selectors.iter().filter_map(|selector| match selector {
+        Selector::Plan(name) => Some(name.as_str()),
+        Selector::Label(_) | Selector::Task(_) => None,
+    })
 }
 
 fn find(view: &dyn View, query: &Query) -> Result<BTreeSet<Key>, ViewError> {

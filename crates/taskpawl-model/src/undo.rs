@@ -11,7 +11,7 @@ use crate::record::{CallRecord, PlanRecord, TaskBody, TaskRecord};
 use crate::spec::TaskSpec;
 use crate::status::TaskState;
 use crate::view::{Changes, View, ViewError, ViewResult};
-use crate::{Key, TaskId};
+use crate::{Key, SharedText, TaskId};
 
 /// A command of people and agents that the store can undo, or could before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,9 @@ pub struct TaskImage {
     /// Its specification, where that changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<TaskSpec>,
+    /// The name of its plan, where that changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<SharedText>,
     /// Its other half.
     pub body: TaskBody,
     /// Its calls that changed, by position; `None` where there was none.
@@ -163,7 +166,8 @@ impl Image {
             let calls = calls_before(view, *key, calls.remove(key).unwrap_or_default())?;
             let spec = change.spec_changed.then(|| before.spec.clone().into_inner());
             if spec.is_some() || !calls.is_empty() || !is_same_but_lease(&before.body, &change.record.body) {
-                self.tasks.push(TaskImage { key: *key, spec, body: before.body.into_inner(), calls });
+                let plan = before.plan.filter(|plan| change.record.plan.as_ref() != Some(plan));
+                self.tasks.push(TaskImage { key: *key, spec, plan, body: before.body.into_inner(), calls });
             }
         }
         Ok(())
@@ -284,10 +288,9 @@ pub(crate) fn is_by_hand(command: &Command) -> bool {
         | Command::Note { .. }
         | Command::Apply(_)
         | Command::Import(_)
+        | Command::RenamePlan { .. }
         | Command::Undo { .. } => true,
-        // It changes the plan of tasks, which no image has: the same command takes it back.
-        Command::RenamePlan { .. }
-        | Command::Renew { .. }
+        Command::Renew { .. }
         | Command::Prune(_)
         | Command::StartRun(_)
         | Command::SettleKeys(_)

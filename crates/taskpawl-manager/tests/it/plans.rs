@@ -1,9 +1,11 @@
 //! Several plans in one store: what their tasks are called, and which file is which plan.
 
+use serde_json::json;
 use taskpawl_manager::{ApplyOptions, Error};
-use taskpawl_model::{ApplyReport, PlanSource, parse_plan};
+use taskpawl_model::{ApplyReport, ForecastOptions, PlanSource, Selector, parse_plan, select};
 
-use crate::support::{Desk, said};
+use crate::flow::succeed;
+use crate::support::{Desk, ids, said};
 
 const TWO: &str = "tasks: [{id: build, call: {t: {}}}, {id: test, needs: build, call: {t: {x: '${{ tasks.build.status }}'}}}]";
 
@@ -126,4 +128,93 @@ fn a_plan_without_a_file_takes_that_of_its_first_one() {
     assert_eq!(file(&desk, "p", "p.yaml", TWO).unchanged, 2);
     assert!(refused(&desk, "p", "q.yaml").starts_with("the plan `p` is that of `p.yaml`"));
     assert_eq!(desk.apply(TWO).unchanged, 2, "programs and models know plans by their names");
+}
+
+const EMITS: &str =
+    "tasks: [{id: build, call: {t: {}, emit: true}}, {id: test, needs: build, call: {t: {}}}]";
+
+#[test]
+fn tasks_that_a_call_of_a_prefixed_plan_returns_have_its_prefix() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", "tasks: [{id: build}, {id: test}, {id: more}]");
+    file(&desk, "b", "b.yaml", EMITS);
+    desk.start(&["b.build"]);
+    let tasks = json!([
+        {"id": "more", "needs": ["build"], "neededBy": "test", "call": {"t": {"x": "${{ tasks.build.status }}"}}},
+        {"id": "b.whole", "needs": "more", "call": {"t": {"x": "${{ tasks.build.status }} ${{ tasks.more.status }}"}}},
+        {"name": "nameless"},
+    ]);
+    succeed(&desk, "b.build", "c1", json!({"tasks": tasks}));
+    assert_eq!(
+        desk.states(),
+        "build=todo test=todo more=todo b.build=done b.test=todo b.more=todo b.whole=todo b.build.c1.0=todo",
+        "{:?}",
+        desk.task("b.build").error
+    );
+    assert_eq!(desk.task("b.test").dependencies, ["b.build".into(), "b.more".into()]);
+    assert_eq!(desk.start(&["b.more"]).started[0].args["x"], "done", "`tasks.build` is that of its own plan");
+    succeed(&desk, "b.more", "c1", json!(1));
+    assert_eq!(desk.start(&["b.whole"]).started[0].args["x"], "done done");
+}
+
+#[test]
+fn a_call_that_runs_again_returns_the_same_tasks_of_a_prefixed_plan() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", "tasks: [{id: build}, {id: more}]");
+    file(&desk, "b", "b.yaml", EMITS);
+    let tasks = json!([{"id": "more"}, {"id": "other", "needs": "more"}]);
+    for _ in 0..2 {
+        desk.start(&["b.build"]);
+        succeed(&desk, "b.build", "c1", json!({"tasks": tasks}));
+        assert_eq!(desk.states(), "build=todo more=todo b.build=done b.test=todo b.more=todo b.other=todo");
+        desk.accept(desk.manager.reopen(&ids(&["b.build"]), true));
+    }
+}
+
+#[test]
+fn ids_beside_a_plan_that_is_named_are_those_of_its_file() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    file(&desk, "b", "b.yaml", TWO);
+    let only = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Selector>>();
+    let keys = |words: &[&str]| desk.manager.read(|view| Ok(select(view, &only(words))?)).unwrap().unwrap();
+    assert_eq!(keys(&["plan:b", "build"]), keys(&["plan:b"]), "`build` is `b.build`");
+    assert_ne!(keys(&["build"]), keys(&["b.build"]), "where no plan is named it is the whole id");
+    let forecast = |words: &[&str], what_if: &str| {
+        let what_if = vec![what_if.parse().unwrap()];
+        let options = ForecastOptions { only: only(words), jobs: 1, what_if, ..ForecastOptions::default() };
+        desk.manager.forecast(&options).map(|forecast| forecast.effects.unwrap().blocked)
+    };
+    assert_eq!(forecast(&["plan:b"], "fail:build").unwrap(), ["b.test".into()]);
+    assert_eq!(forecast(&["plan:b"], "fail:b.build").unwrap(), ["b.test".into()]);
+    assert_eq!(forecast(&["plan:a"], "fail:build").unwrap(), ["test".into()]);
+    assert_eq!(forecast(&[], "fail:build").unwrap(), ["test".into()]);
+    assert!(forecast(&["plan:b"], "fail:nowhere").is_err());
+}
+
+#[test]
+fn a_plan_that_was_renamed_has_its_old_name_after_an_undo_and_the_new_one_after_another() {
+    let desk = Desk::new();
+    file(&desk, "z", "z.yaml", "tasks: [{id: build}]");
+    file(&desk, "a", "a.yaml", TWO);
+    desk.accept(desk.manager.rename_plan("a", "y"));
+    desk.accept(desk.manager.undo(None));
+    assert_eq!(desk.task("a.build").plan.as_deref(), Some("a"));
+    assert_eq!(file(&desk, "a", "a.yaml", TWO).unchanged, 2, "it is the plan of its file, with its prefix");
+    let undone = desk.revision();
+    desk.accept(desk.manager.undo(Some(undone)));
+    assert_eq!(desk.task("a.build").plan.as_deref(), Some("y"), "the undo is undone");
+    assert_eq!(file(&desk, "y", "a.yaml", TWO).unchanged, 2);
+}
+
+#[test]
+fn a_name_that_another_plan_has_now_is_not_taken_from_it_by_an_undo() {
+    let desk = Desk::new();
+    file(&desk, "a", "a.yaml", TWO);
+    desk.accept(desk.manager.rename_plan("a", "y"));
+    let renamed = desk.revision();
+    file(&desk, "a", "b.yaml", "tasks: [{id: other}]");
+    let told = desk.refuse(|manager| manager.undo(Some(renamed)));
+    assert!(told.contains("`build` was of the plan `a`, which is another one now"), "{told}");
+    assert_eq!(desk.task("build").plan.as_deref(), Some("y"));
 }

@@ -8,7 +8,7 @@ use crate::cycle::Edge;
 use crate::draft::{Decided, Draft};
 use crate::event::EventKind;
 use crate::plan::plan_from_json;
-use crate::record::{CallError, CallRecord, Phase, TaskRecord};
+use crate::record::{CallError, CallRecord, Phase, PlanRecord, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Origin, TaskSpec};
 use crate::status::{CallStatus, Cause, Status, TaskState};
@@ -202,6 +202,9 @@ fn names_in(value: &Value) -> Option<Vec<String>> {
 pub(super) struct Emission<'e> {
     by: &'e TaskRecord,
     plan: &'e Plan,
+    /// The plan that they join, which knows the prefix of its ids.
+    known: PlanRecord,
+    /// The ids that they have in the store.
     ids: Vec<TaskId>,
     keys: Vec<(Key, Standing)>,
 }
@@ -222,15 +225,16 @@ impl<'e> Emission<'e> {
         call: &CallRecord,
         plan: &'e Plan,
     ) -> Decided<Self> {
+        let known = draft.plan_of(by)?;
         let (mut ids, mut number) = (Vec::with_capacity(plan.tasks.len()), 0_u64);
         for task in &plan.tasks {
             let id = match &task.id {
-                Some(id) => id.clone(),
+                Some(id) => known.stored_id(id),
                 None => draft.free_id(by, call, &mut number)?,
             };
             ids.push(id);
         }
-        Ok(Self { by, plan, ids, keys: Vec::new() })
+        Ok(Self { by, plan, known, ids, keys: Vec::new() })
     }
 
     /// Puts the tasks into the plan, and returns their ids with what they were before.
@@ -282,6 +286,29 @@ impl<'e> Emission<'e> {
         Ok((draft.insert_new(id, plan, &spec, &task.context, &task.calls)?, Standing::New))
     }
 
+    /// Returns the tasks of a prefixed plan that the expressions of an emitted one name as its file does.
+    fn names_outside(&self, draft: &Draft<'_>, key: Key) -> Decided<BTreeMap<String, TaskId>> {
+        let mut names = BTreeMap::new();
+        if self.known.prefix.is_none() && self.known.prefixed.is_empty() {
+            return Ok(names);
+        }
+        for text in draft.mentioned_tasks(key)? {
+            let stored = self.known.stored_id(&TaskId::from(text.as_str()));
+            if draft.find_id(stored.as_str())?.is_some() {
+                names.insert(text, stored);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Finds a task that was there before: of the plan that they join first, as its file calls it.
+    fn find(&self, draft: &Draft<'_>, id: &str) -> Decided<Key> {
+        match draft.find_id(self.known.stored_id(&TaskId::from(id)).as_str())? {
+            Some(key) => Ok(key),
+            None => exact(draft, id),
+        }
+    }
+
     fn put_in_place(&self, draft: &mut Draft<'_>, position: usize, task: &PlanTask) -> Decided<()> {
         let (key, standing) = self.keys[position];
         let parent = task.parent.map(|parent| self.keys[parent].0);
@@ -309,15 +336,16 @@ impl<'e> Emission<'e> {
         let is_new = standing == Standing::New;
         self.put_in_place(draft, position, task)?;
         let inside = task.needs.iter().map(|on| Ok(self.keys[*on].0));
-        let outside = task.needs_outside.iter().map(|id| exact(draft, id.as_str()));
+        let outside = task.needs_outside.iter().map(|id| self.find(draft, id.as_str()));
         for on in inside.chain(outside).collect::<Decided<Vec<_>>>()? {
             if standing == Standing::Known && !draft.depends_on(key, on)? {
                 refuse_started(&draft.task(key)?, "its dependencies")?;
             }
             draft.link(key, on, !is_new)?;
         }
-        let names = task.names.iter().map(|(text, other)| (text.clone(), self.ids[*other].clone()));
-        let names: BTreeMap<_, _> = names.filter(|(text, id)| text != id.as_str()).collect();
+        let mut names = self.names_outside(draft, key)?;
+        names.extend(task.names.iter().map(|(text, other)| (text.clone(), self.ids[*other].clone())));
+        names.retain(|text, id| text != id.as_str());
         if draft.task(key)?.body.names != names {
             draft.update_task(key, |record| record.body.names = names)?;
         }
@@ -333,9 +361,10 @@ impl<'e> Emission<'e> {
     /// Lets another task depend on an emitted one.
     fn let_wait(&self, draft: &mut Draft<'_>, position: usize, name: &str) -> Decided<()> {
         let on = self.keys[position].0;
-        let key = match self.ids.iter().position(|id| id.as_str() == name) {
+        let stored = self.known.stored_id(&TaskId::from(name));
+        let key = match self.ids.iter().position(|id| id.as_str() == name || *id == stored) {
             Some(emitted) => self.keys[emitted].0,
-            None => exact(draft, name)?,
+            None => self.find(draft, name)?,
         };
         if draft.depends_on(key, on)? {
             return Ok(());
@@ -350,6 +379,12 @@ impl<'e> Emission<'e> {
 }
 
 impl Draft<'_> {
+    /// Returns the plan of a task, which knows the prefix of its ids; of a task without plan, one that has none.
+    pub(super) fn plan_of(&self, task: &TaskRecord) -> Decided<PlanRecord> {
+        let known = task.plan.as_deref().map(|plan| self.view.plan(plan)).transpose()?.flatten();
+        Ok(known.unwrap_or_default())
+    }
+
     /// Returns the next id that nobody has or had, or that of a task which the call returned before it began from the start:
     /// `TASK.CALL.0`, …
     fn free_id(&self, by: &TaskRecord, call: &CallRecord, number: &mut u64) -> Decided<TaskId> {

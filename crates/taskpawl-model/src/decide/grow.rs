@@ -8,7 +8,7 @@ use crate::record::{CallRecord, TaskRecord};
 use crate::refusal::Refusal;
 use crate::spec::{Origin, PlanAccess};
 use crate::status::{CallStatus, TaskState};
-use crate::{Key, Plan, TaskId};
+use crate::{Key, Plan, TaskId, check_id};
 
 use super::emit::{Emission, Standing, is_found_during, refuse_started};
 
@@ -23,29 +23,30 @@ impl Draft<'_> {
             Growth::Create(task) => self.create_for(&by, task),
             Growth::Join(plan) => self.join(&by, &call, Plan::clone(plan)),
             Growth::AddCall { id, call } => {
-                let key = self.resolve(id)?;
+                let key = self.resolve_in(by.plan.as_deref(), id)?;
                 let record = self.refuse_unless_added(key, &by)?;
                 refuse_started(&record, "its tool calls")?;
                 self.add_call_to(record.id.as_str(), call)
             }
             Growth::AddDependency { id, on } => {
-                let key = self.resolve(id)?;
-                let on_key = self.resolve_beside(key, on)?;
+                let key = self.resolve_in(by.plan.as_deref(), id)?;
+                let on = self.stored_reference(&by, on)?;
+                let on_key = self.resolve_beside(key, &on)?;
                 let record = self.task(key)?;
                 if !self.is_added_by(key, &record, &by)? {
                     refuse_outside(&record, &by)?;
                     self.refuse_unless_added(on_key, &by)?;
                 }
                 refuse_started(&record, "its dependencies")?;
-                self.add_dependency(id, on)
+                self.add_dependency(record.id.as_str(), &on)
             }
             Growth::Note { id, text } => {
-                let key = self.resolve(id)?;
+                let key = self.resolve_in(by.plan.as_deref(), id)?;
                 let record = self.task(key)?;
                 if !self.is_added_by(key, &record, &by)? {
                     refuse_outside(&record, &by)?;
                 }
-                self.note(id, text)
+                self.note(record.id.as_str(), text)
             }
         }
     }
@@ -98,10 +99,19 @@ impl Draft<'_> {
         Err(beyond(format!("task `{}` is none of those that it has added", record.id)).into())
     }
 
+    /// Returns a reference to a task of the plan of `by` as the store has it, else as it is given.
+    fn stored_reference(&self, by: &TaskRecord, text: &str) -> Decided<String> {
+        let stored = self.plan_of(by)?.stored_id(&TaskId::from(text));
+        let is_there = self.find_id(stored.as_str())?.is_some();
+        Ok(if is_there { stored.to_string() } else { text.to_owned() })
+    }
+
     fn create_for(&mut self, by: &TaskRecord, task: &NewTask) -> Decided<()> {
         let mut task = task.clone();
+        check_id(task.id.as_str()).map_err(Refusal::from)?;
+        task.id = self.plan_of(by)?.stored_id(&task.id);
         if let Some(parent) = &task.parent {
-            let parent = self.resolve(parent)?;
+            let parent = self.resolve_in(by.plan.as_deref(), parent)?;
             refuse_started(&self.refuse_unless_added(parent, by)?, "its subtasks")?;
         }
         let found_during = &mut task.spec.links.get_or_insert_default().discovered_from;
@@ -109,21 +119,24 @@ impl Draft<'_> {
             found_during.push(by.id.clone());
         }
         task.plan = by.plan.clone().map(String::from);
-        self.create(&task)
+        self.create_stored(&task)
     }
 
     fn join(&mut self, by: &TaskRecord, call: &CallRecord, mut plan: Plan) -> Decided<()> {
         self.name_known(by, call, &mut plan)?;
+        let known = self.plan_of(by)?;
         for id in plan.tasks.iter().filter_map(|task| task.id.as_ref()) {
+            let id = known.stored_id(id);
             if let Some(key) = self.find_id(id.as_str())?
                 && !self.is_added_by(key, &self.task(key)?, by)?
             {
-                return Err(Refusal::DuplicateId { id: id.clone(), deleted: false }.into());
+                return Err(Refusal::DuplicateId { id, deleted: false }.into());
             }
         }
         let joined = Emission::new(self, by, call, &plan)?.join(self, &BTreeMap::new())?;
         let mut report = ApplyReport {
             plan: by.plan.clone().map(String::from).unwrap_or_default(),
+            prefix: known.prefix,
             ..ApplyReport::default()
         };
         for (id, key, standing) in joined {

@@ -121,7 +121,7 @@ impl Draft<'_> {
         }
         let keys = self.view.find(&Query { plan: Some(from.to_owned()), ..Query::default() })?;
         for key in &keys {
-            self.update_spec(*key, |record| record.plan = Some(to.into()))?;
+            self.rename_plan_of(*key, to.into())?;
         }
         to.clone_into(&mut record.name);
         self.changes.plans_gone.push(from.to_owned());

@@ -60,6 +60,20 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Returns what the expressions of a task call other tasks.
+    pub(super) fn mentioned_tasks(&self, key: Key) -> Decided<BTreeSet<String>> {
+        let (record, calls) = (self.look_at(key)?, self.look_at_calls(key)?);
+        if !has_expressions(&record, &calls) {
+            return Ok(BTreeSet::new());
+        }
+        let mentions = sites(&record, &calls)?.into_iter().flat_map(|site| site.mentions);
+        let tasks = mentions.filter_map(|mention| match mention.name {
+            Name::Task { task, .. } => Some(task),
+            Name::Param(_) | Name::Context(_) | Name::Item | Name::Index | Name::Attempt => None,
+        });
+        Ok(tasks.collect())
+    }
+
     /// Checks what tasks and everything that comes after them refers to, some edge before them being gone.
     pub(super) fn check_references_behind(&self, keys: &[Key]) -> Decided<()> {
         let mut seen = BTreeSet::new();

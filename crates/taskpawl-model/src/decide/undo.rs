@@ -175,6 +175,7 @@ impl Undoing {
         }
         if touches.is_empty() {
             self.find_gone_and_taken(draft, &mut touches)?;
+            self.find_taken_name(draft, &mut touches)?;
         }
         if touches.is_empty() {
             self.find_running(draft, &mut touches)?;
@@ -209,6 +210,20 @@ impl Undoing {
             } else if task.freed && draft.view.deleted_id(id.as_str())?.is_some() {
                 touches.push(bare(id.clone(), "was the id of another task, which is deleted"));
             }
+        }
+        Ok(())
+    }
+
+    /// The name that a plan had before may be that of another one now: it is told once.
+    fn find_taken_name(&self, draft: &Draft<'_>, touches: &mut Vec<Touch>) -> Decided<()> {
+        let Some((key, name)) =
+            self.image.tasks.iter().find_map(|task| Some((task.key, task.plan.as_deref()?)))
+        else {
+            return Ok(());
+        };
+        if draft.view.plan(name)?.is_some() {
+            touches
+                .push(bare(draft.id(key)?, &format!("was of the plan `{name}`, which is another one now")));
         }
         Ok(())
     }
@@ -424,7 +439,8 @@ fn affected(draft: &Draft<'_>, node: &Node, before: Phase) -> Decided<Vec<Key>> 
 
 fn restore(draft: &mut Draft<'_>, task: &TaskImage) -> Decided<()> {
     let calls = if task.calls.is_empty() { None } else { Some(calls_before(draft.calls(task.key)?, task)) };
-    draft.restore_task(task.key, task.spec.clone(), task.body.clone(), calls)
+    draft.restore_task(task.key, task.spec.clone(), task.body.clone(), calls)?;
+    task.plan.iter().try_for_each(|plan| draft.rename_plan_of(task.key, plan.clone()))
 }
 
 /// Returns whether calls come back that a task does not have now, or has otherwise.

@@ -18,7 +18,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::means;
 use crate::ranks::{Lengths, Taker};
 use crate::record::{CallRecord, Node, Phase, TaskRecord, Work};
-use crate::scope::{Selector, select};
+use crate::scope::{Selector, named_plans, select};
 use crate::status::{BlockedReason, TaskState};
 use crate::view::{View, ViewResult};
 use crate::{CallId, Key, Means, Period, Refusal, TaskId};
@@ -187,7 +187,7 @@ pub fn forecast(view: &dyn View, options: &ForecastOptions) -> Result<Forecast, 
     let mut board = Board::load(view)?;
     let looks = look(&board, options, &is_inside)?;
     free(&mut board, options, &is_inside)?;
-    let effects = suppose(&mut board, &options.what_if)?;
+    let effects = suppose(&mut board, options)?;
     let may_take = |key: Key| is_inside(key) && looks.get(&key).is_none_or(|look| look.lacks.is_none());
     let jobs = options.jobs.max(1);
     let takes = |node: &Node, items: Option<usize>| {
@@ -287,12 +287,12 @@ fn free(board: &mut Board<'_>, options: &ForecastOptions, is_inside: &dyn Fn(Key
 /// Returns the task of each hypothesis; refuses to let one end in two ways.
 fn resolved<'h>(
     view: &dyn View,
-    what_if: &'h [Hypothesis],
+    options: &'h ForecastOptions,
 ) -> Result<Vec<(Key, &'h Hypothesis)>, DecideError> {
     let mut hows = BTreeMap::new();
-    let mut given = Vec::with_capacity(what_if.len());
-    for hypothesis in what_if {
-        let key = crate::read::resolve(view, &hypothesis.task)?;
+    let mut given = Vec::with_capacity(options.what_if.len());
+    for hypothesis in &options.what_if {
+        let key = crate::read::resolve_within(view, named_plans(&options.only), &hypothesis.task)?;
         let before = *hows.entry(key).or_insert(hypothesis);
         if before.how != hypothesis.how {
             let (first, second) = (before.to_string(), hypothesis.to_string());
@@ -304,12 +304,13 @@ fn resolved<'h>(
 }
 
 /// Lets tasks end as they are taken to, and returns what follows at once.
-fn suppose(board: &mut Board<'_>, what_if: &[Hypothesis]) -> Result<Option<Effects>, DecideError> {
+fn suppose(board: &mut Board<'_>, options: &ForecastOptions) -> Result<Option<Effects>, DecideError> {
+    let what_if = &options.what_if;
     if what_if.is_empty() {
         return Ok(None);
     }
     let before = board.nodes.clone();
-    let hypotheses = resolved(board.view, what_if)?;
+    let hypotheses = resolved(board.view, options)?;
     let given: BTreeSet<Key> = hypotheses.iter().map(|(key, _)| *key).collect();
     for (key, hypothesis) in hypotheses {
         match hypothesis.how {
