@@ -6,7 +6,9 @@
 //! - No text of a refusal has more than 2 kB.
 
 mod actors;
+mod fields;
 mod offers;
+mod tables;
 
 use std::collections::BTreeMap;
 
