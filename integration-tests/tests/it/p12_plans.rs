@@ -23,6 +23,59 @@ fn plans() -> [(&'static str, Vec<Value>); 3] {
     ]
 }
 
+/// The most tasks that one call may write.
+const MAX_TASKS: usize = 40_000;
+
+/// Returns the largest plans of tasks that say next to nothing: an id each, a command each, and a chain of them.
+fn short_tasks() -> [(&'static str, Vec<Value>); 3] {
+    let bare = |number: usize| json!({"id": format!("t{number}")});
+    let run = |number: usize| json!({"id": format!("t{number}"), "run": "true"});
+    let chained = |number: usize| match number.checked_sub(1) {
+        Some(before) => json!({"id": format!("t{number}"), "needs": [format!("t{before}")], "run": "true"}),
+        None => run(number),
+    };
+    let all = |task: &dyn Fn(usize) -> Value| (0..MAX_TASKS).map(task).collect();
+    [
+        ("bare tasks", all(&bare)),
+        ("tasks with a command", all(&run)),
+        ("such tasks in a chain", all(&chained)),
+    ]
+}
+
+#[test]
+fn p12_as_many_tasks_as_one_call_may_write_take_little_memory() {
+    let mut figures = Figures::of("p12_as_many_tasks_as_one_call_may_write_take_little_memory", 0);
+    for (what, tasks) in short_tasks() {
+        let peak = peak(&json!({"plan": {"name": "large", "tasks": tasks}}), MAX_TASKS);
+        figures.add(format!("{peak} MiB for {MAX_TASKS} {what}"));
+        assert!(peak < MOST, "{what}: {peak} MiB");
+    }
+}
+
+#[test]
+fn p12_7_mb_of_bare_tasks_are_refused_with_little_memory_and_join_in_parts() {
+    let mut figures = Figures::of("p12_7_mb_of_bare_tasks_are_refused_with_little_memory", 0);
+    let tasks: Vec<Value> = (0..460_000).map(|number| json!({"id": format!("t{number}")})).collect();
+    let arguments = json!({"plan": {"name": "large", "tasks": tasks}});
+    let bytes = arguments.to_string().len();
+    assert!((6_900_000..8_300_000).contains(&bytes), "{bytes} bytes");
+    let home = Home::new();
+    let mut client = McpClient::start(home.program(&["mcp"]));
+    let answer = client.call("plan_write", &arguments);
+    let told = answer["structuredContent"]["error"]["message"].as_str().unwrap();
+    assert!(told.contains("more than 40000 tasks") && told.contains("merge"), "{told}");
+    figures.add(format!("{} MiB for {} tasks that are refused", peak_of(&client), tasks.len()));
+    for part in tasks[..2 * MAX_TASKS].chunks(MAX_TASKS) {
+        let arguments = json!({"plan": {"name": "large", "tasks": part}, "merge": true});
+        assert_ne!(client.call("plan_write", &arguments)["isError"], true);
+    }
+    let peak = peak_of(&client);
+    figures.add(format!("{peak} MiB after two parts of {MAX_TASKS}"));
+    assert!(peak < MOST, "{peak} MiB");
+    drop(client);
+    assert_eq!(home.manager().counts().unwrap().values().sum::<u64>(), 2 * MAX_TASKS as u64);
+}
+
 #[test]
 fn p12_a_plan_of_7_mb_over_mcp_takes_little_memory() {
     let mut figures = Figures::of("p12_a_plan_of_7_mb_over_mcp_takes_little_memory", 0);
@@ -44,10 +97,16 @@ fn peak(arguments: &Value, count: usize) -> u64 {
     let mut client = McpClient::start(home.program(&["mcp"]));
     let answer = client.call("plan_write", arguments);
     assert_ne!(answer["isError"], true, "{answer}");
+    let peak = peak_of(&client);
+    drop(client);
+    assert_eq!(home.manager().counts().unwrap().values().sum::<u64>(), count as u64);
+    peak
+}
+
+/// Returns the largest size of a server so far, in MiB.
+fn peak_of(client: &McpClient) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", client.server_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    drop(client);
-    assert_eq!(home.manager().counts().unwrap().values().sum::<u64>(), count as u64);
     kib >> 10
 }
