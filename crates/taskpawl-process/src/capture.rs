@@ -1,7 +1,7 @@
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Mode, OFlags, access};
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::error::SpawnError;
 use crate::filter::{OutputFilter, filter_file};
 use crate::inlet::Inlet;
+use crate::private::{keep_owner_rights, make_private_directories};
 
 /// How much of what a program prints is taken at once.
 const PIECE: usize = 16 << 10;
@@ -260,7 +261,7 @@ fn read(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
 fn clear(path: &Path) -> io::Result<()> {
     let directory = directory_of(path);
     match access(directory, Access::WRITE_OK | Access::EXEC_OK) {
-        Err(Errno::NOENT) => return make_directory(directory),
+        Err(Errno::NOENT) => return make_private_directories(directory),
         checked => checked?,
     }
     // Mostly there is nothing, and a look costs less than removing that.
@@ -274,21 +275,20 @@ fn clear(path: &Path) -> io::Result<()> {
 fn make(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    match rustix::fs::open(path, flags, mode) {
+    let made = match rustix::fs::open(path, flags, mode) {
         Err(Errno::NOENT) => {
-            make_directory(directory_of(path))?;
-            Ok(rustix::fs::open(path, flags, mode)?.into())
+            make_private_directories(directory_of(path))?;
+            rustix::fs::open(path, flags, mode)
         }
-        opened => Ok(opened?.into()),
-    }
+        opened => opened,
+    };
+    let file = File::from(made?);
+    keep_owner_rights(&file)?;
+    Ok(file)
 }
 
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn make_directory(directory: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 fn lossy(bytes: Vec<u8>) -> String {

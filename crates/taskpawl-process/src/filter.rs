@@ -3,8 +3,10 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::private::{keep_owner_rights, make_private_directories};
 
 /// Says what stays of the output of programs. While a program runs its files hold what it wrote; when it is over, they are
 /// replaced by what the filter makes of them, and only that is read back.
@@ -110,7 +112,7 @@ impl Replacement {
         name.push(".part");
         let part = PathBuf::from(name);
         if let Some(directory) = path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            make_private_directories(directory)?;
         }
         // One that is there was left behind, or leads elsewhere.
         match fs::remove_file(&part) {
@@ -118,6 +120,7 @@ impl Replacement {
             Ok(()) | Err(_) => {}
         }
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&part)?;
+        keep_owner_rights(&file)?;
         let mut new = Self { file, path: part };
         match io::copy(&mut File::open(path)?.take(same), &mut new.file) {
             Ok(_) => Ok(new),

@@ -1,6 +1,6 @@
 //! Files and directories that only their owner may read, and locks on them.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -65,11 +65,25 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
     }
     let above = directory_of(path);
     make_directory(above)?;
-    match private_directory().create(path) {
+    match make_private(path) {
         Ok(()) => sync_directory(above),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(StoreError::io("make the directory", path, error)),
     }
+}
+
+/// Reads a file of text. What is no regular file is refused unread: a pipe that a program has put in its place would be waited for.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    check_regular(&fs::metadata(path)?)?;
+    fs::read_to_string(path)
+}
+
+/// Refuses what is neither a file nor a directory, which says what it is when it is read.
+pub(crate) fn check_regular(data: &fs::Metadata) -> io::Result<()> {
+    if data.is_file() || data.is_dir() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"))
 }
 
 /// Makes the entries of a directory durable.
@@ -91,11 +105,22 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-fn private_directory() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// Makes a directory that its owner can use, also with a umask that takes rights from the owner.
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+
+    fs::DirBuilder::new().mode(0o700).create(path)?;
+    // Nothing but the store lies here, where no program of a run writes: the name is still that of the directory.
+    match fs::symlink_metadata(path)?.permissions().mode() & 0o700 {
+        0o700 => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(0o700)),
+    }
 }
 
 /// Writes a file whole: a crash leaves the old content or the new one, and both are durable once this returns.

@@ -102,7 +102,10 @@ impl JsonFile {
 
     fn signature(&self) -> Result<Option<Signature>, StoreError> {
         match fs::metadata(&self.path) {
-            Ok(data) => Ok(Some(Signature::of(&data))),
+            Ok(data) => {
+                files::check_regular(&data).map_err(|error| StoreError::io("read", &self.path, error))?;
+                Ok(Some(Signature::of(&data)))
+            }
             Err(error) if files::is_absent(&error) => Ok(None),
             Err(error) => Err(StoreError::io("look at", &self.path, error)),
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::PlacementError;
 use super::project::ProjectFile;
 use crate::StoreError;
+use crate::files::read_text;
 
 /// A project as it was found.
 #[derive(Debug)]
@@ -67,8 +68,8 @@ fn in_main_tree(directory: &Path) -> Option<PathBuf> {
 /// Follows the `.git` file of a worktree to the directory that all worktrees share. A submodule has such a file too, but no
 /// `commondir` behind it.
 fn common_directory(git_file: &Path) -> Option<PathBuf> {
-    let text = git_file.is_file().then(|| fs::read_to_string(git_file).ok())??;
+    let text = read_text(git_file).ok()?;
     let own = git_file.parent()?.join(text.strip_prefix("gitdir:")?.trim());
-    let common = fs::read_to_string(own.join("commondir")).ok()?;
+    let common = read_text(&own.join("commondir")).ok()?;
     fs::canonicalize(own.join(common.trim())).ok()
 }

@@ -1,6 +1,5 @@
 //! The two small files that tie a project to its store.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -9,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{PlacementError, write_file};
 use crate::StoreError;
+use crate::files::read_text;
 
 /// `.taskpawl/project.json`: it goes where the project goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl ProjectFile {
     pub(super) fn write(&self, project: &Path) -> Result<(), PlacementError> {
         let path = path_in(project);
         let content = to_text(self);
-        if fs::read_to_string(&path).is_ok_and(|old| old == content) {
+        if read_text(&path).is_ok_and(|old| old == content) {
             return Ok(());
         }
         write_file(&path, content.as_bytes())?;
@@ -97,7 +97,7 @@ impl StateRecord {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PlacementError> {
-    let text = fs::read_to_string(path).map_err(|error| StoreError::io("read", path, error))?;
+    let text = read_text(path).map_err(|error| StoreError::io("read", path, error))?;
     serde_json::from_str(&text)
         .map_err(|error| PlacementError::BadProjectFile { path: path.to_owned(), detail: error.to_string() })
 }
